@@ -1,0 +1,84 @@
+"""The loop that runs an operation on an engine's session, with and without ``await``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+from .effects import Call, Effect, Operation, Park, Reply, T
+
+
+class Session(Protocol):
+    """One operation's dealings with an engine."""
+
+    def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+        """Do ``op`` atomically, without blocking."""
+
+    def park(self, signal: str, timeout: float | None) -> bool:
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
+
+    def end(self) -> None:
+        """The operation is over: give up what the session holds. Raises nothing."""
+
+
+class AsyncSession(Protocol):
+    """The same, for asyncio."""
+
+    async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+        """Do ``op`` atomically, without blocking."""
+
+    async def park(self, signal: str, timeout: float | None) -> bool:
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
+
+    async def end(self) -> None:
+        """The operation is over: give up what the session holds. Raises nothing."""
+
+
+def drive(operation: Operation[T], session: Session) -> T:
+    """Run ``operation`` to its end; blocks while the operation parks."""
+    try:
+        effect = next(operation)
+        while True:
+            try:
+                answer = _perform(effect, session)
+            except BaseException as error:  # cancellation too: the operation cleans up
+                effect = operation.throw(error)
+            else:
+                effect = operation.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    finally:
+        session.end()
+
+
+async def adrive(operation: Operation[T], session: AsyncSession) -> T:
+    """Run ``operation`` to its end; the task waits while the operation parks."""
+    try:
+        effect = next(operation)
+        while True:
+            try:
+                answer = await _aperform(effect, session)
+            except BaseException as error:  # CancelledError too: the operation cleans up
+                effect = operation.throw(error)
+            else:
+                effect = operation.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    finally:
+        await session.end()
+
+
+def _perform(effect: Effect, session: Session) -> Any:
+    if type(effect) is Call:
+        return session.call(effect.op, effect.args)
+    if type(effect) is Park:
+        return session.park(effect.signal, effect.timeout)
+    return time.monotonic()
+
+
+async def _aperform(effect: Effect, session: AsyncSession) -> Any:
+    if type(effect) is Call:
+        return await session.call(effect.op, effect.args)
+    if type(effect) is Park:
+        return await session.park(effect.signal, effect.timeout)
+    return time.monotonic()

@@ -1,0 +1,64 @@
+"""What an operation may yield to its driver, and what an engine may answer.
+
+An operation is a generator without I/O. It yields effects; the driver performs them and sends
+the answers back in. The driver throws an engine's error into the operation, and whatever ends
+a wait early (KeyboardInterrupt, an asyncio cancellation) too, so its ``except`` clauses run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Call(NamedTuple):
+    """Do one atomic thing that never blocks. The answer is a :data:`Reply`."""
+
+    op: str
+    args: tuple[Any, ...] = ()
+
+
+class Park(NamedTuple):
+    """Wait until trying again may help.
+
+    ``timeout`` is in seconds, None for no limit. The answer is True when the signal came. The
+    engine may answer False long before the timeout (it does so about once a second); to yield
+    the same signal again then keeps the place in line.
+    """
+
+    signal: str
+    timeout: float | None
+
+
+class Now(NamedTuple):
+    """The answer is the driver's monotonic clock, in seconds."""
+
+
+Effect = Call | Park | Now
+
+#: An engine's answer to a call: a status, then values that depend on it.
+Reply = list[Any]
+
+Operation = Generator[Effect, Any, T]
+
+# The statuses. Each engine answers these and no others.
+DONE = b"done"
+EMPTY = b"empty"
+FULL = b"full"
+BUSY = b"busy"
+CLOSED = b"closed"
+MISSING = b"missing"
+EXISTS = b"exists"
+MISMATCH = b"mismatch"
+EXCESS = b"excess"
+UNFINISHED = b"unfinished"
+
+# How a call takes part in a queue's line.
+WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn
+NOW = b"now"  # serve it at once or not at all; a role it held goes back
+
+#: Seconds after which a parked client looks again by itself: a foreign client that closes a
+#: queue wakes nobody but the one that blocks on the queue's ``:closed`` list.
+TICK = 1.0

@@ -1,0 +1,1 @@
+"""The code that talks to brokers: one engine for each kind."""

@@ -1,0 +1,1 @@
+"""The engine for Redis and Valkey."""

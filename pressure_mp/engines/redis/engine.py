@@ -1,0 +1,126 @@
+"""The Redis and Valkey engine: ``call`` is one script, ``park`` is one blocking command."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import Any
+
+from ...config import Address
+from ...effects import TICK
+from ...exceptions import BrokerError
+from . import keys, scripts
+from .pool import Pool
+from .session import BlockingSession, RedisSession
+from .wire import AsyncWire, BlockingWire, finish
+
+#: Waiting that leaves a list as it is: for the one who holds the role, or for everybody.
+_WATCHES = {"item": "data", "space": "not_full", "finished": "finished"}
+#: Waiting in line for a role: the server moves its token for the one who came first.
+_LINES = {
+    "producer": ("producer_free", "producer_claim"),
+    "consumer": ("consumer_free", "consumer_claim"),
+}
+
+
+class RedisEngine:
+    """One server. Threads share it, and so do event loops."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._threads = Pool(address, BlockingWire)
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def bind(self, name: str, discipline: str) -> RedisBinding:
+        return RedisBinding(self, name, discipline)
+
+    @property
+    def thread_pool(self) -> Pool:
+        """The connections that threads use."""
+        return self._threads
+
+    @property
+    def loop_pool(self) -> Pool:
+        """The connections of the running event loop."""
+        loop = asyncio.get_running_loop()
+        pool = self._loops.get(loop)
+        if pool is None:
+            pool = self._loops[loop] = Pool(self.address, AsyncWire)
+        return pool
+
+    def remember(self, host: str, name: str) -> None:
+        finish(self._registry("SADD", host, name))
+
+    def remembered(self, host: str) -> list[str]:
+        return [name.decode() for name in finish(self._registry("SMEMBERS", host))]
+
+    def forget(self, host: str, name: str) -> None:
+        finish(self._registry("SREM", host, name))
+
+    async def _registry(self, command: str, host: str, *names: str) -> Any:
+        async with self._threads.borrowed() as wire:
+            reply = await wire.request(command, keys.registry(self.address.prefix, host), *names)
+            if isinstance(reply, Exception):
+                raise BrokerError(f"the broker at {self.address.url} refuses {command}: {reply}")
+            return reply
+
+    def after_fork(self) -> None:
+        self._threads.after_fork()
+        self._loops.clear()  # the child has none of the parent's event loops
+
+    def close(self) -> None:
+        self._threads.close()
+
+
+class RedisBinding:
+    """One queue on one server: its key names, and the constant part of each of its commands."""
+
+    def __init__(self, engine: RedisEngine, name: str, discipline: str) -> None:
+        self.engine = engine
+        self.name = name
+        self.scripts = scripts.load(discipline)
+        self._commands: dict[str, tuple[tuple[Any, ...], bool]] = {}
+
+    def key(self, part: str) -> bytes:
+        """The name of one of the queue's keys."""
+        return keys.key(self.engine.address.prefix, self.name, part)
+
+    def command(self, op: str) -> tuple[tuple[Any, ...], bool]:
+        """The constant head of a script's command, and whether a connection id ends it."""
+        found = self._commands.get(op)
+        if found is None:
+            script = self.scripts[op]
+            names = [self.key(part) for part in script.keys]
+            head = ("EVALSHA", script.sha, len(names), *names)
+            found = self._commands[op] = head, script.wants_connection
+        return found
+
+    def is_line(self, signal: str) -> bool:
+        """Whether to wait for ``signal`` is to wait in line for a role."""
+        return signal in _LINES
+
+    def waiting(self, signal: str, timeout: float | None) -> tuple[tuple[Any, ...], float]:
+        """The blocking command for a signal, and for how many seconds to read its reply.
+
+        A wait that the server ends by itself is read a second longer. A wait in line that may
+        last longer than one tick is not ended by the server: the place in line would be lost.
+        """
+        limit = TICK if timeout is None else min(timeout, TICK)
+        if signal in _WATCHES:
+            source = target = _WATCHES[signal]
+            directions = "RIGHT", "RIGHT"
+        else:
+            source, target = _LINES[signal]
+            directions = "RIGHT", "LEFT"
+            if timeout is None or timeout > TICK:
+                return ("BLMOVE", self.key(source), self.key(target), *directions, "0"), limit
+        command = ("BLMOVE", self.key(source), self.key(target), *directions)
+        return (*command, f"{max(limit, 0.001):.3f}"), limit + TICK
+
+    def session(self) -> BlockingSession:
+        return BlockingSession(self, self.engine.thread_pool)
+
+    def asession(self) -> RedisSession:
+        return RedisSession(self, self.engine.loop_pool)

@@ -1,0 +1,53 @@
+"""Every key name of a queue on Redis, and nothing else builds one."""
+
+from __future__ import annotations
+
+#: The specification's twelve keys, as suffixes of ``prefix:name`` (specification: Queues).
+PROTOCOL = {
+    "data": "",
+    "bound": ":bound",
+    "producer": ":producer",
+    "consumer": ":consumer",
+    "producer_free": ":producer_free",
+    "consumer_free": ":consumer_free",
+    "produced_messages": ":stats:produced_messages",
+    "produced_bytes": ":stats:produced_bytes",
+    "consumed_messages": ":stats:consumed_messages",
+    "consumed_bytes": ":stats:consumed_bytes",
+    "not_full": ":not_full",
+    "closed": ":closed",
+}
+
+#: What this package keeps beside them.
+OWN = {
+    "meta": ":mp:meta",
+    "done": ":mp:done",
+    "finished": ":mp:finished",
+    "rejected": ":mp:rejected",
+    "users": ":mp:users",
+    "producer_claim": ":mp:producer_claim",
+    "producer_holder": ":mp:producer_holder",
+    "consumer_claim": ":mp:consumer_claim",
+    "consumer_holder": ":mp:consumer_holder",
+    "deleting": ":mp:deleting",
+}
+
+_SUFFIXES = {**PROTOCOL, **OWN}
+
+#: The Redis type of each key, for the error that names a key of another type.
+TYPES = {
+    **dict.fromkeys(_SUFFIXES, "string"),
+    **dict.fromkeys(("data", "producer_free", "consumer_free", "not_full", "closed"), "list"),
+    **dict.fromkeys(("finished", "rejected", "producer_claim", "consumer_claim"), "list"),
+    **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
+}
+
+
+def key(prefix: str, name: str, part: str) -> bytes:
+    """The name of one key of a queue, as bytes."""
+    return f"{prefix}:{name}{_SUFFIXES[part]}".encode()
+
+
+def registry(prefix: str, host: str) -> bytes:
+    """The set of the anonymous queues that processes of one host use."""
+    return f"{prefix}:mp:hosts:{host}".encode()

@@ -1,0 +1,47 @@
+-- close: close the queue for everyone, for good (specification: Close).
+-- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder
+-- args: once immediate client ticket mode turn lease conn
+--   once       1: a queue that is closed already is an error
+--   immediate  1: drop what is queued; the dropped items count as done
+-- replies: done holder holder | busy producer | busy consumer | closed | missing
+-- uses: role tasks
+-- `done` names the connections (or '') that wait with a role of this queue: wake them.
+local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
+local p_free, p_claim, p_holder = KEYS[10], KEYS[11], KEYS[12]
+local c_free, c_claim, c_holder = KEYS[13], KEYS[14], KEYS[15]
+
+local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket)
+local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket)
+local function let_go()
+  give_back(p_state, p_free, p_claim, p_holder)
+  give_back(c_state, c_free, c_claim, c_holder)
+end
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  let_go()
+  return {'missing'}
+end
+if redis.call('EXISTS', KEYS[2]) == 1 then
+  if ARGV[1] == '1' then
+    let_go()
+    return {'closed'}
+  end
+else
+  if p_state == 'foreign' then return {'busy', 'producer'} end
+  redis.call('LPUSH', KEYS[2], '0', '0')
+  redis.call('SET', KEYS[4], client)
+end
+if ARGV[2] == '1' then
+  -- A foreign consumer that saw an item must still find it.
+  if c_state == 'foreign' then
+    give_back(p_state, p_free, p_claim, p_holder)
+    return {'busy', 'consumer'}
+  end
+  local dropped = redis.call('LLEN', KEYS[3])
+  if dropped > 0 then
+    finish(dropped, KEYS[6], KEYS[7], KEYS[8], KEYS[9])
+    redis.call('DEL', KEYS[3])
+    if redis.call('LLEN', KEYS[5]) == 0 then redis.call('LPUSH', KEYS[5], '1') end
+  end
+end
+let_go()
+return {'done', redis.call('HGET', p_holder, 'conn') or '', redis.call('HGET', c_holder, 'conn') or ''}

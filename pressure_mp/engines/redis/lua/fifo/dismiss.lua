@@ -1,0 +1,9 @@
+-- dismiss: processes no longer use an anonymous queue; the last to go takes every key along.
+-- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting
+-- args: user...
+-- replies: done left | missing
+if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+redis.call('HDEL', KEYS[2], unpack(ARGV))
+local left = redis.call('HLEN', KEYS[2])
+if left == 0 then redis.call('DEL', unpack(KEYS)) end
+return {'done', left}

@@ -1,0 +1,28 @@
+-- open: create a queue, attach to one, or whichever applies (specification: Create).
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting
+-- args: how maxsize discipline format user
+--   how      open | create | attach
+--   maxsize  the bound to create with; on attach, one that is not 0 must be the queue's own
+--   user     the process that uses an anonymous queue; empty for a named one
+-- replies: done bound created | exists bound | missing | mismatch what have
+local how, maxsize, discipline, format, user = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local bound = redis.call('GET', KEYS[1])
+if bound then
+  if how == 'create' then return {'exists', bound} end
+  local meta = redis.call('HMGET', KEYS[13], 'discipline', 'format')
+  if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end
+  if meta[2] and meta[2] ~= format then return {'mismatch', 'format', meta[2]} end
+  if maxsize ~= '0' and maxsize ~= bound then return {'mismatch', 'maxsize', bound} end
+  if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
+  return {'done', bound, 0}
+end
+if how == 'attach' then return {'missing'} end
+-- What an unfinished deletion left behind would be taken for this queue's.
+redis.call('DEL', unpack(KEYS))
+redis.call('SET', KEYS[1], maxsize)
+redis.call('LPUSH', KEYS[5], '1')
+redis.call('LPUSH', KEYS[6], '1')
+redis.call('LPUSH', KEYS[11], '1')
+redis.call('HSET', KEYS[13], 'discipline', discipline, 'format', format)
+if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
+return {'done', maxsize, 1}

@@ -1,0 +1,51 @@
+-- put: append one item (specification: Put, Put (Non-Blocking)).
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done
+-- args: item overfill client ticket mode turn lease conn
+--   overfill  1: do not look at the bound
+--   mode      wait | now
+-- replies: done | full space | busy producer | closed | missing
+-- uses: role count
+-- After `full` in mode wait the caller has the producer role and waits for space with it.
+local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
+local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
+
+local state = standing('producer', turn, free, claim, holder, ticket)
+local bound = tonumber(redis.call('GET', bound_key))
+if not bound then
+  give_back(state, free, claim, holder)
+  return {'missing'}
+end
+if redis.call('EXISTS', KEYS[3]) == 1 then
+  give_back(state, free, claim, holder)
+  return {'closed'}
+end
+if state == 'foreign' or (state == 'ours' and mode == 'wait') then return {'busy', 'producer'} end
+
+local length = redis.call('LLEN', data)
+local signs = redis.call('LLEN', not_full)
+local at_bound = bound > 0 and length >= bound
+if overfill ~= '1' and (at_bound or signs == 0) then
+  if state == 'ours' then return {'busy', 'producer'} end
+  -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
+  if at_bound and signs > 0 then redis.call('DEL', not_full) end
+  if mode == 'now' then
+    give_back(state, free, claim, holder)
+  else
+    hold(state, free, claim, holder, ticket, client, ARGV[8], ARGV[7])
+  end
+  return {'full', 'space'}
+end
+
+local total, problem = count(KEYS[7], KEYS[8], #item)
+if not total then return problem end
+if total == 1 then redis.call('DEL', KEYS[11]) end -- left by a queue that a foreign client deleted
+redis.call('LPUSH', data, item)
+redis.call('SET', KEYS[4], client)
+if bound > 0 and length + 1 >= bound then
+  redis.call('DEL', not_full)
+elseif signs == 0 then
+  redis.call('LPUSH', not_full, '1')
+end
+give_back(state, free, claim, holder)
+return {'done'}

@@ -1,0 +1,15 @@
+-- set_bound: change the queue's bound. Items over it stay; puts wait until it has room.
+-- keys: bound data not_full
+-- args: maxsize
+-- replies: done | missing
+if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+local bound = tonumber(ARGV[1])
+local length = redis.call('LLEN', KEYS[2])
+local signs = redis.call('LLEN', KEYS[3])
+redis.call('SET', KEYS[1], ARGV[1])
+if bound > 0 and length >= bound then
+  redis.call('DEL', KEYS[3])
+elseif signs == 0 then
+  redis.call('LPUSH', KEYS[3], '1')
+end
+return {'done'}

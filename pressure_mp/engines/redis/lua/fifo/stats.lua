@@ -1,0 +1,14 @@
+-- stats: the queue at one moment.
+-- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected
+-- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected producer consumer | missing
+-- uses: tasks
+local bound = redis.call('GET', KEYS[1])
+if not bound then return {'missing'} end
+local counts = redis.call('MGET', KEYS[4], KEYS[5], KEYS[6], KEYS[7])
+for i = 1, 4 do counts[i] = counts[i] or '0' end
+return {
+  'done', bound, redis.call('LLEN', KEYS[2]), redis.call('EXISTS', KEYS[3]),
+  counts[1], counts[2], counts[3], counts[4],
+  unfinished(KEYS[4], KEYS[6], KEYS[10]), redis.call('LLEN', KEYS[11]),
+  redis.call('GET', KEYS[8]), redis.call('GET', KEYS[9]),
+}

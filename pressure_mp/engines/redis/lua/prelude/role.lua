@@ -1,0 +1,48 @@
+-- Where a role's token is, seen by the caller:
+--   free     in the role's own list: nobody has it
+--   mine     the caller took it in an earlier call and waits with it
+--   granted  the server moved it from the free list to the claim list for the caller
+--   ours     another client of this package waits with it, or was promised it
+--   foreign  in no list: a client that follows the reference steps is at work
+-- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
+-- ended here: the token goes back to the free list, where the server gives it to the first in
+-- line. `turn` names the role that the caller's wait in line ended with, if it did.
+local function standing(name, turn, free, claim, holder, ticket)
+  if turn == name and redis.call('LLEN', claim) > 0 then return 'granted' end
+  if redis.call('LLEN', free) > 0 then return 'free' end
+  local held = redis.call('HMGET', holder, 'ticket', 'until')
+  if held[1] == ticket then return 'mine' end
+  local promised = redis.call('LLEN', claim) > 0
+  if not held[1] and not promised then return 'foreign' end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if not held[1] then
+    -- One who dies between the grant and the next call must not keep the token for ever.
+    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', now + 5000))
+  elseif tonumber(held[2]) < now then
+    redis.call('DEL', holder, claim)
+    redis.call('LPUSH', free, '1')
+  end
+  return 'ours'
+end
+
+-- Keep the role while waiting, for `lease` milliseconds. The first write is the one that a key
+-- of the wrong type would refuse, so nothing is left half done.
+local function hold(state, free, claim, holder, ticket, client, conn, lease)
+  local time = redis.call('TIME')
+  local expiry = time[1] * 1000 + math.floor(time[2] / 1000) + lease
+  redis.call('HSET', holder, 'ticket', ticket, 'client', client, 'conn', conn,
+    'until', string.format('%d', expiry))
+  if state == 'free' then redis.call('RPOP', free) end
+  if state == 'granted' then redis.call('RPOP', claim) end
+end
+
+local function give_back(state, free, claim, holder)
+  if state == 'granted' then
+    redis.call('DEL', holder)
+    redis.call('RPOPLPUSH', claim, free)
+  elseif state == 'mine' then
+    redis.call('DEL', holder)
+    if redis.call('LLEN', free) == 0 then redis.call('LPUSH', free, '1') end
+  end
+end

@@ -1,0 +1,79 @@
+"""Idle connections, kept for the next operation."""
+
+from __future__ import annotations
+
+import collections
+import time
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ...config import Address
+from ...exceptions import BrokerError, PressureError
+from .connecting import unavailable
+from .wire import Wire
+
+#: A connection that was idle for longer is looked at before it is used again, in seconds.
+_IDLE_CHECK = 1.0
+
+
+class Pool:
+    """Connections of one kind to one server. It never blocks to wait for one: it makes another,
+    so there are as many as operations that were ever in progress at once."""
+
+    def __init__(self, address: Address, kind: type[Wire]) -> None:
+        self.address = address
+        self._kind = kind
+        self._idle: collections.deque[Wire] = collections.deque()
+        self._all: weakref.WeakSet[Wire] = weakref.WeakSet()
+
+    async def checkout(self) -> Wire:
+        """The connection that was idle for the shortest time, or a new one."""
+        while self._idle:
+            try:
+                wire = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if time.monotonic() - wire.idle_since < _IDLE_CHECK or not wire.is_stale():
+                return wire
+            wire.close()
+        wire = await self._kind.open(self.address)
+        self._all.add(wire)
+        return wire
+
+    def checkin(self, wire: Wire) -> None:
+        """The connection is idle again; it has no reply outstanding."""
+        wire.idle_since = time.monotonic()
+        self._idle.append(wire)
+
+    @asynccontextmanager
+    async def borrowed(self) -> AsyncIterator[Wire]:
+        """A connection for a few commands; closed when anything goes wrong with it."""
+        wire = await self.checkout()
+        try:
+            yield wire
+        except BrokerError:  # an error reply: the connection is as good as before
+            self.checkin(wire)
+            raise
+        except BaseException as error:
+            wire.close()
+            raise self.translate(error) from error
+        self.checkin(wire)
+
+    def translate(self, error: BaseException) -> BaseException:
+        """What a caller sees of an error on a connection."""
+        if isinstance(error, OSError) and not isinstance(error, PressureError):
+            return unavailable(self.address, error)
+        return error
+
+    def after_fork(self) -> None:
+        """In the child. Also what other threads of the parent were using is closed: as long as
+        the child has the socket, the server would not notice the parent's death."""
+        for wire in list(self._all):
+            wire.close()
+        self._idle.clear()
+
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()

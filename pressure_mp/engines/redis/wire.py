@@ -1,0 +1,193 @@
+"""One connection: redis-py connects it, and from then on it is pack, send, read.
+
+Two kinds with the same methods: one blocks its thread, one suspends its asyncio task. The
+methods of the blocking one are coroutines that never suspend, so that all that is built on wires
+is written once; :func:`finish` runs such a coroutine without an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any
+
+import hiredis
+import redis.asyncio.connection
+import redis.connection
+from redis.exceptions import RedisError
+
+from ...config import Address
+from ...effects import T
+from . import connecting
+
+_READ_SIZE = 1 << 16
+_NOTHING = object()
+
+
+def finish(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    raise AssertionError("a coroutine over blocking wires was suspended")
+
+
+class Wire(ABC):
+    """A connected socket, used by one operation at a time. OSError means that it is lost."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection  # redis-py's; it closes the socket when it is collected
+        self._reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self._refusal: Any = _NOTHING
+        self.id = 0
+        self.idle_since = time.monotonic()
+
+    @classmethod
+    async def open(cls, address: Address) -> Wire:
+        """Connect. Blocks up to 5 seconds (``?socket_connect_timeout=`` changes it).
+
+        Raises BrokerUnavailable, BrokerError for a refused login, UnsupportedServerError.
+        """
+        try:
+            wire = cls(await cls._connect(address))
+            greeting = await wire.request("HELLO", "2")
+        except (RedisError, OSError) as error:
+            raise connecting.unavailable(address, error) from error
+        wire.id = int(connecting.check_greeting(greeting, address)[b"id"])
+        return wire
+
+    async def request(self, *command: Any) -> Any:
+        """Send a command and wait for its reply. An error reply is returned, not raised."""
+        await self.send(*command)
+        return await self.read(None)
+
+    async def send(self, *command: Any) -> None:
+        """Send a command; :meth:`read` has its reply."""
+        try:
+            await self._write(hiredis.pack_command(command))
+        except OSError:
+            # A server that refuses a command for its size says so before it hangs up: the
+            # refusal, if there is one, is what the next read answers.
+            self._refusal = await self.read(1.0)
+
+    async def read(self, timeout: float | None) -> Any:
+        """The next reply; TimeoutError after ``timeout`` seconds, and it may still come later."""
+        reply, self._refusal = self._refusal, _NOTHING
+        if reply is _NOTHING:
+            reply = self._reader.gets()
+        while reply is _NOTHING:
+            received = await self._receive(timeout)
+            if not received:
+                raise ConnectionResetError("the server closed the connection")
+            self._reader.feed(received)
+            reply = self._reader.gets()
+        return reply
+
+    @classmethod
+    @abstractmethod
+    async def _connect(cls, address: Address) -> Any: ...
+
+    @abstractmethod
+    async def _write(self, data: bytes) -> None: ...
+
+    @abstractmethod
+    async def _receive(self, timeout: float | None) -> bytes: ...
+
+    @abstractmethod
+    def is_stale(self) -> bool:
+        """Whether the server hung up, or sent what nobody asked for, while this was idle."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the socket. In a forked child this leaves the parent's connection alone."""
+
+
+class BlockingWire(Wire):
+    """For a thread: each method blocks it."""
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self._socket: socket.socket = connection._sock  # redis-py has no public name for it
+
+    @classmethod
+    async def _connect(cls, address: Address) -> Any:
+        connection = connecting.make(address, redis.connection)
+        connection.connect()
+        return connection
+
+    async def _write(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    async def _receive(self, timeout: float | None) -> bytes:
+        if timeout is None:
+            return self._socket.recv(_READ_SIZE)
+        self._socket.settimeout(max(timeout, 0.001))
+        try:
+            return self._socket.recv(_READ_SIZE)
+        finally:
+            self._socket.settimeout(None)
+
+    def is_stale(self) -> bool:
+        self._socket.setblocking(False)
+        try:
+            self._socket.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            self._socket.setblocking(True)
+            return False
+        except OSError:
+            pass
+        return True
+
+    def close(self) -> None:
+        self._connection.disconnect()
+
+
+class AsyncWire(Wire):
+    """For a task of one event loop: each method suspends it."""
+
+    @classmethod
+    async def _connect(cls, address: Address) -> Any:
+        connection = connecting.make(address, redis.asyncio.connection)
+        await connection.connect()
+        return connection
+
+    async def request(self, *command: Any) -> Any:
+        """As for threads. The first cancellation is put off until the reply is there: what a
+        script took out of the queue must not be lost with its reply."""
+        await self.send(*command)
+        try:
+            return await self.read(None)
+        except asyncio.CancelledError:
+            reply = await self.read(None)
+        task = asyncio.current_task()
+        assert task is not None
+        if hasattr(task, "uncancel"):  # Python 3.11: the request to cancel is made once, not twice
+            task.uncancel()
+        task.cancel()
+        return reply
+
+    async def _write(self, data: bytes) -> None:
+        self._connection._writer.write(data)
+        await self._connection._writer.drain()
+
+    async def _receive(self, timeout: float | None) -> bytes:
+        reading = self._connection._reader.read(_READ_SIZE)
+        if timeout is None:
+            return await reading  # type: ignore[no-any-return]
+        try:
+            return await asyncio.wait_for(reading, timeout)
+        except asyncio.TimeoutError:  # Python 3.10: not the builtin one
+            raise TimeoutError from None
+
+    def is_stale(self) -> bool:
+        return bool(self._connection._reader.at_eof())
+
+    def close(self) -> None:
+        writer = self._connection._writer
+        if writer is not None:
+            writer.close()

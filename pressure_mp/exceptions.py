@@ -1,0 +1,121 @@
+"""Every error of this package: one tree, with :class:`PressureError` at its root.
+
+Errors that the standard library also has inherit from its classes too, so that
+``except queue.Empty`` and ``except ConnectionError`` in an existing program keep working.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+
+if sys.version_info >= (3, 13):
+    from queue import ShutDown as _StdlibShutDown
+else:
+
+    class _StdlibShutDown(Exception):
+        """Stands where Python 3.13 has ``queue.ShutDown``."""
+
+
+class PressureError(Exception):
+    """The root of every error that this package raises on purpose."""
+
+
+class Empty(PressureError, queue.Empty):
+    """No item came before the time was up."""
+
+
+class Full(PressureError, queue.Full):
+    """No space came before the time was up. Specification: QueueFullError."""
+
+
+class ShutDown(PressureError, _StdlibShutDown):
+    """The queue is closed for good, and for a get: empty. Specification: QueueClosedError."""
+
+
+#: The specification's names for the three conditions that the standard library also names.
+QueueFullError = Full
+QueueClosedError = ShutDown
+
+
+class QueueAlreadyExistsError(PressureError):
+    """Create found a queue of that name."""
+
+
+class QueueDoesNotExistError(PressureError):
+    """The queue was never created, or it was deleted."""
+
+
+class QueueInUseError(PressureError):
+    """Another client has the role that the operation needs, and the time was up."""
+
+
+class ProducerInUseError(QueueInUseError, Full):
+    """A put found the producer role taken; also :class:`Full`, for stdlib-shaped callers."""
+
+
+class ConsumerInUseError(QueueInUseError, Empty):
+    """A get found the consumer role taken; also :class:`Empty`, for stdlib-shaped callers."""
+
+
+class QueueMismatchError(PressureError, ValueError):
+    """The queue exists, but with another maxsize, discipline or format than asked for."""
+
+
+class HandleClosedError(PressureError, ValueError):
+    """This handle was closed with ``close()``; the queue itself goes on."""
+
+
+class TaskDoneError(PressureError, ValueError):
+    """``task_done()`` was called more often than items were put."""
+
+
+class ArgumentError(PressureError, ValueError):
+    """An argument has a value that cannot be used."""
+
+
+class ArgumentTypeError(PressureError, TypeError):
+    """An argument has a type that cannot be used."""
+
+
+class AddressError(ArgumentError):
+    """A broker's address cannot be understood."""
+
+
+class EncodingError(PressureError, TypeError):
+    """The serializer cannot encode this object. Nothing was queued."""
+
+
+class DecodingError(PressureError, ValueError):
+    """The serializer cannot decode an item. It was set aside; ``payload`` has its bytes."""
+
+    def __init__(self, message: str, payload: bytes = b"") -> None:
+        super().__init__(message, payload)
+        self.payload = payload
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ItemTooLargeError(PressureError, ValueError):
+    """The broker refuses an item of this size. Nothing was queued."""
+
+
+class BrokerUnavailable(PressureError, ConnectionError):
+    """No broker answers at the address, or the connection to it broke."""
+
+
+class EmbeddedServerError(BrokerUnavailable):
+    """The embedded server could not be started."""
+
+
+class BrokerError(PressureError):
+    """The broker answered with an error: no memory, no permission, read only, …"""
+
+
+class WrongKeyTypeError(BrokerError, TypeError):
+    """A key of the queue holds a value of a kind that no pressure client writes there."""
+
+
+class UnsupportedServerError(BrokerError):
+    """The server is older than what this package needs."""

@@ -1,0 +1,197 @@
+"""What all handles share: where their queue is, and how an operation is run on it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import lifetimes
+from .config import resolve
+from .drivers import drive
+from .effects import Operation, T
+from .engines import registry
+from .engines.base import Binding, Engine
+from .exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    HandleClosedError,
+    QueueDoesNotExistError,
+)
+from .identity import client_id
+from .operations.fifo import FifoOperations, Stats
+
+Self = TypeVar("Self", bound="Handle")
+
+DEFAULT_LEASE = 5.0
+
+
+class Handle:
+    """One object that refers to a queue. Threads may share it; it may be pickled."""
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        url: str | None,
+        host: str | None,
+        port: int | None,
+        db: int | None,
+        prefix: str | None,
+        lease: float,
+    ) -> None:
+        check_name(name)
+        self._anonymous = name is None
+        self._name = f"{{anonymous-{secrets.token_hex(8)}}}" if name is None else name
+        self._lease = check_lease(lease)
+        self._address = registry.settle(resolve(url, host, port, db, prefix))
+        self._reset()
+
+    def _reset(self) -> None:
+        """The state of a handle that has not been used in this process."""
+        self._operations = FifoOperations(self._name, int(self._lease * 1000))
+        self._binding: Binding | None = None
+        self._release: Callable[[], None] | None = None
+        self._handle_closed = False
+        if self._anonymous:
+            _anonymous_handles.add(self)
+            util = sys.modules.get("multiprocessing.util")
+            if util is not None:  # a child of multiprocessing becomes a user as it starts
+                util.register_after_fork(self, _join_in_child)
+
+    def _open(self, how: str, maxsize: int) -> None:
+        """Create or attach: the first words with the broker."""
+        engine = self._engine()
+        user = lifetimes.note(engine, self._name) if self._anonymous else ""
+        binding = engine.bind(self._name, self._operations.discipline)
+        drive(self._operations.open(how, check_maxsize(maxsize), user), binding.session())
+        self._begin(engine, binding)
+
+    def _engine(self) -> Engine:
+        engine = registry.engine(self._address)
+        lifetimes.sweep(engine, lambda name: FifoOperations(name, 0))
+        return engine
+
+    def _attach(self) -> Binding:
+        """The first use of a handle that came from elsewhere."""
+        engine = self._engine()
+        binding = engine.bind(self._name, self._operations.discipline)
+        if self._anonymous:
+            enlisting = self._operations.enlist(lifetimes.note(engine, self._name))
+            try:
+                drive(enlisting, binding.session())
+            except QueueDoesNotExistError:
+                engine.forget(lifetimes.host(), self._name)
+                raise QueueDoesNotExistError(
+                    f"anonymous queue {self._name!r} is gone: the processes that used it ended "
+                    f"before this one first did, or it is not at {self.url}"
+                ) from None
+        return self._begin(engine, binding)
+
+    def _begin(self, engine: Engine, binding: Binding) -> Binding:
+        if self._anonymous:
+            self._release = lifetimes.adopt(self, engine, self._operations)
+        self._binding = binding
+        return binding
+
+    def _run(self, operation: Operation[T]) -> T:
+        binding = self._binding or self._attach()
+        return drive(operation, binding.session())
+
+    def _check_open(self) -> None:
+        if self._handle_closed:
+            raise HandleClosedError(f"{type(self).__name__} {self._name!r} is closed")
+
+    def _close_handle(self) -> None:
+        self._handle_closed = True
+        if self._release:
+            self._release()
+
+    @property
+    def name(self) -> str:
+        """The queue's name at its broker."""
+        return self._name
+
+    @property
+    def url(self) -> str:
+        """The broker's address, without a password."""
+        return self._address.url
+
+    @property
+    def prefix(self) -> str:
+        """What the broker's key names begin with."""
+        return self._address.prefix
+
+    @property
+    def client_id(self) -> str:
+        """Who the calling thread is to others: host, pid, thread, incarnation."""
+        return client_id()
+
+    def exists(self) -> bool:
+        """Whether the queue exists. Never waits (specification: Exists)."""
+        return self._run(self._operations.exists())
+
+    def stats(self) -> Stats:
+        """The queue at one moment. Never waits. Raises QueueDoesNotExistError."""
+        return self._run(self._operations.stats())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name!r} at {self.url}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._anonymous and self._binding:
+            lifetimes.escape(self._name, registry.engine(self._address))
+        state = self.__dict__.copy()
+        for local in ("_operations", "_binding", "_release", "_handle_closed"):
+            del state[local]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+
+def check_name(name: object) -> None:
+    """Raise ArgumentTypeError or ArgumentError for what cannot name a queue."""
+    if name is not None and not isinstance(name, str):
+        raise ArgumentTypeError(f"a queue's name is a str, not {type(name).__name__}")
+    if name == "":
+        raise ArgumentError("a queue's name is empty; leave it out for an anonymous queue")
+
+
+def check_maxsize(maxsize: object) -> int:
+    """The bound for a ``maxsize``, where less than 1 is no bound. Raises ArgumentTypeError."""
+    if not isinstance(maxsize, int) or isinstance(maxsize, bool):
+        raise ArgumentTypeError(f"maxsize is an int, not {type(maxsize).__name__}")
+    return max(maxsize, 0)
+
+
+def check_lease(lease: object) -> float:
+    """Raise ArgumentTypeError or ArgumentError for what cannot be a lease in seconds."""
+    if not isinstance(lease, (int, float)) or isinstance(lease, bool):
+        raise ArgumentTypeError(f"lease is a number of seconds, not {type(lease).__name__}")
+    if not 0.1 <= lease < 86400:
+        raise ArgumentError(f"lease is {lease} s; it must be from 0.1 s to a day")
+    return float(lease)
+
+
+_anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+
+
+def _join_in_child(handle: Handle) -> None:
+    if handle._binding is None:
+        try:
+            handle._attach()
+        except (QueueDoesNotExistError, ConnectionError):
+            pass  # the first use says so
+
+
+def _after_fork_in_child() -> None:
+    for handle in list(_anonymous_handles):
+        handle._binding = handle._release = None
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,220 @@
+"""How long an anonymous queue lives: until the last process that uses it has ended.
+
+Each process that uses one is noted with the queue, and the queue with the process's host. A
+process that ends takes its own note away, and those of processes of its host that were killed;
+so does the first use of a broker by any program on that host. Only a process of the same boot
+and the same pid namespace is ever judged dead, since only of these can one know.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import socket
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from .drivers import drive
+from .effects import Operation, T
+from .engines.base import Engine
+from .exceptions import PressureError, QueueDoesNotExistError
+
+
+class Membership(Protocol):
+    """What the operations of every discipline have for anonymous queues."""
+
+    name: str
+    discipline: str
+
+    def enlist(self, user: str) -> Operation[None]: ...
+
+    def users(self) -> Operation[list[str]]: ...
+
+    def dismiss(self, users: list[str]) -> Operation[int]: ...
+
+
+@dataclass
+class _Use:
+    """This process's use of one anonymous queue."""
+
+    engine: Engine
+    operations: Membership
+    handles: int = 0
+    escaped: bool = (
+        False  # a handle was pickled, or a child forked: this process cannot tell who has it
+    )
+
+    def run(self, operation: Operation[T]) -> T:
+        binding = self.engine.bind(self.operations.name, self.operations.discipline)
+        return drive(operation, binding.session())
+
+
+_lock = threading.RLock()
+_uses: dict[tuple[int, str], _Use] = {}
+_swept: weakref.WeakSet[Any] = weakref.WeakSet()
+_dropped: deque[tuple[int, str]] = deque()
+_leaves_at_exit = False
+
+
+def adopt(handle: object, engine: Engine, operations: Membership) -> Callable[[], None]:
+    """Count ``handle`` as one that uses the queue; the process was noted as a user.
+
+    The answer is called to count it no longer; that happens by itself when the handle is
+    garbage. Then, or at the process's end, the process is taken off the queue's users.
+    """
+    _settle_dropped()
+    key = (id(engine), operations.name)
+    with _lock:
+        use = _uses.setdefault(key, _Use(engine, operations))
+        use.handles += 1
+    _leave_at_exit()
+    # A finalizer may run anywhere, also inside a call to the broker: it only takes a note.
+    finalizer = weakref.finalize(handle, _dropped.append, key)
+    finalizer.atexit = False
+
+    def release() -> None:
+        if finalizer.detach():
+            _release(key)
+
+    return release
+
+
+def note(engine: Engine, name: str) -> str:
+    """Note the queue with this host, before the queue is made; answers this process's user id."""
+    engine.remember(host(), name)
+    return user()
+
+
+def escape(name: str, engine: Engine) -> None:
+    """A handle leaves the process: the queue stays until the process ends."""
+    use = _uses.get((id(engine), name))
+    if use:
+        use.escaped = True
+
+
+def sweep(engine: Engine, make: Callable[[str], Membership]) -> None:
+    """Once for each engine and process: clear what killed processes of this host left behind."""
+    with _lock:
+        if engine in _swept:
+            return
+        _swept.add(engine)
+    for name in engine.remembered(host()):
+        _dismiss(_Use(engine, make(name)), [])
+
+
+def _settle_dropped() -> None:
+    while _dropped:
+        _release(_dropped.popleft())
+
+
+def _release(key: tuple[int, str]) -> None:
+    with _lock:
+        use = _uses.get(key)
+        if use is None:
+            return  # noted by the parent of this process
+        use.handles -= 1
+        if use.handles or use.escaped:
+            return
+        del _uses[key]
+    _dismiss(use, [user()])
+
+
+def _dismiss(use: _Use, users: list[str]) -> None:
+    """Take off ``users`` and the dead ones of this host. What fails is left to the next sweep."""
+    try:
+        gone = users + [other for other in use.run(use.operations.users()) if _is_dead(other)]
+        left = use.run(use.operations.dismiss(gone)) if gone else 1
+    except QueueDoesNotExistError:
+        left = 0
+    except PressureError:
+        return
+    if not left:
+        use.engine.forget(host(), use.operations.name)
+
+
+def _leave_at_exit() -> None:
+    global _leaves_at_exit
+    with _lock:
+        if _leaves_at_exit:
+            return
+        _leaves_at_exit = True
+    from multiprocessing.util import Finalize
+
+    # A negative priority: after this process's own children were waited for.
+    Finalize(None, _leave, exitpriority=-100)
+
+
+def _leave() -> None:
+    while _uses:
+        _, use = _uses.popitem()
+        _dismiss(use, [user()])
+
+
+@functools.cache
+def host() -> str:
+    """This boot of this machine, and this pid namespace: where a pid means one process."""
+    marks = [_read(Path("/proc/sys/kernel/random/boot_id")), _link(Path("/proc/self/ns/pid"))]
+    mark = hashlib.sha256("".join(marks).encode()).hexdigest()[:12]
+    return f"{socket.gethostname()}-{mark}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # not on this system
+        return ""
+
+
+def _link(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+@functools.cache
+def user() -> str:
+    """This process: host, pid, and the second it began, since a pid is used again."""
+    import psutil
+
+    return f"{host()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
+
+
+def _is_dead(other: str) -> bool:
+    where, pid, began = other.rsplit("/", 2)
+    if where != host():
+        return False
+    import psutil
+
+    try:
+        process = psutil.Process(int(pid))
+        # The start is reckoned from the boot time, which the clock's corrections can shift.
+        same = abs(process.create_time() - float(began)) < 5
+        return not same or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
+
+
+def _before_fork() -> None:
+    for use in list(_uses.values()):
+        use.escaped = True
+
+
+def _after_fork_in_child() -> None:
+    global _lock, _leaves_at_exit
+    _lock = threading.RLock()
+    _uses.clear()
+    _dropped.clear()
+    _leaves_at_exit = False
+    user.cache_clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -1,0 +1,1 @@
+"""Each operation once, as a generator: no I/O, no engine imports."""

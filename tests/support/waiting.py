@@ -1,0 +1,52 @@
+"""Waiting for what a test can observe, instead of sleeping and hoping."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import redis
+
+
+def until(condition: Callable[[], Any], limit: float = 10.0) -> Any:
+    """Look until ``condition()`` is true; its value. Fails the test after ``limit`` seconds."""
+    deadline = time.monotonic() + limit
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {limit} s: {condition}"
+        time.sleep(0.002)
+
+
+def blocked(client: redis.Redis) -> int:
+    """How many connections of a server are in a blocking command."""
+    return int(client.info("clients")["blocked_clients"])
+
+
+class Background(threading.Thread):
+    """A call in a thread of its own; ``result()`` is what it returned or raised."""
+
+    def __init__(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        super().__init__(daemon=True)
+        self._call = lambda: call(*args, **kwargs)
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self.ended_at = 0.0
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._value = self._call()
+        except BaseException as error:
+            self._error = error
+        self.ended_at = time.monotonic()
+
+    def result(self, limit: float = 10.0) -> Any:
+        self.join(limit)
+        assert not self.is_alive(), f"still running after {limit} s"
+        if self._error is not None:
+            raise self._error
+        return self._value
