@@ -58,9 +58,11 @@ class Handle:
         self._handle_closed = False
         if self._anonymous:
             _anonymous_handles.add(self)
-            util = sys.modules.get("multiprocessing.util")
-            if util is not None:  # a child of multiprocessing becomes a user as it starts
-                util.register_after_fork(self, _join_in_child)
+            if "multiprocessing" in sys.modules:
+                # Its children become users as they start, however late they first use it.
+                from multiprocessing.util import register_after_fork
+
+                register_after_fork(self, _join_in_child)
 
     def _open(self, how: str, maxsize: int) -> None:
         """Create or attach: the first words with the broker."""

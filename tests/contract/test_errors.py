@@ -1,0 +1,294 @@
+"""Errors name the thing, the state it was in, and what to do; and nothing is lost or half done."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import queue as stdlib
+import sys
+import threading
+
+import pytest
+from servers import Server, free_port
+
+import pressure_mp
+from pressure_mp import PressureQueue, Queue
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise RuntimeError("not me")
+
+
+def explode():
+    raise RuntimeError("boom")
+
+
+class Explodes:
+    """Can be pickled, but not unpickled."""
+
+    def __reduce__(self):
+        return explode, ()
+
+
+def test_every_error_is_a_pressure_error_and_the_stdlibs_where_it_has_one():
+    assert issubclass(pressure_mp.Empty, (pressure_mp.PressureError, stdlib.Empty))
+    assert issubclass(pressure_mp.Full, stdlib.Full)
+    assert pressure_mp.QueueClosedError is pressure_mp.ShutDown
+    assert pressure_mp.QueueFullError is pressure_mp.Full
+    assert issubclass(pressure_mp.ProducerInUseError, pressure_mp.QueueInUseError)
+    assert issubclass(pressure_mp.ProducerInUseError, stdlib.Full)
+    assert issubclass(pressure_mp.ConsumerInUseError, stdlib.Empty)
+    assert issubclass(pressure_mp.BrokerUnavailable, ConnectionError)
+    if sys.version_info >= (3, 13):
+        assert issubclass(pressure_mp.ShutDown, stdlib.ShutDown)
+    errors = [e for e in vars(pressure_mp).values() if isinstance(e, type)]
+    for error in errors:
+        if issubclass(error, Exception):
+            assert issubclass(error, pressure_mp.PressureError), error
+
+
+def test_no_server_is_broker_unavailable_and_names_the_address():
+    port = free_port()
+    with pytest.raises(pressure_mp.BrokerUnavailable, match=f"redis://127.0.0.1:{port}/0"):
+        Queue(url=f"redis://127.0.0.1:{port}")
+    q = PressureQueue("x", host="127.0.0.1", port=port)
+    for operation in (q.create, q.exists, q.length, q.closed, q.get, q.close, q.delete, q.stats):
+        with pytest.raises(ConnectionError, match=str(port)):
+            operation()
+    with pytest.raises(pressure_mp.BrokerUnavailable):
+        q.put(b"x")
+
+
+def test_no_server_at_the_default_address_tells_of_the_embedded_one(monkeypatch):
+    from pressure_mp.config import Address
+    from pressure_mp.engines.redis.connecting import unavailable
+
+    default = Address("redis", "127.0.0.1", 6379)
+    assert "embedded://" in str(unavailable(default, OSError("refused")))
+    elsewhere = Address("redis", "127.0.0.1", 6380)
+    assert "embedded://" not in str(unavailable(elsewhere, OSError("refused")))
+
+
+@pytest.mark.parametrize("name", [7, b"bytes", ["list"]])
+def test_a_name_that_is_no_string_is_a_type_error(name, url):
+    with pytest.raises(TypeError, match="name is a str"):
+        Queue(name=name, url=url)
+
+
+def test_an_empty_name_is_an_error(url):
+    with pytest.raises(pressure_mp.ArgumentError, match="empty"):
+        Queue(name="", url=url)
+
+
+@pytest.mark.parametrize("maxsize", ["3", 3.0, None, True])
+def test_a_maxsize_that_is_no_integer_is_a_type_error(maxsize, url, name):
+    with pytest.raises(TypeError, match="maxsize is an int"):
+        Queue(maxsize, name, url=url)
+    assert not PressureQueue(name, url=url).exists()
+
+
+def test_a_negative_maxsize_is_no_bound(url, name):
+    q = Queue(-1, name, url=url)
+    q.put(1)
+    assert q.maxsize == 0
+    assert not q.full()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("localhost:6379", "no scheme"),
+        ("redis://localhost:port", "cannot be read"),
+        ("redis://localhost/seven", "'seven' is not a number"),
+        ("gopher://localhost", "no engine for 'gopher://localhost'"),
+        ("unix://", "names no socket"),
+        ("redis://127.0.0.1:1/0?colour=blue", "unknown option"),
+    ],
+)
+def test_a_bad_url_is_an_address_error(url, message):
+    with pytest.raises(pressure_mp.AddressError, match=message):
+        Queue(url=url)
+
+
+def test_url_and_host_together_are_an_error():
+    with pytest.raises(pressure_mp.AddressError, match="not both"):
+        Queue(url="redis://localhost", port=1)
+
+
+def test_a_negative_timeout_is_a_value_error(url, name):
+    q = Queue(name=name, url=url)
+    with pytest.raises(ValueError, match="non-negative"):
+        q.get(timeout=-1)
+    with pytest.raises(ValueError, match="non-negative"):
+        q.put(1, timeout=-0.1)
+    assert q.empty()
+
+
+def test_an_unpicklable_object_raises_in_the_caller_and_nothing_is_queued(url, name):
+    q = Queue(name=name, url=url)
+    for item in (Unpicklable(), threading.Lock(), lambda: 0):
+        with pytest.raises(pressure_mp.EncodingError, match=f"{type(item).__name__}.*{name}"):
+            q.put(item)
+    assert q.qsize() == 0
+    assert q.unfinished_tasks == 0
+
+
+def test_an_item_that_cannot_be_decoded_is_set_aside(url, name):
+    q = Queue(name=name, url=url)
+    q.put(Explodes())
+    q.put("good")
+    with pytest.raises(pressure_mp.DecodingError, match=f"{name}.*boom") as caught:
+        q.get()
+    assert caught.value.payload == pickle.dumps(Explodes(), 5)
+    assert q.get() == "good"
+    assert q.rejected() == [caught.value.payload]
+    assert q.stats().rejected == 1
+    q.task_done()
+    q.join()  # what nobody received, nobody has to call task_done for
+
+
+def test_foreign_bytes_are_a_decoding_error(url, name):
+    q = Queue(name=name, url=url)
+    PressureQueue(name, url=url).put(b"no pickle")
+    with pytest.raises(pressure_mp.DecodingError):
+        q.get()
+    assert q.rejected() == [b"no pickle"]
+
+
+@pytest.mark.parametrize(
+    ("serializer", "item", "payload"),
+    [
+        ("pickle", {"a": 1}, pickle.dumps({"a": 1}, 5)),
+        ("json", {"a": [1, "é"]}, '{"a":[1,"é"]}'.encode()),
+        ("text", "é", "é".encode()),
+        ("raw", b"\0\xff", b"\0\xff"),
+    ],
+)
+def test_each_serializer_writes_what_its_name_says(url, name, serializer, item, payload):
+    q = Queue(name=name, url=url, serializer=serializer)
+    q.put(item)
+    q.put(item)
+    assert PressureQueue(name, url=url).get() == payload
+    assert pickle.loads(pickle.dumps(q)).get() == item
+
+
+def test_any_object_with_dumps_and_loads_is_a_serializer(url, name):
+    class Upper:
+        @staticmethod
+        def dumps(item):
+            return json.dumps(item).upper().encode()
+
+        loads = staticmethod(json.loads)
+
+    q = Queue(name=name, url=url, serializer=Upper())
+    q.put("abc")
+    assert q.get() == "ABC"
+
+
+@pytest.mark.parametrize("serializer", ["yaml", object()])
+def test_what_is_no_serializer_is_an_error(serializer, url):
+    with pytest.raises(pressure_mp.PressureError, match="serializer"):
+        Queue(url=url, serializer=serializer)
+
+
+def test_a_serializer_that_does_not_make_bytes_is_an_error(url, name):
+    q = Queue(name=name, url=url, serializer=json)
+    with pytest.raises(pressure_mp.EncodingError, match="not bytes"):
+        q.put(1)
+    assert q.empty()
+
+
+@pytest.mark.parametrize(
+    ("part", "operations"),
+    [
+        ("", ["put", "get", "length", "stats"]),
+        (":bound", ["put", "get", "stats"]),
+        (":producer_free", ["put", "close"]),
+        (":consumer_free", ["get"]),
+        (":not_full", ["put", "get"]),
+        (":stats:produced_messages", ["put", "stats"]),
+        (":stats:produced_bytes", ["put"]),
+        (":stats:consumed_messages", ["get"]),
+        (":stats:consumed_bytes", ["get"]),
+    ],
+)
+def test_a_key_of_the_wrong_type_is_named_and_nothing_is_half_done(server, name, part, operations):
+    client = server.client()
+    q = PressureQueue(name, url=server.url)
+    q.create(5)
+    q.put(b"1")
+    q.get()
+    q.put(b"2")
+    key = f"__pressure__:{name}{part}"
+    client.delete(key)
+    client.hset(key, "a", "b")
+    keys = sorted(client.scan_iter(match=f"__pressure__:{name}*"))
+    before = {key: client.dump(key) for key in keys}
+    calls = {"put": lambda: q.put(b"3", 0.1), "get": lambda: q.get(0.1)}
+    for operation in operations:
+        with pytest.raises(pressure_mp.WrongKeyTypeError, match=f"{key}' is a hash"):
+            calls.get(operation, getattr(q, operation))()
+        assert {key: client.dump(key) for key in keys} == before, operation
+    client.delete(*keys)
+    client.close()
+
+
+def test_a_counter_that_is_no_number_is_named_and_nothing_is_half_done(server, name):
+    client = server.client()
+    q = PressureQueue(name, url=server.url)
+    q.create()
+    q.put(b"1")
+    client.set(f"__pressure__:{name}:stats:produced_bytes", "many")
+    with pytest.raises(pressure_mp.WrongKeyTypeError, match="produced_bytes' holds b'many'"):
+        q.put(b"2")
+    assert q.length() == 1
+    assert client.get(f"__pressure__:{name}:stats:produced_messages") == b"1"
+    client.delete(*client.scan_iter(match=f"__pressure__:{name}*"))
+    client.close()
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+def test_an_item_over_the_servers_limit_is_refused_and_the_queue_goes_on(kind, name):
+    server = Server(kind, ("--proto-max-bulk-len", "1mb"))
+    try:
+        q = Queue(name=name, url=server.start().url, serializer="raw")
+        with pytest.raises(pressure_mp.ItemTooLargeError, match=f"3000000 bytes.*{name}"):
+            q.put(b"x" * 3_000_000)
+        assert q.empty()
+        q.put(b"small")
+        assert q.get() == b"small"
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+def test_a_full_server_refuses_puts_and_still_gives_out_items(kind, name):
+    server = Server(kind)
+    try:
+        q = Queue(name=name, url=server.start().url, serializer="raw")
+        q.put(b"x")
+        client = server.client()
+        client.config_set("maxmemory", 1)
+        with pytest.raises(pressure_mp.BrokerError, match="OOM"):
+            q.put(b"y")
+        assert q.stats().produced_messages == 1
+        assert q.get() == b"x"
+        client.config_set("maxmemory", 0)
+        client.close()
+        q.put(b"z")
+        assert q.get() == b"z"
+    finally:
+        server.stop()
+
+
+def test_a_server_that_is_too_old_is_refused_with_its_version():
+    from pressure_mp.config import Address
+    from pressure_mp.engines.redis.connecting import check_greeting
+
+    address = Address("redis", "127.0.0.1", 6379)
+    with pytest.raises(pressure_mp.UnsupportedServerError, match=r"6\.0\.16.*needs Redis 6\.2"):
+        check_greeting([b"version", b"6.0.16", b"id", 3], address)
+    assert check_greeting([b"version", b"6.2.0", b"id", 3], address)[b"id"] == 3
+    with pytest.raises(pressure_mp.UnsupportedServerError, match=r"older than 6\.0"):
+        check_greeting(Exception("ERR unknown command `HELLO`"), address)

@@ -1,0 +1,247 @@
+"""Anonymous queues live as long as the processes that use them, and leave no key behind."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import lifetime_programs as programs
+import pytest
+from waiting import until
+
+import pressure_mp
+from pressure_mp import Queue, lifetimes
+
+METHODS = ["fork", "spawn", "forkserver"]
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+
+@pytest.fixture
+def broker(valkey, name, monkeypatch):
+    """A prefix of the test's own; ``broker.keys()`` are the keys that are left under it."""
+    monkeypatch.setenv("PRESSURE_URL", valkey.url)
+    monkeypatch.setenv("PRESSURE_PREFIX", name)
+
+    class Broker:
+        url = valkey.url
+        client = valkey.client()
+
+        def keys(self):
+            return sorted(self.client.scan_iter(match=f"{name}*"))
+
+    yield Broker()
+    Broker.client.close()
+
+
+def run(code, **options):
+    """A program of its own, to its end."""
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, **options
+    )
+
+
+def start(code):
+    """A program of its own, as far as its first line: a handle that it pickled."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    return process, pickle.loads(bytes.fromhex(process.stdout.readline()))
+
+
+def end(process):
+    process.communicate(timeout=10)
+
+
+USE_AND_WAIT = """
+import pickle, pressure_mp, sys
+q = pressure_mp.Queue()
+q.put(1)
+print(pickle.dumps(q).hex(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_child_process_shares_the_queue_of_its_parent(broker, method):
+    context = multiprocessing.get_context(method)
+    inbox, outbox = Queue(), Queue(2)
+    child = context.Process(target=programs.echo, args=(inbox, outbox))
+    child.start()
+    inbox.put("hello")
+    assert outbox.get(timeout=20) == (child.pid, "hello")
+    inbox.put(None)
+    child.join()
+    assert child.exitcode == 0
+
+
+def test_a_program_that_ends_leaves_no_key(broker):
+    run(
+        "import pressure_mp\n"
+        "q = pressure_mp.Queue(3); q.put(1); q.put(2); q.get()\n"
+        "p = pressure_mp.SimpleQueue(); p.put(1)\n"
+    )
+    assert broker.keys() == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_program_with_children_leaves_no_key(broker, method, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import multiprocessing, pressure_mp
+
+def child(q):
+    q.put("child")
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context({method!r})
+    q = pressure_mp.Queue()
+    children = [context.Process(target=child, args=(q,)) for _ in range(3)]
+    for c in children: c.start()
+    q.close()  # this process is done with it; the children are not
+    for c in children: c.join()
+    assert [c.exitcode for c in children] == [0, 0, 0]
+""")
+    subprocess.run([sys.executable, program], check=True)
+    assert broker.keys() == []
+
+
+def test_a_queue_goes_when_its_last_handle_is_closed(broker):
+    q = Queue()
+    q.put(1)
+    q.close()
+    assert broker.keys() == []
+
+
+def test_a_queue_whose_handle_is_garbage_goes_with_the_next_one_made(broker):
+    q = Queue()
+    name = q.name
+    other = Queue()
+    del q
+    gc.collect()
+    another = Queue()
+    assert not any(name.encode() in key for key in broker.keys())
+    other.close()
+    another.close()
+    assert broker.keys() == []
+
+
+def test_a_queue_lives_as_long_as_one_of_its_users(broker):
+    process, q = start(USE_AND_WAIT)
+    q.put(2)
+    end(process)
+    assert [q.get(), q.get()] == [1, 2]
+    q.close()
+    assert broker.keys() == []
+
+
+def test_the_survivors_clear_up_after_a_killed_process(broker):
+    process, q = start(USE_AND_WAIT)
+    q.put(2)
+    process.kill()
+    process.communicate()
+    assert [q.get(), q.get()] == [1, 2]
+    q.close()
+    assert broker.keys() == []
+
+
+def test_the_next_program_on_the_host_clears_up_after_a_killed_one(broker):
+    process, q = start(USE_AND_WAIT)
+    process.kill()
+    process.communicate()
+    assert any(q.name.encode() in key for key in broker.keys())
+    run("import pressure_mp; pressure_mp.Queue.create('named').delete()")
+    assert broker.keys() == []
+
+
+def test_a_killed_child_does_not_take_the_queue_along(broker):
+    q = Queue()
+    child = multiprocessing.get_context("spawn").Process(target=programs.kill_oneself, args=(q,))
+    child.start()
+    assert q.get() == "used"
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    run("import pressure_mp; pressure_mp.Queue.create('named').delete()")
+    q.put("still here")
+    assert q.get() == "still here"
+
+
+def test_the_queue_of_a_live_process_is_never_cleared(broker):
+    process, q = start(USE_AND_WAIT)
+    run("import pressure_mp; pressure_mp.Queue().close()")
+    assert q.get() == 1
+    q.close()
+    end(process)
+
+
+def test_a_user_on_another_host_keeps_the_queue(broker):
+    process, q = start(USE_AND_WAIT)
+    q._run(q._operations.enlist("otherhost-0123456789ab/1/1"))
+    end(process)
+    q.close()
+    run("import pressure_mp; pressure_mp.Queue().close()")
+    again = pickle.loads(pickle.dumps(q))
+    assert again.get() == 1
+    assert again._run(again._operations.dismiss(["otherhost-0123456789ab/1/1"])) == 1
+    again.close()
+    assert again.exists() is False
+
+
+def test_a_pid_that_is_used_again_is_not_taken_for_the_dead_user(broker):
+    q = Queue()
+    name = q.name
+    where, pid, began = lifetimes.user().rsplit("/", 2)
+    q._run(q._operations.enlist(f"{where}/{pid}/{int(began) - 1000}"))
+    q.close()
+    assert not any(name.encode() in key for key in broker.keys())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_that_has_not_yet_used_the_queue_keeps_it_when_its_parent_is_killed(broker, method):
+    parent_end, to_parent = multiprocessing.Pipe()
+    child_end, to_child = multiprocessing.Pipe()
+    parent = multiprocessing.get_context("spawn").Process(
+        target=programs.hand_over_and_die, args=(method, to_parent, to_child)
+    )
+    parent.start()
+    child, name = parent_end.recv()
+    assert child_end.recv() == "up"
+    parent_end.send("die")
+    parent.join()
+    try:
+        run("import pressure_mp; pressure_mp.Queue().close()")
+        assert any(name.encode() in key for key in broker.keys())
+        child_end.send("use it")
+        assert child_end.recv() == ("child", 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_handle_to_a_queue_that_is_gone_says_so(broker):
+    q = Queue()
+    copy = pickle.dumps(q)
+    q.delete()
+    with pytest.raises(pressure_mp.QueueDoesNotExistError, match="is gone"):
+        pickle.loads(copy).put(1)
+    q.close()
+    assert broker.keys() == []
+
+
+def test_anonymous_names_carry_a_hash_tag(broker):
+    with Queue() as q:
+        assert q.name.startswith("{")
+        assert q.name.endswith("}")
+
+
+def test_what_a_handle_pickled_for_another_process_needs_stays_until_the_process_ends(broker):
+    q = Queue()
+    copy = pickle.dumps(q)
+    q.put("kept")
+    q.close()
+    del q
+    gc.collect()
+    assert until(lambda: pickle.loads(copy).get()) == "kept"
