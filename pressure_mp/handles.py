@@ -59,7 +59,7 @@ class Handle:
         if self._anonymous:
             _anonymous_handles.add(self)
             if "multiprocessing" in sys.modules:
-                # Its children become users as they start, however late they first use it.
+                # A child that it forks is a user from its start, however late it first does.
                 from multiprocessing.util import register_after_fork
 
                 register_after_fork(self, _join_in_child)

@@ -200,12 +200,11 @@ def test_a_pid_that_is_used_again_is_not_taken_for_the_dead_user(broker):
     assert not any(name.encode() in key for key in broker.keys())
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_child_that_has_not_yet_used_the_queue_keeps_it_when_its_parent_is_killed(broker, method):
+def test_a_forked_child_that_has_not_used_the_queue_keeps_it_when_its_parent_is_killed(broker):
     parent_end, to_parent = multiprocessing.Pipe()
     child_end, to_child = multiprocessing.Pipe()
     parent = multiprocessing.get_context("spawn").Process(
-        target=programs.hand_over_and_die, args=(method, to_parent, to_child)
+        target=programs.hand_over_and_die, args=(to_parent, to_child)
     )
     parent.start()
     child, name = parent_end.recv()

@@ -24,10 +24,10 @@ def kill_oneself(queue):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def hand_over_and_die(method, to_parent, to_child):
+def hand_over_and_die(to_parent, to_child):
     """A parent that is killed when its child runs, before the child used the queue."""
     queue = pressure_mp.Queue()
-    context = multiprocessing.get_context(method)
+    context = multiprocessing.get_context("fork")
     child = context.Process(target=use_when_told, args=(queue, to_child))
     child.start()
     to_parent.send((child.pid, queue.name))
