@@ -1,5 +1,6 @@
 """``multiprocessing.Queue`` across machines, on Redis or Valkey."""
 
+from ._version import __version__
 from .exceptions import (
     AddressError,
     ArgumentError,
@@ -62,4 +63,5 @@ __all__ = [
     "TaskDoneError",
     "UnsupportedServerError",
     "WrongKeyTypeError",
+    "__version__",
 ]

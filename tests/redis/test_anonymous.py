@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:Deprecati
 
 @pytest.fixture
 def broker(valkey, name, monkeypatch):
-    """A prefix of the test's own; ``broker.keys()`` are the keys that are left under it."""
+    """A prefix of the test's own; ``broker.left()`` are the keys that are left under it."""
     monkeypatch.setenv("PRESSURE_URL", valkey.url)
     monkeypatch.setenv("PRESSURE_PREFIX", name)
 
@@ -31,7 +31,7 @@ def broker(valkey, name, monkeypatch):
         url = valkey.url
         client = valkey.client()
 
-        def keys(self):
+        def left(self):
             return sorted(self.client.scan_iter(match=f"{name}*"))
 
     yield Broker()
@@ -85,7 +85,7 @@ def test_a_program_that_ends_leaves_no_key(broker):
         "q = pressure_mp.Queue(3); q.put(1); q.put(2); q.get()\n"
         "p = pressure_mp.SimpleQueue(); p.put(1)\n"
     )
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -107,14 +107,14 @@ if __name__ == "__main__":
     assert [c.exitcode for c in children] == [0, 0, 0]
 """)
     subprocess.run([sys.executable, program], check=True)
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 def test_a_queue_goes_when_its_last_handle_is_closed(broker):
     q = Queue()
     q.put(1)
     q.close()
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 def test_a_queue_whose_handle_is_garbage_goes_with_the_next_one_made(broker):
@@ -124,10 +124,10 @@ def test_a_queue_whose_handle_is_garbage_goes_with_the_next_one_made(broker):
     del q
     gc.collect()
     another = Queue()
-    assert not any(name.encode() in key for key in broker.keys())
+    assert not any(name.encode() in key for key in broker.left())
     other.close()
     another.close()
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 def test_a_queue_lives_as_long_as_one_of_its_users(broker):
@@ -136,7 +136,7 @@ def test_a_queue_lives_as_long_as_one_of_its_users(broker):
     end(process)
     assert [q.get(), q.get()] == [1, 2]
     q.close()
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 def test_the_survivors_clear_up_after_a_killed_process(broker):
@@ -146,16 +146,16 @@ def test_the_survivors_clear_up_after_a_killed_process(broker):
     process.communicate()
     assert [q.get(), q.get()] == [1, 2]
     q.close()
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 def test_the_next_program_on_the_host_clears_up_after_a_killed_one(broker):
     process, q = start(USE_AND_WAIT)
     process.kill()
     process.communicate()
-    assert any(q.name.encode() in key for key in broker.keys())
+    assert any(q.name.encode() in key for key in broker.left())
     run("import pressure_mp; pressure_mp.Queue.create('named').delete()")
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 def test_a_killed_child_does_not_take_the_queue_along(broker):
@@ -197,7 +197,7 @@ def test_a_pid_that_is_used_again_is_not_taken_for_the_dead_user(broker):
     where, pid, began = lifetimes.user().rsplit("/", 2)
     q._run(q._operations.enlist(f"{where}/{pid}/{int(began) - 1000}"))
     q.close()
-    assert not any(name.encode() in key for key in broker.keys())
+    assert not any(name.encode() in key for key in broker.left())
 
 
 def test_a_forked_child_that_has_not_used_the_queue_keeps_it_when_its_parent_is_killed(broker):
@@ -213,7 +213,7 @@ def test_a_forked_child_that_has_not_used_the_queue_keeps_it_when_its_parent_is_
     parent.join()
     try:
         run("import pressure_mp; pressure_mp.Queue().close()")
-        assert any(name.encode() in key for key in broker.keys())
+        assert any(name.encode() in key for key in broker.left())
         child_end.send("use it")
         assert child_end.recv() == ("child", 0)
     finally:
@@ -227,7 +227,7 @@ def test_a_handle_to_a_queue_that_is_gone_says_so(broker):
     with pytest.raises(pressure_mp.QueueDoesNotExistError, match="is gone"):
         pickle.loads(copy).put(1)
     q.close()
-    assert broker.keys() == []
+    assert broker.left() == []
 
 
 def test_anonymous_names_carry_a_hash_tag(broker):

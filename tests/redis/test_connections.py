@@ -1,0 +1,278 @@
+"""Ways to reach a server: TCP, unix socket, TLS, logins, databases, prefixes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import threading
+import time
+
+import connection_targets as targets
+import pytest
+import trustme
+from servers import Server, free_port
+from waiting import Background, blocked, until
+
+import pressure_mp
+from pressure_mp import PressureQueue, Queue
+
+
+def test_a_unix_socket_serves_as_tcp_does(server, name):
+    with Queue(name=name, url=server.unix_url) as q:
+        q.put(1)
+        assert Queue(name=name, url=server.url).get() == 1
+        assert q.url == server.unix_url
+        q.delete()
+
+
+def test_databases_and_prefixes_keep_queues_apart(server, name):
+    q = Queue(name=name, url=f"{server.url}/3")
+    q.put("three")
+    assert not PressureQueue(name, url=server.url).exists()
+    assert PressureQueue(name, url=f"{server.unix_url}?db=3").exists()
+    other = Queue(name=name, url=f"{server.url}/3", prefix="other")
+    assert other.empty()
+    q.delete()
+    other.delete()
+
+
+def test_the_environment_says_where_the_broker_is(valkey, name, monkeypatch):
+    monkeypatch.setenv("REDIS_SERVER", "127.0.0.1")
+    monkeypatch.setenv("REDIS_PORT", str(valkey.port))
+    monkeypatch.setenv("REDIS_DB", "4")
+    monkeypatch.setenv("PRESSURE_PREFIX", name)
+    q = Queue(name="q")
+    assert q.url == f"{valkey.url}/4"
+    client = valkey.client()
+    client.select(4)
+    assert client.exists(f"{name}:q:bound")
+    client.close()
+    q.delete()
+    monkeypatch.setenv("PRESSURE_URL", f"{valkey.url}/5")
+    assert PressureQueue("q").url == f"{valkey.url}/5"
+    assert PressureQueue("q", db=6).url == f"{valkey.url}/6"
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    """A redis-server that speaks TLS only and asks for a client certificate."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    for role in ("server", "client"):
+        issued = authority.issue_cert("127.0.0.1", common_name=role)
+        issued.private_key_pem.write_to_path(folder / f"{role}.key")
+        issued.cert_chain_pems[0].write_to_path(folder / f"{role}.pem")
+    port = free_port()
+    server = Server(
+        "redis",
+        (
+            *("--tls-port", str(port), "--tls-ca-cert-file", str(folder / "ca.pem")),
+            *("--tls-cert-file", str(folder / "server.pem")),
+            *("--tls-key-file", str(folder / "server.key")),
+        ),
+    )
+    try:
+        server.start()
+        yield f"rediss://127.0.0.1:{port}", folder
+    finally:
+        server.stop()
+
+
+def test_tls_with_an_own_authority_and_a_client_certificate(tls, name):
+    url, folder = tls
+    query = (
+        f"?ssl_ca_certs={folder}/ca.pem&ssl_certfile={folder}/client.pem"
+        f"&ssl_keyfile={folder}/client.key"
+    )
+    q = Queue(2, name, url=url + query)
+    q.put(os.urandom(300_000))  # more than one TLS record
+    assert len(q.get()) == 300_000
+    getting = Background(q.get)
+    with pytest.raises(pressure_mp.Empty):
+        q.get(timeout=0.2)
+    q.put("over TLS")
+    assert getting.result() == "over TLS"
+    q.delete()
+
+
+def test_tls_refuses_a_server_that_the_authority_did_not_sign(tls, name):
+    with pytest.raises(pressure_mp.BrokerUnavailable, match=r"(?i)certificate"):
+        Queue(name=name, url=tls[0])
+
+
+def test_a_login_is_used_and_the_password_never_shown(name):
+    server = Server("valkey").start()
+    try:
+        client = server.client()
+        client.execute_command("ACL", "SETUSER", "app", "on", ">s3cret/word", "~*", "+@all")
+        client.execute_command("ACL", "SETUSER", "default", "off")
+        client.close()
+        url = f"redis://app:s3cret%2Fword@127.0.0.1:{server.port}"
+        q = Queue(name=name, url=url)
+        q.put(1)
+        assert pickle.loads(pickle.dumps(q)).get() == 1
+        assert q.url == f"redis://app@127.0.0.1:{server.port}/0"
+        for text in (repr(q), str(q.stats())):
+            assert "s3cret" not in text
+        with pytest.raises(pressure_mp.BrokerError, match="refuses the login") as caught:
+            Queue(name=name, url=f"redis://app:wr0ng@127.0.0.1:{server.port}")
+        assert "wr0ng" not in str(caught.value)
+        with pytest.raises(pressure_mp.BrokerError):
+            Queue(name=name, url=server.url)
+    finally:
+        server.stop()
+
+
+def test_an_unpickled_handle_connects_when_it_is_first_used(valkey, name):
+    q = Queue(name=name, url=valkey.url)
+    copy = pickle.dumps(q)
+    client = valkey.client()
+    before = client.info("stats")["total_connections_received"]
+    handles = [pickle.loads(copy) for _ in range(1000)]
+    assert client.info("stats")["total_connections_received"] == before
+    client.close()
+    assert handles[0].exists()
+    q.delete()
+
+
+def test_a_handle_and_its_connections_stay_few_under_many_operations(valkey, name):
+    client = valkey.client()
+    q = Queue(name=name, url=valkey.url)
+    before = client.info("clients")["connected_clients"]
+    for number in range(50):
+        q.put(number)
+    for _ in range(50):
+        q.get()
+    assert client.info("clients")["connected_clients"] <= before
+    client.close()
+    q.delete()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_never_uses_its_parents_connection(valkey, name):
+    q = Queue(name=name, url=valkey.url)
+    results = Queue(name=f"{name}-results", url=valkey.url)
+    getting = Background(q.get)  # one connection is in use while the process forks
+    client = valkey.client()
+    until(lambda: blocked(client))
+    children = [
+        multiprocessing.get_context("fork").Process(target=targets.put_some, args=(results, n))
+        for n in range(3)
+    ]
+    for child in children:
+        child.start()
+    assert sorted(results.get() for _ in range(300)) == sorted(
+        (n, i) for n in range(3) for i in range(100)
+    )
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    q.put("for the parent")
+    assert getting.result() == "for the parent"
+    client.close()
+
+
+def test_the_death_of_a_forked_parent_frees_its_place_in_line(valkey, name):
+    """A child that inherited the parent's socket must not keep the connection alive."""
+    q = Queue(name=name, url=valkey.url)
+    client = valkey.client()
+    ours, theirs = multiprocessing.Pipe()
+    parent = multiprocessing.get_context("spawn").Process(
+        target=targets.get_and_fork, args=(q, theirs)
+    )
+    parent.start()
+    until(lambda: blocked(client))
+    ours.send("fork")
+    child = ours.recv()
+    parent.kill()
+    parent.join()
+    until(lambda: not blocked(client), 3)
+    ours.send("end")
+    until(lambda: not targets.is_alive(child))
+    client.close()
+
+
+def test_a_server_that_went_and_came_back_serves_the_next_operation(name):
+    server = Server("valkey")
+    try:
+        q = Queue(name=name, url=server.start().url)
+        q.put(1)
+        server.kill()
+        with pytest.raises(pressure_mp.BrokerUnavailable):
+            q.qsize()
+        server.start()
+        assert not q.exists()
+    finally:
+        server.stop()
+
+
+def test_the_end_of_the_server_reaches_those_who_wait(name):
+    server = Server("valkey")
+    try:
+        q = Queue(name=name, url=server.start().url)
+        client = server.client()
+        waiting = [Background(q.get) for _ in range(3)]
+        until(lambda: blocked(client) == 3)
+        client.close()
+        begin = time.monotonic()
+        server.kill()
+        for get in waiting:
+            with pytest.raises(pressure_mp.BrokerUnavailable):
+                get.result()
+        assert time.monotonic() - begin < 3
+    finally:
+        server.stop()
+
+
+def test_a_killed_holder_of_a_role_delays_the_others_by_its_lease(valkey, name):
+    q = Queue(name=name, url=valkey.url, lease=1)
+    client = valkey.client()
+    context = multiprocessing.get_context("spawn")
+    holder = context.Process(target=targets.get_forever, args=(q,))
+    holder.start()
+    until(lambda: blocked(client))
+    in_line = Background(q.get)
+    until(lambda: blocked(client) == 2)
+    holder.kill()
+    holder.join()
+    q.put("for the next")
+    assert in_line.result(5) == "for the next"
+    client.close()
+    q.delete()
+
+
+def test_a_killed_waiter_in_line_delays_nobody(valkey, name):
+    q = Queue(name=name, url=valkey.url)
+    client = valkey.client()
+    holder = Background(q.get)
+    until(lambda: blocked(client) == 1)
+    context = multiprocessing.get_context("spawn")
+    waiter = context.Process(target=targets.get_forever, args=(q,))
+    waiter.start()
+    until(lambda: blocked(client) == 2)
+    last = Background(q.get)
+    until(lambda: blocked(client) == 3)
+    waiter.kill()
+    waiter.join()
+    until(lambda: blocked(client) == 2)
+    q.put(1)
+    assert holder.result(1) == 1
+    q.put(2)
+    assert last.result(1) == 2
+    client.close()
+    q.delete()
+
+
+def test_threads_of_one_process_are_told_apart(valkey, name):
+    q = Queue(name=name, url=valkey.url)
+    other = Background(lambda: (q.put(1), q.client_id)[1]).result()
+    assert other != q.client_id
+    assert q.stats().producer == other
+    host, pid, thread, incarnation = other.rsplit(":", 3)
+    assert int(pid) == os.getpid()
+    assert int(thread) != threading.get_native_id()
+    assert host
+    assert len(incarnation) == 8
+    q.delete()

@@ -1,0 +1,37 @@
+"""What other processes do in the tests of connections."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import psutil
+
+
+def put_some(queue, number):
+    for i in range(100):
+        queue.put((number, i))
+
+
+def get_forever(queue):
+    queue.get()
+
+
+def get_and_fork(queue, connection):
+    """Wait for an item in a thread; fork a child that lives on with all that was open."""
+    threading.Thread(target=queue.get, daemon=True).start()
+    connection.recv()
+    child = os.fork()
+    if child == 0:
+        connection.recv()
+        os.kill(os.getpid(), signal.SIGKILL)
+    connection.send(child)
+    signal.pause()
+
+
+def is_alive(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
