@@ -1,0 +1,100 @@
+"""What the documents say is true: their programs run, their links lead somewhere."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language):
+    for document in DOCUMENTS:
+        for number, (found, text) in enumerate(BLOCK.findall(document.read_text()), 1):
+            if found == language:
+                yield pytest.param(text, id=f"{document.name}-{number}")
+
+
+def names(document):
+    return document.name
+
+
+@pytest.mark.parametrize("program", list(blocks("python")))
+def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    environ = {**os.environ, "PRESSURE_URL": valkey.url, "PRESSURE_PREFIX": name}
+    run = subprocess.run(
+        [sys.executable, path], env=environ, capture_output=True, text=True, timeout=30
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
+    client = valkey.client()
+    assert list(client.scan_iter(match=f"{name}*")) == []
+    client.close()
+
+
+def test_the_diff_in_the_readme_is_the_diff_of_the_examples():
+    before, after = (
+        (ROOT / "examples" / f"legacy_{when}.py").read_text().splitlines()
+        for when in ("before", "after")
+    )
+    diff = list(difflib.unified_diff(before, after, n=0, lineterm=""))[3:]
+    (shown,) = (text for (text,) in (param.values for param in blocks("diff")))
+    assert shown.splitlines() == diff
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+def test_links_lead_to_files(document):
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+def test_every_command_is_one_that_is_run_somewhere(document):
+    """The commands of the environments ``docs`` and of CI, and those that the tests run."""
+    known = [
+        "python3 -m venv .venv && .venv/bin/pip install '.[embedded,cli]'"
+        " && .venv/bin/pressure-mp demo",  # test_commands.py
+        "python3 -m venv .venv && .venv/bin/pip install tox && .venv/bin/tox",  # .ci/run
+        "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]'",  # test_commands.py
+        ".venv/bin/pytest tests/contract",  # test_commands.py
+        ".venv/bin/tox",  # .ci/run
+        "export PRESSURE_URL=redis://broker.example:6379",  # a setting, not a program
+    ]
+    for language, text in BLOCK.findall(document.read_text()):
+        if language == "sh":
+            for line in text.splitlines():
+                assert line in known
+
+
+def test_the_readme_begins_with_the_two_commands_and_ci_runs_the_second():
+    readme = (ROOT / "README.md").read_text()
+    first, second = (text.strip() for language, text in BLOCK.findall(readme)[:2])
+    assert first.endswith("pressure-mp demo")
+    assert second in (ROOT / ".ci" / "run").read_text().replace("install -q tox", "install tox")
+
+
+def test_the_protocol_page_names_every_key_and_every_operation():
+    from pressure_mp.engines.redis import keys, scripts
+
+    page = (ROOT / "docs" / "protocol.md").read_text()
+    for suffix in {**keys.PROTOCOL, **keys.OWN}.values():
+        named = suffix or "prefix:name"
+        pattern = re.sub("producer|consumer", "…", named) if named.endswith("free") else named
+        assert f"`{named}`" in page or f"`{pattern}`" in page, named
+    for operation in scripts.load("fifo"):
+        documented = {"open": "create"}.get(operation, operation)
+        assert re.search(rf"^\| [^|]*\b{documented}\b", page, re.MULTILINE), operation
+
+
+def test_the_differences_page_has_no_loose_ends():
+    assert "@@" not in (ROOT / "docs" / "differences.md").read_text()
