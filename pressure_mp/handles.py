@@ -101,7 +101,12 @@ class Handle:
 
     def _run(self, operation: Operation[T]) -> T:
         binding = self._binding or self._attach()
-        return drive(operation, binding.session())
+        try:
+            return drive(operation, binding.session())
+        except QueueDoesNotExistError:
+            if self._anonymous:
+                self._check_open()  # closed, and nobody else had it
+            raise
 
     def _check_open(self) -> None:
         if self._handle_closed:

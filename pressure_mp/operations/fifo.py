@@ -31,7 +31,7 @@ from ..exceptions import (
     ShutDown,
     TaskDoneError,
 )
-from .turns import take_turns, until_finished
+from .turns import take_turns, until_finished, wake
 
 DISCIPLINE = "fifo"
 FORMAT = "1"
@@ -171,7 +171,7 @@ class FifoOperations:
         reply = yield from take_turns("close", args, block, timeout, self._lease)
         if reply[0] == BUSY:
             raise self._in_use(reply, block, timeout)
-        yield from self._wake(reply)
+        yield from wake(self._check(reply)[1:])
 
     def delete(self, block: bool, timeout: float | None) -> Operation[None]:
         """Remove the queue; waits for the roles that foreign clients have.
@@ -182,7 +182,7 @@ class FifoOperations:
         reply = yield from take_turns("delete", (), block, timeout, self._lease)
         if reply[0] == BUSY:
             raise self._in_use(reply, block, timeout)
-        yield from self._wake(reply)
+        yield from wake(self._check(reply)[1:])
 
     def set_bound(self, maxsize: int) -> Operation[None]:
         """Change the bound; 0 is none. Items over it stay."""
@@ -228,11 +228,6 @@ class FifoOperations:
         """
         reply: Reply = yield Call("dismiss", tuple(users))
         return int(self._check(reply)[1])
-
-    def _wake(self, reply: Reply) -> Operation[None]:
-        holders = tuple(holder for holder in self._check(reply)[1:] if holder)
-        if holders:
-            yield Call("wake", holders)
 
     def _in_use(self, reply: Reply, block: bool, timeout: float | None) -> QueueInUseError:
         return QueueInUseError(

@@ -57,6 +57,7 @@ def take_turns(
                 return reply
             signal = reply[1].decode()
             turn = "again"
+            yield from wake(reply[2:])
             limit = None
             if end is not None:
                 now: float = yield Now()
@@ -79,6 +80,13 @@ def take_turns(
         if turn != "first" or not isinstance(error, PressureError):
             yield from _let_go(who[1], turn)
         raise
+
+
+def wake(holders: list[bytes]) -> Operation[None]:
+    """Wake those whose role a reply asks for, by the names of their connections."""
+    named = tuple(holder for holder in holders if holder)
+    if named:
+        yield Call("wake", named)
 
 
 def _let_go(ticket: str, turn: str) -> Operation[None]:

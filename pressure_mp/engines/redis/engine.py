@@ -10,7 +10,7 @@ from ...config import Address
 from ...effects import TICK
 from ...exceptions import BrokerError
 from . import keys, scripts
-from .pool import Pool
+from .pool import LoopPool, Pool
 from .session import BlockingSession, RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
@@ -47,7 +47,7 @@ class RedisEngine:
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
-            pool = self._loops[loop] = Pool(self.address, AsyncWire)
+            pool = self._loops[loop] = LoopPool(self.address, AsyncWire)
         return pool
 
     def remember(self, host: str, name: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import time
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 from ...config import Address
@@ -77,3 +78,24 @@ class Pool:
         """Close what is idle."""
         while self._idle:
             self._idle.pop().close()
+
+
+class LoopPool(Pool):
+    """The connections of one event loop; they are closed when the loop ends."""
+
+    _guard: AsyncGenerator[None, None] | None = None
+
+    async def checkout(self) -> Wire:
+        if self._guard is None:
+            self._guard = self._closing()
+            await anext(self._guard)
+        return await super().checkout()
+
+    async def _closing(self) -> AsyncGenerator[None, None]:
+        """The loop itself closes its unfinished generators as the last thing it runs."""
+        try:
+            yield
+        finally:
+            for wire in list(self._all):
+                wire.close()
+            await asyncio.sleep(0)  # the transports' own last words

@@ -150,6 +150,13 @@ class BlockingWire(Wire):
 class AsyncWire(Wire):
     """For a task of one event loop: each method suspends it."""
 
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        # redis-py has no public names for its streams; it must not close them either.
+        self._input: asyncio.StreamReader = connection._reader
+        self._output: asyncio.StreamWriter = connection._writer
+        connection._reader = connection._writer = None
+
     @classmethod
     async def _connect(cls, address: Address) -> Any:
         connection = connecting.make(address, redis.asyncio.connection)
@@ -172,22 +179,20 @@ class AsyncWire(Wire):
         return reply
 
     async def _write(self, data: bytes) -> None:
-        self._connection._writer.write(data)
-        await self._connection._writer.drain()
+        self._output.write(data)
+        await self._output.drain()
 
     async def _receive(self, timeout: float | None) -> bytes:
-        reading = self._connection._reader.read(_READ_SIZE)
+        reading = self._input.read(_READ_SIZE)
         if timeout is None:
-            return await reading  # type: ignore[no-any-return]
+            return await reading
         try:
             return await asyncio.wait_for(reading, timeout)
         except asyncio.TimeoutError:  # Python 3.10: not the builtin one
             raise TimeoutError from None
 
     def is_stale(self) -> bool:
-        return bool(self._connection._reader.at_eof())
+        return self._input.at_eof()
 
     def close(self) -> None:
-        writer = self._connection._writer
-        if writer is not None:
-            writer.close()
+        self._output.transport.abort()

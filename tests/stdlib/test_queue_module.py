@@ -1,0 +1,33 @@
+"""CPython's tests of ``queue``, from the running interpreter, on every engine and server."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from stdlib_running import NO_TEST_PACKAGE, names_in, run
+
+cpython = pytest.importorskip("test.test_queue", reason=NO_TEST_PACKAGE)
+cases = importlib.import_module("stdlib_queue")
+
+
+@pytest.fixture(autouse=True)
+def broker(url, monkeypatch):
+    monkeypatch.setenv("PRESSURE_URL", url)
+
+
+@pytest.mark.parametrize("test", names_in(cases.QueueOverBroker, cpython.BaseQueueTestMixin))
+def test_queue(test, monkeypatch):
+    run(cases.QueueOverBroker, test, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "test", names_in(cases.JoinableQueueOverBroker, cpython.BaseQueueTestMixin)
+)
+def test_joinable_queue(test, monkeypatch):
+    run(cases.JoinableQueueOverBroker, test, monkeypatch)
+
+
+@pytest.mark.parametrize("test", names_in(cases.SimpleQueueOverBroker, cpython.BaseSimpleQueueTest))
+def test_simple_queue(test, monkeypatch):
+    run(cases.SimpleQueueOverBroker, test, monkeypatch)

@@ -1,0 +1,36 @@
+"""The tests of CPython's own that do not pass over a broker, and why not. There is no other list.
+
+Each of them runs all the same and has to fail: one that begins to pass does not belong here.
+docs/differences.md tells users the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pressure_mp import EncodingError, HandleClosedError
+
+
+class Difference(NamedTuple):
+    """``since`` is the Python that brought the test; a later release of an older one may too."""
+
+    reason: str
+    raises: type[BaseException]
+    since: tuple[int, int] = (3, 10)
+
+
+UNPICKLABLE = "an object that cannot be pickled raises in the caller of put()"
+
+DIFFERENCES = {
+    "_TestQueue.test_queue_feeder_donot_stop_onexc": Difference(UNPICKLABLE, EncodingError),
+    "_TestQueue.test_queue_feeder_on_queue_feeder_error": Difference(
+        "there is no feeder thread, so no hook for its errors, and no argument ctx", TypeError
+    ),
+    "_TestQueue.test_closed_queue_empty_exceptions": Difference(
+        "close() counts at once, also on a handle that was not used yet, and an anonymous queue "
+        "goes with the last handle to it; what empty() then raises is not an OSError",
+        HandleClosedError,
+        since=(3, 13),
+    ),
+    "BaseSimpleQueueTest.test_references": Difference(UNPICKLABLE, EncodingError),
+}
