@@ -457,22 +457,19 @@ class AsyncMemorySession(_Parking):
 
     def __init__(self, queue: MemoryFifo) -> None:
         super().__init__(queue)
-        self._event = asyncio.Event()
+        self._woken: asyncio.Future[None] | None = None
 
     async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
         return self._call(op, args)
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         loop = asyncio.get_running_loop()
-        if self._parked is None:
-            self._event.clear()
-        waiter = self._begin(signal, lambda: loop.call_soon_threadsafe(self._event.set))
+        if self._parked is None or self._woken is None:
+            self._woken = loop.create_future()
+        woken = self._woken
+        waiter = self._begin(signal, lambda: loop.call_soon_threadsafe(_wake, woken))
         try:
-            await asyncio.wait_for(
-                self._event.wait(), TICK if timeout is None else min(timeout, TICK)
-            )
-        except asyncio.TimeoutError:
-            pass
+            await asyncio.wait({woken}, timeout=TICK if timeout is None else min(timeout, TICK))
         except BaseException:
             self._abandon()
             raise
@@ -480,3 +477,8 @@ class AsyncMemorySession(_Parking):
 
     async def end(self) -> None:
         self._abandon()
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    if not woken.done():
+        woken.set_result(None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
@@ -147,6 +148,46 @@ class BlockingWire(Wire):
         self._connection.disconnect()
 
 
+class _PutOff:
+    """Cancellations that came while a reply was on its way.
+
+    The task gets its reply first, and is cancelled where it next suspends or makes a request. If
+    it ended before that, or left the timeout block that wanted to cancel it, it was in time.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def add(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.add(task)
+        task.get_loop().call_soon(self._cancel_again, task)
+
+    def check(self) -> None:
+        """Raise CancelledError if the running task's cancellation was put off."""
+        if self._tasks:
+            task = asyncio.current_task()
+            if task in self._tasks:
+                self._tasks.remove(task)
+                if self._is_wanted(task):
+                    raise asyncio.CancelledError
+
+    def _cancel_again(self, task: asyncio.Task[Any]) -> None:
+        if task not in self._tasks:
+            return
+        self._tasks.remove(task)
+        if self._is_wanted(task) and not task.done():
+            if sys.version_info >= (3, 11):  # it was asked once, not twice
+                task.uncancel()
+            task.cancel()
+
+    @staticmethod
+    def _is_wanted(task: asyncio.Task[Any]) -> bool:
+        return sys.version_info < (3, 11) or task.cancelling() > 0
+
+
+_put_off = _PutOff()
+
+
 class AsyncWire(Wire):
     """For a task of one event loop: each method suspends it."""
 
@@ -156,6 +197,7 @@ class AsyncWire(Wire):
         self._input: asyncio.StreamReader = connection._reader
         self._output: asyncio.StreamWriter = connection._writer
         connection._reader = connection._writer = None
+        self._reading: asyncio.Task[bytes] | None = None
 
     @classmethod
     async def _connect(cls, address: Address) -> Any:
@@ -166,6 +208,7 @@ class AsyncWire(Wire):
     async def request(self, *command: Any) -> Any:
         """As for threads. The first cancellation is put off until the reply is there: what a
         script took out of the queue must not be lost with its reply."""
+        _put_off.check()
         await self.send(*command)
         try:
             return await self.read(None)
@@ -173,9 +216,7 @@ class AsyncWire(Wire):
             reply = await self.read(None)
         task = asyncio.current_task()
         assert task is not None
-        if hasattr(task, "uncancel"):  # Python 3.11: the request to cancel is made once, not twice
-            task.uncancel()
-        task.cancel()
+        _put_off.add(task)
         return reply
 
     async def _write(self, data: bytes) -> None:
@@ -183,16 +224,22 @@ class AsyncWire(Wire):
         await self._output.drain()
 
     async def _receive(self, timeout: float | None) -> bytes:
-        reading = self._input.read(_READ_SIZE)
-        if timeout is None:
-            return await reading
-        try:
-            return await asyncio.wait_for(reading, timeout)
-        except asyncio.TimeoutError:  # Python 3.10: not the builtin one
-            raise TimeoutError from None
+        if self._reading is None:
+            if timeout is None:
+                return await self._input.read(_READ_SIZE)
+            # A task of its own, which a timeout or a cancellation leaves as it is: whatever
+            # happens at the same moment, what it reads is not lost.
+            self._reading = asyncio.ensure_future(self._input.read(_READ_SIZE))
+        done, _ = await asyncio.wait({self._reading}, timeout=timeout)
+        if not done:
+            raise TimeoutError
+        reading, self._reading = self._reading, None
+        return reading.result()
 
     def is_stale(self) -> bool:
         return self._input.at_eof()
 
     def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
         self._output.transport.abort()
