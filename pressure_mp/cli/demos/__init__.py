@@ -1,0 +1,1 @@
+"""What ``pressure-mp demo`` can show."""

@@ -1,0 +1,168 @@
+"""Counts the identifiers of Python programs with a pipeline of processes, twice.
+
+Once on pressure_mp's queues and once on multiprocessing's; the results have to be equal.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sysconfig
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from rich.console import Console
+
+from ... import Queue
+from ...config import parse_url
+from ...exceptions import AddressError
+from . import stages
+from .crew import Crew
+from .progress import Flow, Stopwatch, View, showing
+from .stages import AnyQueue, Totals
+
+DEPTH = 16
+
+AQueue = TypeVar("AQueue", bound=AnyQueue)
+
+
+def check_url(ctx: click.Context, option: click.Parameter, url: str) -> str:
+    """Refuse a URL that no broker for several processes can have."""
+    try:
+        scheme = parse_url(url).scheme
+    except AddressError as error:
+        raise click.BadParameter(str(error)) from error
+    if scheme == "memory":
+        raise click.BadParameter("memory:// is for the threads of one process; this needs more")
+    return url
+
+
+@click.command()
+@click.argument(
+    "directory", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option(
+    "--url",
+    default="embedded://",
+    show_default=True,
+    callback=check_url,
+    help="Where the broker is.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=lambda: max(2, os.cpu_count() or 0),
+    show_default="number of CPUs, at least 2",
+    help="How many processes tokenise.",
+)
+@click.pass_context
+def pipeline(ctx: click.Context, directory: Path | None, url: str, workers: int) -> None:
+    """Count the identifiers of the Python files below DIRECTORY, or of the standard library.
+
+    One process reads the files, WORKERS tokenise them, one counts; bounded queues join them. The
+    same processes then run on multiprocessing.Queue. Exit status 0: both counted the same.
+    """
+    root = directory or Path(sysconfig.get_path("stdlib"))
+    paths = python_files(root, skip=() if directory else ("site-packages",))
+    if not paths:
+        raise click.BadParameter(f"no .py files below {root}", param_hint="DIRECTORY")
+    console = Console()
+
+    click.echo(f"{len(paths)} Python files below {root}, {workers} workers")
+    ours, our_time = on_pressure_queues(url, paths, workers, console)
+    click.echo("The commonest identifiers:")
+    for identifier, times in commonest(ours, 10):
+        click.echo(f"{times:>10,}  {identifier}")
+
+    click.echo("The same pipeline on multiprocessing.Queue")
+    theirs, their_time = on_standard_queues(paths, workers, console)
+    different = differences(ours, theirs)
+    if different:
+        click.echo("DIFFERENT, pressure_mp.Queue and multiprocessing.Queue:", err=True)
+        for difference in different:
+            click.echo(f"  {difference}", err=True)
+        ctx.exit(1)
+    click.echo(
+        f"Equal: {ours.files:,} files ({ours.skipped:,} skipped), {ours.tokens:,} tokens, "
+        f"{len(ours.identifiers):,} different identifiers"
+    )
+    click.echo(f"pressure_mp.Queue {our_time:.2f} s, multiprocessing.Queue {their_time:.2f} s")
+
+
+def commonest(totals: Totals, number: int) -> list[tuple[str, int]]:
+    """The first identifiers by how often they occur, then by the alphabet."""
+    order = sorted(totals.identifiers.items(), key=lambda item: (-item[1], item[0]))
+    return order[:number]
+
+
+def python_files(root: Path, skip: tuple[str, ...]) -> list[Path]:
+    """Every ``.py`` file below ``root``, but not in directories of the names in ``skip``."""
+    found = []
+    for directory, subdirectories, files in os.walk(root):
+        subdirectories[:] = [name for name in subdirectories if name not in skip]
+        found += [Path(directory, name) for name in files if name.endswith(".py")]
+    return sorted(path for path in found if path.is_file())
+
+
+def on_pressure_queues(
+    url: str, paths: list[Path], workers: int, console: Console
+) -> tuple[Totals, float]:
+    """The totals, and the seconds it took, with pressure_mp's queues."""
+
+    def make(maxsize: int) -> Queue:
+        return Queue(maxsize, url=url)
+
+    def watch(sources: Queue, counts: Queue) -> Callable[[], Flow]:
+        click.echo(f"pressure_mp.Queue at {sources.url}")
+        return Flow(len(paths), sources, counts).look
+
+    return run(make, paths, workers, console, watch)
+
+
+def on_standard_queues(paths: list[Path], workers: int, console: Console) -> tuple[Totals, float]:
+    """The totals, and the seconds it took, with the standard library's queues."""
+    stopwatch = Stopwatch("multiprocessing.Queue")
+    return run(multiprocessing.Queue, paths, workers, console, lambda *_: lambda: stopwatch)
+
+
+def run(
+    make: Callable[[int], AQueue],
+    paths: list[Path],
+    workers: int,
+    console: Console,
+    watch: Callable[[AQueue, AQueue], Callable[[], View]],
+) -> tuple[Totals, float]:
+    """Join the stages with queues that ``make`` makes of their bound; run them to the end.
+
+    Raises ProcessFailed when one of the processes fails.
+    """
+    sources, counts, totals = make(DEPTH), make(DEPTH), make(1)
+    crew = Crew()
+    crew.add("reading", stages.read, paths, sources, workers)
+    for _ in range(workers):
+        crew.add("tokenising", stages.tokenise, sources, counts)
+    crew.add("counting", stages.total, counts, totals, workers)
+    look = watch(sources, counts)
+    begin = time.perf_counter()
+    with showing(console) as show, crew.at_work():
+        result: Totals = crew.wait_for(totals, lambda: show(look()))
+        seconds = time.perf_counter() - begin
+        show(look())
+    return result, seconds
+
+
+def differences(ours: Totals, theirs: Totals) -> list[str]:
+    """What is not the same in both, in words."""
+    found = [
+        f"{what}: {getattr(ours, what):,} and {getattr(theirs, what):,}"
+        for what in ("files", "skipped", "tokens")
+        if getattr(ours, what) != getattr(theirs, what)
+    ]
+    for identifier in sorted(ours.identifiers.keys() | theirs.identifiers.keys()):
+        mine, other = ours.identifiers[identifier], theirs.identifiers[identifier]
+        if mine != other:
+            found.append(f"identifier {identifier}: {mine:,} and {other:,}")
+    return found

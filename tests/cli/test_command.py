@@ -1,0 +1,91 @@
+"""The command itself: what is missing, what is wrong, what it is called."""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+from cli_runs import MAIN, finished, python
+
+import pressure_mp._version
+from pressure_mp.cli.app import app
+
+
+def test_the_installed_command_tells_its_version():
+    command = Path(sysconfig.get_path("scripts"), "pressure-mp")
+    answer = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert answer.stdout == f"pressure-mp, version {pressure_mp._version.__version__}\n"
+
+
+@pytest.mark.parametrize("library", ["click", "rich"])
+def test_without_its_libraries_it_says_how_to_install_them(name, library):
+    block = f"import sys; sys.modules[{library!r}] = None; "
+    run = finished(python(block + MAIN, "demo"), name)
+    assert run.returncode == 2
+    assert run.stderr == (
+        f"pressure-mp needs {library}, which is not installed: pip install 'pressure_mp[cli]'\n"
+    )
+    assert run.stdout == ""
+
+
+@pytest.mark.parametrize("module", ["rich.live", "click.core", "pressure_mp.exceptions"])
+def test_another_missing_module_is_not_taken_for_a_missing_library(name, module, tmp_path):
+    (tmp_path / "program.py").touch()
+    block = f"import sys; sys.modules[{module!r}] = None; "
+    run = finished(python(block + MAIN, "demo", "--url", "redis://127.0.0.1:1", tmp_path), name)
+    assert run.returncode == 1
+    assert f"import of {module} halted" in run.stderr
+    assert "pip install" not in run.stderr
+
+
+@pytest.mark.parametrize("module", ["pressure_mp.cli", "pressure_mp.cli.demos.crew"])
+def test_neither_the_entry_point_nor_a_demos_child_process_imports_the_libraries(name, module):
+    code = f"import sys, {module}; print(sorted({{'click', 'rich'}} & set(sys.modules)))"
+    assert finished(python(code), name).stdout == "[]\n"
+
+
+def test_the_help_of_demo_shows_the_options_of_the_first_one_and_names_all(name):
+    run = finished(python(MAIN, "demo", "--help"), name)
+    assert run.returncode == 0
+    for text in ("demo [OPTIONS] [DIRECTORY]", "--url", "--workers", "\n  pipeline "):
+        assert text in run.stdout
+
+
+def test_every_subcommand_and_demo_has_help():
+    demo = app.commands["demo"]
+    for command in (*app.commands.values(), *demo.commands.values()):
+        assert command.get_short_help_str()
+
+
+def test_a_directory_that_is_missing_is_an_error(name, tmp_path):
+    run = finished(python(MAIN, "demo", tmp_path / "missing"), name)
+    assert run.returncode == 2
+    assert f"Directory '{tmp_path / 'missing'}' does not exist" in run.stderr
+
+
+def test_a_directory_without_programs_is_an_error(name, tmp_path):
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "README.txt").write_text("nothing")
+    run = finished(python(MAIN, "demo", tmp_path), name)
+    assert run.returncode == 2
+    assert f"no .py files below {tmp_path}" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [("nonsense", "has no scheme"), ("memory://", "for the threads of one process")],
+)
+def test_a_url_that_cannot_do_is_an_error(name, tmp_path, url, complaint):
+    run = finished(python(MAIN, "demo", "--url", url, tmp_path), name)
+    assert run.returncode == 2
+    assert complaint in run.stderr
+
+
+def test_a_broker_that_is_not_there_is_an_error_without_a_traceback(name, tmp_path):
+    (tmp_path / "program.py").touch()
+    run = finished(python(MAIN, "demo", "--url", "redis://127.0.0.1:1", tmp_path), name)
+    assert run.returncode == 1
+    assert run.stderr.startswith("Error: no broker answers at redis://127.0.0.1:1")
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,171 @@
+"""Every example, run as its text says."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import re
+import subprocess
+
+import pytest
+from example_runs import EXAMPLES, finish, start
+from waiting import until
+
+from pressure_mp import PressureQueue
+
+TRIED_HERE = {
+    "bounded_pipeline.py",
+    "legacy_after.py",
+    "legacy_before.py",
+    "pump.py",
+    "shell_pipeline.sh",
+    "two_machines_consumer.py",
+    "two_machines_producer.py",
+}
+
+
+@pytest.fixture(params=["valkey", "embedded"])
+def broker(request):
+    """A URL for examples that need no others to find their queues."""
+    if request.param == "embedded":
+        return "embedded://"
+    return request.getfixturevalue("valkey").url
+
+
+@pytest.fixture
+def no_keys_left(valkey, name, monkeypatch):
+    """What the examples put into the server, under a prefix of their own, is gone."""
+    monkeypatch.setenv("PRESSURE_PREFIX", name)
+    yield
+    assert list(valkey.client().scan_iter(f"{name}*")) == []
+
+
+def test_each_example_is_tried_here():
+    examples = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")}
+    assert examples == TRIED_HERE
+
+
+@pytest.mark.parametrize("example", sorted(TRIED_HERE))
+def test_each_example_says_how_to_run_it(example):
+    text = (EXAMPLES / example).read_text()
+    if example.endswith(".py"):
+        text = ast.get_docstring(ast.parse(text))
+    assert re.search(rf"PRESSURE_URL=\S+ (python|sh) examples/{example}", text) or (
+        example == "legacy_before.py" and "python examples/legacy_before.py" in text
+    )
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_the_bounded_pipeline_holds_its_producer_back(broker):
+    output = finish(start("bounded_pipeline.py", url=broker))
+    match = re.fullmatch(
+        r"the producer waited ([\d.]+) s; most jobs in the queue: 4 of 4\n"
+        r"60 results, their sum is 70210\n",
+        output,
+    )
+    assert match, output
+    assert float(match[1]) > 0.2, "60 jobs of 20 ms for three workers"
+
+
+def test_two_machines_when_the_producer_starts_first(valkey, name):
+    producer = start("two_machines_producer.py", name, url=valkey.url)
+    jobs = PressureQueue(name, url=valkey.url)
+    until(lambda: jobs.exists() and jobs.length() == 10)
+    two_machines_agree(producer, start("two_machines_consumer.py", name, url=valkey.url), jobs)
+
+
+def test_two_machines_when_the_consumer_starts_first(valkey, name):
+    consumer = start("two_machines_consumer.py", name, url=valkey.url)
+    jobs = PressureQueue(name, url=valkey.url)
+    until(jobs.exists)
+    two_machines_agree(start("two_machines_producer.py", name, url=valkey.url), consumer, jobs)
+
+
+def two_machines_agree(producer, consumer, jobs):
+    produced, consumed = finish(producer), finish(consumer)
+    assert produced.startswith(f"100 jobs put into '{jobs.name}' at ")
+    assert consumed.startswith("100 jobs done, from ")
+    assert consumed.endswith("; their numbers add up to 4950\n")
+    assert not jobs.exists(), "so that they can be run again"
+
+
+def test_the_legacy_program_changes_in_an_import_and_in_nothing_else():
+    before, after = ((EXAMPLES / f"legacy_{when}.py").read_text() for when in ("before", "after"))
+    changes = difflib.ndiff(before.splitlines(), after.splitlines())
+    assert [line for line in changes if line[0] in "-+"] == [
+        "- from multiprocessing import JoinableQueue, Queue",
+        "+ from pressure_mp import JoinableQueue, Queue",
+    ]
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_the_legacy_program_computes_the_same_before_and_after(broker, tmp_path):
+    digests = []
+    for number in range(25):
+        path = tmp_path / f"{number % 3}" / f"{number:02}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes([number]) * 1000 * number)
+    for path in sorted(tmp_path.rglob("??")):
+        digests.append((hashlib.sha256(path.read_bytes()).hexdigest(), path.relative_to(tmp_path)))
+    overall = hashlib.sha256("".join(digest for digest, _ in digests).encode()).hexdigest()
+
+    before = finish(start("legacy_before.py", tmp_path, url=broker))
+    after = finish(start("legacy_after.py", tmp_path, url=broker))
+    assert before == after
+    assert after.splitlines() == [
+        *(f"{digest} {path}" for digest, path in digests),
+        f"{overall} all 25 files",
+    ]
+
+
+def test_lines_come_out_of_the_pump_as_they_went_in(valkey, name):
+    text = "".join(f"line {number}: ä ¶ \t.\n" for number in range(500)) + "\nlast, without an end"
+    pumping_in = start("pump.py", "in", name, url=valkey.url, stdin=subprocess.PIPE)
+    pumping_out = start("pump.py", "out", name, url=valkey.url)
+    assert finish(pumping_in, text) == ""
+    assert finish(pumping_out) == text + "\n"
+    assert not PressureQueue(name, url=valkey.url).exists()
+
+
+def test_the_pump_waits_when_nobody_takes_its_lines(valkey, name):
+    pumping_in = start("pump.py", "in", name, url=valkey.url, stdin=subprocess.PIPE)
+    pumping_in.stdin.writelines(f"{number}\n" for number in range(150))
+    pumping_in.stdin.flush()
+    lines = PressureQueue(name, url=valkey.url)
+    until(lambda: lines.exists() and lines.length() == 100)
+    assert lines.get() == b"0", "plain text, for any language"
+    until(lambda: lines.length() == 100)
+    lines.delete()
+    tells_that_nobody_reads(pumping_in, name)
+
+
+def test_the_pump_ends_at_both_ends_when_its_output_is_not_wanted(valkey, name):
+    pumping_in = start("pump.py", "in", name, url=valkey.url, stdin=subprocess.PIPE)
+    pumping_out = start("pump.py", "out", name, url=valkey.url)
+    pumping_in.stdin.writelines(f"{number}\n" for number in range(10))
+    pumping_in.stdin.flush()
+    with pumping_out:
+        assert pumping_out.stdout.readline() == "0\n"
+        pumping_out.stdout.close()
+        pumping_in.stdin.writelines(f"{number}\n" for number in range(200))
+        pumping_in.stdin.flush()
+        assert pumping_out.stderr.read() == ""
+    assert pumping_out.returncode == 0
+    tells_that_nobody_reads(pumping_in, name)
+
+
+def tells_that_nobody_reads(pumping_in, name):
+    _, errors = pumping_in.communicate(timeout=10)
+    assert (pumping_in.returncode, errors) == (1, f"pump.py: nobody reads from {name!r} any more\n")
+
+
+def test_the_pump_says_how_it_is_used(valkey):
+    process = start("pump.py", "sideways", "numbers", url=valkey.url)
+    _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (1, "usage: pump.py in|out NAME\n")
+
+
+def test_the_pipeline_of_the_shell_computes_through_queues(valkey, name):
+    assert finish(start("shell_pipeline.sh", name, url=valkey.url)) == "1000000\n"
+    assert list(valkey.client().scan_iter(f"*{name}*")) == []

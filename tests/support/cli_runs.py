@@ -1,0 +1,125 @@
+"""Runs of the command `pressure-mp` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from waiting import until
+
+MAIN = "from pressure_mp.cli import main; main()"
+
+#: What programs the tests need is one of these lines, over and over: 6 tokens each.
+LINE = "total = total + amount\n"
+LINES = 2000
+
+
+def python(code: str, *args: object) -> list[str]:
+    """The command line that runs ``code`` with warnings as errors."""
+    return [sys.executable, "-W", "error", "-c", code, *map(str, args)]
+
+
+def started_by(method: str, *args: object) -> list[str]:
+    """The command, with that start method as multiprocessing's default."""
+    choose = f"import multiprocessing; multiprocessing.set_start_method({method!r}); "
+    return python(choose + MAIN, *args)
+
+
+def environment(name: str) -> dict[str, str]:
+    """Key names in the broker begin with ``name``."""
+    support = str(Path(__file__).parent)
+    return {**os.environ, "PRESSURE_PREFIX": name, "PYTHONPATH": support}
+
+
+def finished(command: Sequence[str], name: str, limit: float = 50) -> subprocess.CompletedProcess:
+    """Run it to its end."""
+    return subprocess.run(
+        command, env=environment(name), capture_output=True, text=True, timeout=limit, check=False
+    )
+
+
+def write_programs(directory: Path, files: int) -> Path:
+    """Work for the demo: 12,000 tokens in each file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for number in range(files):
+        (directory / f"program{number}.py").write_text(LINE * LINES)
+    return directory
+
+
+class Run:
+    """A run of the command that goes on, the leader of a process group of its own."""
+
+    def __init__(self, command: Sequence[str], name: str) -> None:
+        self.process = subprocess.Popen(
+            command,
+            env=environment(name),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._descendants: set[psutil.Process] = set()
+
+    def line_with(self, pattern: str) -> str:
+        """Wait for such a line of its output."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if re.search(pattern, line):
+                return line
+        raise AssertionError(f"no line with {pattern!r}: {self.process.communicate()[1]}")
+
+    def children(self, number: int) -> list[psutil.Process]:
+        """Wait until it has so many children; they, by age."""
+
+        def found() -> list[psutil.Process]:
+            children = psutil.Process(self.process.pid).children()
+            return sorted(children, key=lambda child: (child.create_time(), child.pid))
+
+        until(lambda: len(found()) >= number)
+        self.note_descendants()
+        return found()
+
+    def note_descendants(self) -> None:
+        """Those that exist now are to be gone in the end."""
+        self._descendants |= set(psutil.Process(self.process.pid).children(recursive=True))
+
+    def interrupt(self) -> None:
+        """What Ctrl-C in a terminal does: everyone of the group gets the signal."""
+        self.note_descendants()
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def outcome(self, limit: float = 10) -> tuple[int, str, str]:
+        """Wait for its end: exit status, the rest of the output, the errors."""
+        output, errors = self.process.communicate(timeout=limit)
+        return self.process.returncode, output, errors
+
+    def nothing_is_left(self) -> None:
+        """Wait until all its descendants are gone."""
+        assert self._descendants, "nobody looked for them"
+        until(lambda: not any(is_alive(process) for process in self._descendants))
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@contextmanager
+def running(command: Sequence[str], name: str) -> Iterator[Run]:
+    """A run that the test ends, one way or another."""
+    run = Run(command, name)
+    try:
+        yield run
+    finally:
+        if run.process.poll() is None:
+            os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.communicate()
