@@ -7,7 +7,7 @@ import secrets
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from . import lifetimes
 from .config import resolve
@@ -23,8 +23,6 @@ from .exceptions import (
 )
 from .identity import client_id
 from .operations.fifo import FifoOperations, Stats
-
-Self = TypeVar("Self", bound="Handle")
 
 DEFAULT_LEASE = 5.0
 

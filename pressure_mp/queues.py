@@ -12,6 +12,7 @@ from .handles import DEFAULT_LEASE, Handle, check_maxsize
 from .serializers import Serializer
 
 Self = TypeVar("Self", bound="ObjectQueue")
+FifoQueue = TypeVar("FifoQueue", bound="Queue")
 
 
 class ObjectQueue(Handle):
@@ -56,22 +57,6 @@ class ObjectQueue(Handle):
         bound = check_maxsize(maxsize)
         super().__init__(name, url=url, host=host, port=port, db=db, prefix=prefix, lease=lease)
         self._open(_how, bound)
-
-    @classmethod
-    def create(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
-        """Create the queue called ``name``; the rest is as for the class itself.
-
-        Raises QueueAlreadyExistsError (specification: Create).
-        """
-        return cls(maxsize, name, _how="create", **options)
-
-    @classmethod
-    def attach(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
-        """A handle to the queue called ``name``; the rest is as for the class itself.
-
-        Raises QueueDoesNotExistError.
-        """
-        return cls(maxsize, name, _how="attach", **options)
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue; when this returns, the broker has it.
@@ -167,6 +152,22 @@ class Queue(ObjectQueue):
     pickled: pass it to a process, or through another queue.
     """
 
+    @classmethod
+    def create(cls: type[FifoQueue], name: str, maxsize: int = 0, **options: Any) -> FifoQueue:
+        """Create the queue called ``name``; the rest is as for the class itself.
+
+        Raises QueueAlreadyExistsError (specification: Create).
+        """
+        return cls(maxsize, name, _how="create", **options)
+
+    @classmethod
+    def attach(cls: type[FifoQueue], name: str, maxsize: int = 0, **options: Any) -> FifoQueue:
+        """A handle to the queue called ``name``; the rest is as for the class itself.
+
+        Raises QueueDoesNotExistError.
+        """
+        return cls(maxsize, name, _how="attach", **options)
+
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""
         stats = self.stats()
@@ -238,13 +239,3 @@ class SimpleQueue(ObjectQueue):
     def __init__(self, name: str | None = None, **options: Any) -> None:
         """As for :class:`Queue`, with ``maxsize`` 0."""
         super().__init__(0, name, **options)
-
-    @classmethod
-    def create(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
-        """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
-        return cls(name, _how="create", **options)  # type: ignore[arg-type]
-
-    @classmethod
-    def attach(cls: type[Self], name: str, maxsize: int = 0, **options: Any) -> Self:
-        """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
-        return cls(name, _how="attach", **options)  # type: ignore[arg-type]

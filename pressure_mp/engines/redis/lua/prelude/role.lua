@@ -1,3 +1,5 @@
+local PROMISE = 5000 -- milliseconds that one who was granted a role has to come for it
+
 -- Where a role's token is, seen by the caller:
 --   free     in the role's own list: nobody has it
 --   mine     the caller took it in an earlier call and waits with it
@@ -18,7 +20,7 @@ local function standing(name, turn, free, claim, holder, ticket)
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   if not held[1] then
     -- One who dies between the grant and the next call must not keep the token for ever.
-    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', now + 5000))
+    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', now + PROMISE))
   elseif tonumber(held[2]) < now then
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, '1')
