@@ -276,3 +276,16 @@ def test_threads_of_one_process_are_told_apart(valkey, name):
     assert host
     assert len(incarnation) == 8
     q.delete()
+
+
+def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
+    q = Queue(name=name, url=valkey.url, lease=60)
+    client = valkey.client()
+    holder = multiprocessing.get_context("spawn").Process(target=targets.get_forever, args=(q,))
+    holder.start()
+    until(lambda: blocked(client))
+    holder.kill()
+    holder.join()
+    q.delete(timeout=5)
+    assert list(client.scan_iter(match=f"*{name}*")) == []
+    client.close()

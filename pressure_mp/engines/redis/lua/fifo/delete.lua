@@ -12,7 +12,8 @@ local p_free, p_claim, p_holder = KEYS[5], KEYS[18], KEYS[19]
 local c_free, c_claim, c_holder = KEYS[6], KEYS[20], KEYS[21]
 
 local exists = redis.call('EXISTS', KEYS[1]) == 1
-local begun = redis.call('EXISTS', KEYS[22]) == 1
+-- A foreign client that deletes the queue leaves the note of a deletion, but not the sign to close.
+local begun = redis.call('EXISTS', KEYS[22], KEYS[12]) == 2
 if turn ~= 'first' and (exists or not begun) then return {'done', '', ''} end
 if not exists and not begun then return {'missing'} end
 
@@ -42,6 +43,9 @@ if blocked then
   if not is_taken(c_state) then
     hold(c_state, c_free, c_claim, c_holder, ticket, client, ARGV[6], ARGV[5])
   end
+  -- A holder of ours only waits: its role can be taken away, and goes to the first in line.
+  if wake_p ~= '' then give_back('mine', p_free, p_claim, p_holder) end
+  if wake_c ~= '' then give_back('mine', c_free, c_claim, c_holder) end
   return {'busy', blocked, wake_p, wake_c}
 end
 redis.call('DEL', unpack(KEYS))

@@ -1,0 +1,249 @@
+"""The Lua files: their headers say what they do, and all of it happens."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import pytest
+from servers import Server
+from stepwise import StepwiseClient
+from waiting import Background, blocked, until
+
+from pressure_mp import PressureError, PressureQueue, Queue
+from pressure_mp.drivers import drive
+from pressure_mp.engines import registry
+from pressure_mp.engines.redis import keys, scripts
+from pressure_mp.engines.redis.session import RedisSession
+from pressure_mp.operations.fifo import FifoOperations
+
+LUA = resources.files("pressure_mp.engines.redis") / "lua"
+SCRIPTS = scripts.load("fifo")
+PRELUDES = sorted(file.name for file in (LUA / "prelude").iterdir())
+
+#: What an operation that may wait adds to its own arguments; a script need not use all of it.
+TURN = ["client", "ticket", "mode", "turn", "lease", "conn"]
+
+#: Statuses that are followed by the name of what to wait for.
+LATER = {"busy", "full", "empty", "unfinished"}
+
+#: Commands without a key.
+KEYLESS = {"TIME"}
+
+
+def body(op):
+    """A script's own file, without its comments."""
+    text = (LUA / "fifo" / f"{op}.lua").read_text(encoding="utf-8")
+    return re.sub(r"--.*", "", text)
+
+
+def header(op, field):
+    text = (LUA / "fifo" / f"{op}.lua").read_text(encoding="utf-8")
+    found = re.search(rf"^-- {field}: (.*)$", text, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def declared(op):
+    """The answers in a script's header; of those that say what to wait for, that as well."""
+    answers = [answer.split() for answer in header(op, "replies").split("|")]
+    return {" ".join(words[: 2 if words[0] in LATER else 1]) for words in answers}
+
+
+def indices(table, text):
+    return {int(number) for number in re.findall(rf"\b{table}\[(\d+)\]", text)}
+
+
+def test_every_file_is_loaded():
+    files = {file.name for file in (LUA / "fifo").iterdir()}
+    assert files == {f"{op}.lua" for op in SCRIPTS}
+    used = {f"{prelude}.lua" for op in SCRIPTS for prelude in header(op, "uses").split()}
+    assert used == set(PRELUDES)
+
+
+def test_the_server_loads_every_script_under_the_digest_that_we_call_it_by(server):
+    with server.client() as client:
+        for script in SCRIPTS.values():
+            assert client.script_load(script.source) == script.sha
+
+
+@pytest.mark.parametrize("op", SCRIPTS)
+def test_a_script_uses_exactly_the_keys_of_its_header(op):
+    script = SCRIPTS[op]
+    assert set(script.keys) <= {*keys.PROTOCOL, *keys.OWN}
+    assert len(set(script.keys)) == len(script.keys)
+    everything = set(range(1, len(script.keys) + 1))
+    named = indices("KEYS", body(op))
+    assert named <= everything
+    if "unpack(KEYS)" not in body(op):
+        assert named == everything
+
+
+@pytest.mark.parametrize("op", SCRIPTS)
+def test_a_script_uses_the_arguments_of_its_header(op):
+    args = list(SCRIPTS[op].args)
+    named = indices("ARGV", body(op))
+    if args == ["user..."]:
+        assert "unpack(ARGV)" in body(op)
+        return
+    count = len(args)
+    assert named <= set(range(1, count + 1))
+    if args[-len(TURN) :] == TURN:
+        count -= len(TURN)
+    assert set(range(1, count + 1)) <= named
+
+
+@pytest.mark.parametrize(
+    "path", [f"fifo/{op}.lua" for op in SCRIPTS] + ["prelude/" + p for p in PRELUDES]
+)
+def test_a_script_touches_only_the_keys_it_is_given(path):
+    folder, file = path.split("/")
+    text = re.sub(r"--.*", "", (LUA / folder / file).read_text(encoding="utf-8"))
+    calls = re.findall(r"redis\.p?call\(\s*'(\w+)'\s*(?:,\s*([^,()]+(?:\(KEYS\))?))?", text)
+    assert len(calls) == len(re.findall(r"redis\.p?call", text)), "a command that is not a literal"
+    for command, key in calls:
+        assert command not in {"KEYS", "SCAN", "FLUSHALL", "FLUSHDB", "EVAL", "SORT"}
+        if command in KEYLESS:
+            assert not key
+        else:
+            assert re.fullmatch(r"KEYS\[\d+\]|unpack\(KEYS\)|[a-z_]+", key.strip()), (command, key)
+    assert ".." not in text.replace("...", ""), "no name is put together in a script"
+
+
+def test_every_answer_of_every_header_happens(server, name, monkeypatch):
+    """Real operations on a real server, and one of them for each answer."""
+    seen: dict[str, set[str]] = {op: set() for op in SCRIPTS}
+    evaluate = RedisSession._evaluate
+
+    async def noting(session, wire, op, args, conn):
+        reply = await evaluate(session, wire, op, args, conn)
+        if op in SCRIPTS:
+            status = reply[0].decode()
+            seen[op].add(f"{status} {reply[1].decode()}" if status in LATER else status)
+            expected = SCRIPTS[op].args
+            if expected != ("user...",):
+                assert len(args) + SCRIPTS[op].wants_connection == len(expected)
+        return reply
+
+    monkeypatch.setattr(RedisSession, "_evaluate", noting)
+    theirs = StepwiseClient(server.port, name)
+    try:
+        with server.client() as client:
+            play(server, name, theirs, client)
+    finally:
+        theirs.abort()
+    assert seen == {op: declared(op) for op in SCRIPTS}
+
+
+def play(server, name, theirs, client):
+    """Brings about every answer there is."""
+    ours = PressureQueue(name, url=server.url)
+    operations = FifoOperations(name, 5000)
+
+    def run(operation):
+        binding = registry.engine(ours._address).bind(name, operations.discipline)
+        return drive(operation, binding.session())
+
+    def refused(call, *args, **kwargs):
+        with pytest.raises((PressureError, ValueError)):
+            call(*args, **kwargs)
+
+    def waits(call, *args):
+        before = blocked(client)
+        waiting = Background(call, *args)
+        until(lambda: blocked(client) > before)
+        return waiting
+
+    # There is no queue.
+    refused(Queue.attach, name, url=server.url)
+    assert not ours.exists()
+    for operation in (
+        *(operations.length(), operations.closed(), operations.stats(), operations.users()),
+        *(operations.put(b"x", True, None), operations.get(True, None)),
+        *(operations.close(True, None, once=True), operations.delete(True, None)),
+        *(operations.set_bound(1), operations.task_done(), operations.join()),
+        *(operations.reject(b"x"), operations.rejected(1)),
+        *(operations.enlist("somebody"), operations.dismiss(["somebody"])),
+    ):
+        refused(run, operation)
+
+    # It is created; tasks; waiting for items, for space and for each other.
+    q = Queue.create(name, 1, url=server.url, serializer="raw")
+    refused(Queue.create, name, url=server.url)
+    refused(Queue, 2, name, url=server.url)
+    getting = waits(q.get)
+    in_line = waits(q.get)
+    for item in (b"1", b"2"):
+        q.put(item)
+    assert {getting.result(), in_line.result()} == {b"1", b"2"}
+    joining = waits(q.join)
+    q.task_done()
+    q.task_done()
+    joining.result()
+    refused(q.task_done)
+    q.put(b"3")
+    putting = waits(q.put, b"4")
+    in_line = waits(q.put, b"5")
+    q.maxsize = 3
+    putting.result()
+    in_line.result()
+    putting = waits(q.put, b"6")
+    (waiter,) = (
+        c["id"] for c in client.client_list() if c["cmd"] == "blmove" and "b" in c["flags"]
+    )
+    client.client_kill_filter(_id=waiter)
+    refused(putting.result)
+    assert (q.qsize(), q.is_shutdown, q.stats().length) == (3, False, 3)
+    run(operations.reject(q._run(operations.get(False, None))))
+    assert q.rejected() == [b"3"]
+
+    # Another client has a role.
+    theirs.take("producer")
+    refused(ours.put_nowait, b"x")
+    refused(ours.close_nowait)
+    refused(ours.delete_nowait)
+    theirs.give_back("producer")
+    theirs.take("consumer")
+    refused(ours.get_nowait)
+    refused(ours.delete_nowait)
+    shutting = waits(q.shutdown, True)
+    theirs.give_back("consumer")
+    shutting.result()
+
+    # It is closed, and deleted.
+    refused(ours.put, b"x")
+    refused(ours.get)
+    refused(ours.close)
+    ours.delete()
+
+    # An anonymous queue, whose users are counted.
+    with Queue(url=server.url) as anonymous:
+        anonymous._run(FifoOperations(anonymous.name, 0).enlist("somebody"))
+        assert len(anonymous._run(FifoOperations(anonymous.name, 0).users())) == 2
+        anonymous._run(FifoOperations(anonymous.name, 0).dismiss(["somebody"]))
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+def test_a_server_that_forgot_the_scripts_is_given_them_again(kind, name):
+    server = Server(kind)
+    try:
+        server.start()
+        q = Queue(1, name, url=server.url)
+        with server.client() as client:
+            q.put(1)
+            client.script_flush()
+            assert q.get() == 1
+            client.script_flush()
+            q.put(2)
+            putting = Background(q.put, 3)
+            until(lambda: blocked(client) == 1)
+            client.script_flush()
+            assert q.get() == 2
+            putting.result()
+            assert q.get() == 3
+            getting = Background(q.get)
+            until(lambda: blocked(client) == 1)
+            client.script_flush()
+            q.put(4)
+            assert getting.result() == 4
+    finally:
+        server.stop()
