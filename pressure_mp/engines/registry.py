@@ -16,7 +16,7 @@ _ENGINES = {
     "redis": "pressure_mp.engines.redis.engine:RedisEngine",
     "rediss": "pressure_mp.engines.redis.engine:RedisEngine",
     "unix": "pressure_mp.engines.redis.engine:RedisEngine",
-    "memory": "pressure_mp.engines.memory:MemoryEngine",
+    "memory": "pressure_mp.engines.memory.engine:MemoryEngine",
 }
 
 _lock = threading.Lock()

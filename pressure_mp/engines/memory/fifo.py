@@ -1,21 +1,13 @@
-"""Queues in this process's memory: for threads and tasks, and the specification of every engine.
-
-Each operation is written here as plainly as it can be; tests hold the other engines against it.
-A role's token is modelled as on a broker: free, held by one who waits, or promised to the first
-in line. There are no foreign clients and no leases here: nobody dies alone in one process.
-"""
+"""The FIFO queue: every operation, as plainly as it can be written."""
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config import Address
-from ..effects import (
+from ...effects import (
     BUSY,
     CLOSED,
     DONE,
@@ -26,56 +18,12 @@ from ..effects import (
     MISMATCH,
     MISSING,
     NOW,
-    TICK,
     UNFINISHED,
     WAIT,
     Reply,
 )
-
-
-class Waiter:
-    """One parked client. ``notify`` is safe from any thread."""
-
-    def __init__(self, notify: Callable[[], Any]) -> None:
-        self.notify = notify
-        self.signalled = False
-
-
-@dataclass
-class Role:
-    """The producer's or the consumer's token."""
-
-    name: str
-    holder: str | None = None  # the ticket of the operation that waits with it
-    promised: bool = False  # the first in line was told to come for it
-    line: collections.deque[Waiter] = field(default_factory=collections.deque)
-
-    def standing(self, turn: str, ticket: str) -> str:
-        """Where the token is, as the caller sees it: free, mine, granted or ours."""
-        if turn == self.name and self.promised:
-            return "granted"
-        if self.holder == ticket:
-            return "mine"
-        return "ours" if self.promised or self.holder is not None else "free"
-
-    def hold(self, ticket: str) -> None:
-        self.holder, self.promised = ticket, False
-
-    def give_back(self, standing: str) -> None:
-        if standing in ("mine", "granted"):
-            self.holder, self.promised = None, False
-            self.grant()
-
-    def grant(self) -> None:
-        """Promise a free token to the first in line."""
-        if self.line and self.holder is None and not self.promised:
-            self.promised = True
-            _signal(self.line.popleft())
-
-
-def _signal(waiter: Waiter) -> None:
-    waiter.signalled = True
-    waiter.notify()
+from .waiting import Role, Waiter
+from .waiting import signal as wake
 
 
 @dataclass
@@ -157,7 +105,7 @@ class MemoryFifo:
         for signal, waiters in self._watchers.items():
             if up[signal]:
                 for waiter in waiters:
-                    _signal(waiter)
+                    wake(waiter)
                 waiters.clear()
 
     def _open(self, how: str, maxsize: int, discipline: str, format: str, user: str) -> Reply:
@@ -344,141 +292,3 @@ class MemoryFifo:
         if not left:
             self._delete("", "", NOW, "", 0)
         return [DONE, left]
-
-
-_DISCIPLINES = {"fifo": MemoryFifo}
-
-
-class MemoryEngine:
-    """The queues of one ``memory://`` address in this process."""
-
-    def __init__(self, address: Address) -> None:
-        self._lock = threading.Lock()
-        self._queues: dict[str, MemoryFifo] = {}
-        self._hosts: dict[str, set[str]] = {}
-
-    def bind(self, name: str, discipline: str) -> MemoryBinding:
-        with self._lock:
-            queue = self._queues.get(name)
-            if queue is None:
-                queue = self._queues[name] = _DISCIPLINES[discipline](threading.Lock())
-        return MemoryBinding(queue)
-
-    def remember(self, host: str, name: str) -> None:
-        self._hosts.setdefault(host, set()).add(name)
-
-    def remembered(self, host: str) -> list[str]:
-        return sorted(self._hosts.get(host, ()))
-
-    def forget(self, host: str, name: str) -> None:
-        self._hosts.get(host, set()).discard(name)
-        self._queues.pop(name, None)
-
-    def after_fork(self) -> None:
-        # The parent's queues are not the child's: what it put into them nobody would get.
-        self._lock = threading.Lock()
-        self._queues = {}
-        self._hosts = {}
-
-    def close(self) -> None:
-        """There are no connections."""
-
-
-@dataclass(frozen=True)
-class MemoryBinding:
-    """One queue in memory."""
-
-    queue: MemoryFifo
-
-    def session(self) -> MemorySession:
-        return MemorySession(self.queue)
-
-    def asession(self) -> AsyncMemorySession:
-        return AsyncMemorySession(self.queue)
-
-
-class _Parking:
-    """What both kinds of session share: at most one outstanding wait."""
-
-    def __init__(self, queue: MemoryFifo) -> None:
-        self._queue = queue
-        self._parked: tuple[str, Waiter] | None = None
-
-    def _call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        # Nobody needs to be woken by hand: the call itself raised the signs.
-        return [] if op == "wake" else self._queue.call(op, args)
-
-    def _begin(self, signal: str, notify: Callable[[], Any]) -> Waiter:
-        if self._parked and self._parked[0] != signal:
-            self._abandon()
-        if self._parked is None:
-            self._parked = signal, Waiter(notify)
-            self._queue.park(*self._parked)
-        return self._parked[1]
-
-    def _outcome(self, waiter: Waiter) -> bool:
-        if waiter.signalled:
-            self._parked = None
-        return waiter.signalled
-
-    def _abandon(self) -> None:
-        if self._parked:
-            self._queue.unpark(*self._parked)
-            self._parked = None
-
-
-class MemorySession(_Parking):
-    """For a thread."""
-
-    def __init__(self, queue: MemoryFifo) -> None:
-        super().__init__(queue)
-        self._event = threading.Event()
-
-    def call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        return self._call(op, args)
-
-    def park(self, signal: str, timeout: float | None) -> bool:
-        if self._parked is None:
-            self._event.clear()
-        waiter = self._begin(signal, self._event.set)
-        try:
-            self._event.wait(TICK if timeout is None else min(timeout, TICK))
-        except BaseException:
-            self._abandon()
-            raise
-        return self._outcome(waiter)
-
-    def end(self) -> None:
-        self._abandon()
-
-
-class AsyncMemorySession(_Parking):
-    """For an asyncio task."""
-
-    def __init__(self, queue: MemoryFifo) -> None:
-        super().__init__(queue)
-        self._woken: asyncio.Future[None] | None = None
-
-    async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        return self._call(op, args)
-
-    async def park(self, signal: str, timeout: float | None) -> bool:
-        loop = asyncio.get_running_loop()
-        if self._parked is None or self._woken is None:
-            self._woken = loop.create_future()
-        woken = self._woken
-        waiter = self._begin(signal, lambda: loop.call_soon_threadsafe(_wake, woken))
-        try:
-            await asyncio.wait({woken}, timeout=TICK if timeout is None else min(timeout, TICK))
-        except BaseException:
-            self._abandon()
-            raise
-        return self._outcome(waiter)
-
-    async def end(self) -> None:
-        self._abandon()
-
-
-def _wake(woken: asyncio.Future[None]) -> None:
-    if not woken.done():
-        woken.set_result(None)

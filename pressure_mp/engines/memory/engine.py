@@ -1,0 +1,151 @@
+"""The memory engine: a table of queues, and the two verbs on them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...config import Address
+from ...effects import TICK, Reply
+from .fifo import MemoryFifo
+from .waiting import Waiter
+
+_DISCIPLINES = {"fifo": MemoryFifo}
+
+
+class MemoryEngine:
+    """The queues of one ``memory://`` address in this process."""
+
+    def __init__(self, address: Address) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[str, MemoryFifo] = {}
+        self._hosts: dict[str, set[str]] = {}
+
+    def bind(self, name: str, discipline: str) -> MemoryBinding:
+        with self._lock:
+            queue = self._queues.get(name)
+            if queue is None:
+                queue = self._queues[name] = _DISCIPLINES[discipline](threading.Lock())
+        return MemoryBinding(queue)
+
+    def remember(self, host: str, name: str) -> None:
+        self._hosts.setdefault(host, set()).add(name)
+
+    def remembered(self, host: str) -> list[str]:
+        return sorted(self._hosts.get(host, ()))
+
+    def forget(self, host: str, name: str) -> None:
+        self._hosts.get(host, set()).discard(name)
+        self._queues.pop(name, None)
+
+    def after_fork(self) -> None:
+        # The parent's queues are not the child's: what it put into them nobody would get.
+        self._lock = threading.Lock()
+        self._queues = {}
+        self._hosts = {}
+
+    def close(self) -> None:
+        """There are no connections."""
+
+
+@dataclass(frozen=True)
+class MemoryBinding:
+    """One queue in memory."""
+
+    queue: MemoryFifo
+
+    def session(self) -> MemorySession:
+        return MemorySession(self.queue)
+
+    def asession(self) -> AsyncMemorySession:
+        return AsyncMemorySession(self.queue)
+
+
+class _Parking:
+    """What both kinds of session share: at most one outstanding wait."""
+
+    def __init__(self, queue: MemoryFifo) -> None:
+        self._queue = queue
+        self._parked: tuple[str, Waiter] | None = None
+
+    def _call(self, op: str, args: tuple[Any, ...]) -> Reply:
+        # Nobody needs to be woken by hand: the call itself raised the signs.
+        return [] if op == "wake" else self._queue.call(op, args)
+
+    def _begin(self, signal: str, notify: Callable[[], Any]) -> Waiter:
+        if self._parked and self._parked[0] != signal:
+            self._abandon()
+        if self._parked is None:
+            self._parked = signal, Waiter(notify)
+            self._queue.park(*self._parked)
+        return self._parked[1]
+
+    def _outcome(self, waiter: Waiter) -> bool:
+        if waiter.signalled:
+            self._parked = None
+        return waiter.signalled
+
+    def _abandon(self) -> None:
+        if self._parked:
+            self._queue.unpark(*self._parked)
+            self._parked = None
+
+
+class MemorySession(_Parking):
+    """For a thread."""
+
+    def __init__(self, queue: MemoryFifo) -> None:
+        super().__init__(queue)
+        self._event = threading.Event()
+
+    def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+        return self._call(op, args)
+
+    def park(self, signal: str, timeout: float | None) -> bool:
+        if self._parked is None:
+            self._event.clear()
+        waiter = self._begin(signal, self._event.set)
+        try:
+            self._event.wait(TICK if timeout is None else min(timeout, TICK))
+        except BaseException:
+            self._abandon()
+            raise
+        return self._outcome(waiter)
+
+    def end(self) -> None:
+        self._abandon()
+
+
+class AsyncMemorySession(_Parking):
+    """For an asyncio task."""
+
+    def __init__(self, queue: MemoryFifo) -> None:
+        super().__init__(queue)
+        self._woken: asyncio.Future[None] | None = None
+
+    async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+        return self._call(op, args)
+
+    async def park(self, signal: str, timeout: float | None) -> bool:
+        loop = asyncio.get_running_loop()
+        if self._parked is None or self._woken is None:
+            self._woken = loop.create_future()
+        woken = self._woken
+        waiter = self._begin(signal, lambda: loop.call_soon_threadsafe(_wake, woken))
+        try:
+            await asyncio.wait({woken}, timeout=TICK if timeout is None else min(timeout, TICK))
+        except BaseException:
+            self._abandon()
+            raise
+        return self._outcome(waiter)
+
+    async def end(self) -> None:
+        self._abandon()
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    if not woken.done():
+        woken.set_result(None)
