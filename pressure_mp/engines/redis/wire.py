@@ -156,33 +156,34 @@ class _PutOff:
     """
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._requests: dict[asyncio.Task[Any], int] = {}
 
     def add(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.add(task)
+        self._requests[task] = _requests_to_cancel(task)
         task.get_loop().call_soon(self._cancel_again, task)
 
     def check(self) -> None:
         """Raise CancelledError if the running task's cancellation was put off."""
-        if self._tasks:
+        if self._requests:
             task = asyncio.current_task()
-            if task in self._tasks:
-                self._tasks.remove(task)
-                if self._is_wanted(task):
-                    raise asyncio.CancelledError
+            assert task is not None
+            if self._is_wanted(task):
+                raise asyncio.CancelledError
 
     def _cancel_again(self, task: asyncio.Task[Any]) -> None:
-        if task not in self._tasks:
-            return
-        self._tasks.remove(task)
         if self._is_wanted(task) and not task.done():
             if sys.version_info >= (3, 11):  # it was asked once, not twice
                 task.uncancel()
             task.cancel()
 
-    @staticmethod
-    def _is_wanted(task: asyncio.Task[Any]) -> bool:
-        return sys.version_info < (3, 11) or task.cancelling() > 0
+    def _is_wanted(self, task: asyncio.Task[Any]) -> bool:
+        requests = self._requests.pop(task, None)
+        return requests is not None and _requests_to_cancel(task) >= requests
+
+
+def _requests_to_cancel(task: asyncio.Task[Any]) -> int:
+    """How many there were that nobody took back; Python 3.10 does not tell."""
+    return task.cancelling() if sys.version_info >= (3, 11) else 0
 
 
 _put_off = _PutOff()

@@ -1,0 +1,42 @@
+"""The Redis engine does in every history what the memory engine does."""
+
+from __future__ import annotations
+
+import oracle_machine
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from pressure_mp.engines.redis import engine, session
+
+EXAMPLES = 60
+STEPS = 40
+
+
+@pytest.fixture
+def machine(server, monkeypatch):
+    """A class of machines that work on one server."""
+    # How long a client waits until it looks again by itself; the histories are short.
+    for module in (engine, session):
+        monkeypatch.setattr(module, "TICK", 0.05)
+
+    class Machine(oracle_machine.Oracle):
+        pass
+
+    Machine.url = server.url
+    Machine.observer = server.client()
+    return Machine
+
+
+def test_the_engines_agree_on_every_history(machine):
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            print_blob=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

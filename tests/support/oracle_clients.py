@@ -1,0 +1,112 @@
+"""A client of a FIFO queue that is nothing but operations, a driver and an engine's binding."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import redis
+import waiting
+
+from pressure_mp import config, drivers
+from pressure_mp.engines import registry
+from pressure_mp.operations.fifo import FifoOperations
+
+LEASE = 5000
+
+
+class Client:
+    """The operations of one queue, run by ``drive`` or, with an ``a`` before the name, ``adrive``.
+
+    ``client.put(b"x")`` blocks its thread; ``await client.aput(b"x")`` suspends its task.
+    """
+
+    def __init__(self, url: str, name: str, lease: int = LEASE) -> None:
+        self.engine = registry.engine(registry.settle(config.parse_url(url)))
+        self.binding = self.engine.bind(name, "fifo")
+        self.operations = FifoOperations(name, lease)
+
+    @functools.cached_property
+    def observer(self) -> redis.Redis:
+        """redis-py, to look at what is in the server."""
+        address = self.engine.address
+        return redis.Redis(host=address.host, port=address.port)
+
+    def waiters(self) -> int:
+        """How many operations are parked: on this queue in memory, or on the whole server."""
+        if not hasattr(self.engine, "address"):
+            queue = self.binding.queue
+            lines = [queue._producer.line, queue._consumer.line, *queue._watchers.values()]
+            return sum(map(len, lines))
+        return waiting.blocked(self.observer)
+
+    def run(self, operation: Any) -> Any:
+        return drivers.drive(operation, self.binding.session())
+
+    async def arun(self, operation: Any) -> Any:
+        return await drivers.adrive(operation, self.binding.asession())
+
+    def open(self, maxsize: int = 0) -> int:
+        return self.run(self.operations.open("open", maxsize))
+
+    def put(self, item: bytes, block: bool = True, timeout: float | None = None) -> None:
+        self.run(self.operations.put(item, block, timeout))
+
+    def get(self, block: bool = True, timeout: float | None = None) -> bytes:
+        return self.run(self.operations.get(block, timeout))
+
+    def length(self) -> int:
+        return self.run(self.operations.length())
+
+    def stats(self) -> Any:
+        return self.run(self.operations.stats())
+
+    async def aopen(self, maxsize: int = 0) -> int:
+        return await self.arun(self.operations.open("open", maxsize))
+
+    async def aput(self, item: bytes, block: bool = True, timeout: float | None = None) -> None:
+        await self.arun(self.operations.put(item, block, timeout))
+
+    async def aget(self, block: bool = True, timeout: float | None = None) -> bytes:
+        return await self.arun(self.operations.get(block, timeout))
+
+    async def aclose(self, immediate: bool = False) -> None:
+        await self.arun(self.operations.close(True, None, once=False, immediate=immediate))
+
+    async def adelete(self) -> None:
+        await self.arun(self.operations.delete(True, None))
+
+    async def ajoin(self, timeout: float | None = None) -> bool:
+        return await self.arun(self.operations.join(timeout))
+
+    async def atask_done(self) -> None:
+        await self.arun(self.operations.task_done())
+
+    async def alength(self) -> int:
+        return await self.arun(self.operations.length())
+
+    async def astats(self) -> Any:
+        return await self.arun(self.operations.stats())
+
+    def roles(self) -> list[str]:
+        """What is wrong with the queue's roles when nobody uses them: nothing, it should be."""
+        if not hasattr(self.engine, "address"):
+            queue = self.binding.queue
+            return [
+                f"{role.name}: holder {role.holder}, promised {role.promised}, line {role.line}"
+                for role in (queue._producer, queue._consumer)
+                if role.holder or role.promised or role.line
+            ]
+        wrong = []
+        for role in ("producer", "consumer"):
+            free, claim, holder = map(
+                self.binding.key, (f"{role}_free", f"{role}_claim", f"{role}_holder")
+            )
+            found = (
+                self.observer.llen(free),
+                self.observer.llen(claim),
+                self.observer.hgetall(holder),
+            )
+            if found != (1, 0, {}):
+                wrong.append(f"{role}: free, claim, holder: {found}")
+        return wrong
