@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
-from .effects import Call, Effect, Operation, Park, Reply, T
+from .effects import Call, Effect, Gone, Operation, Park, Reply, T
+from .processes import is_gone
 
 
 class Session(Protocol):
@@ -73,7 +74,12 @@ def _perform(effect: Effect, session: Session) -> Any:
         return session.call(effect.op, effect.args)
     if type(effect) is Park:
         return session.park(effect.signal, effect.timeout)
-    return time.monotonic()
+    return _look(effect)
+
+
+def _look(effect: Effect) -> Any:
+    """What needs no engine."""
+    return is_gone(effect.ticket) if type(effect) is Gone else time.monotonic()
 
 
 async def _aperform(effect: Effect, session: AsyncSession) -> Any:
@@ -81,4 +87,4 @@ async def _aperform(effect: Effect, session: AsyncSession) -> Any:
         return await session.call(effect.op, effect.args)
     if type(effect) is Park:
         return await session.park(effect.signal, effect.timeout)
-    return time.monotonic()
+    return _look(effect)

@@ -36,7 +36,13 @@ class Now(NamedTuple):
     """The answer is the driver's monotonic clock, in seconds."""
 
 
-Effect = Call | Park | Now
+class Gone(NamedTuple):
+    """The answer is True when the process that drew ``ticket`` is known to have ended."""
+
+    ticket: str
+
+
+Effect = Call | Park | Now | Gone
 
 #: An engine's answer to a call: a status, then values that depend on it.
 Reply = list[Any]
@@ -60,5 +66,6 @@ WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its t
 NOW = b"now"  # serve it at once or not at all; a role it held goes back
 
 #: Seconds after which a parked client looks again by itself: a foreign client that closes a
-#: queue wakes nobody but the one that blocks on the queue's ``:closed`` list.
-TICK = 1.0
+#: queue wakes nobody but the one that blocks on the queue's ``:closed`` list, and a client that
+#: is killed wakes nobody at all.
+TICK = 0.9

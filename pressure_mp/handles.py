@@ -23,6 +23,7 @@ from .exceptions import (
 )
 from .identity import client_id
 from .operations.fifo import FifoOperations, Stats
+from .processes import host
 
 DEFAULT_LEASE = 5.0
 
@@ -84,7 +85,7 @@ class Handle:
             try:
                 drive(enlisting, binding.session())
             except QueueDoesNotExistError:
-                engine.forget(lifetimes.host(), self._name)
+                engine.forget(host(), self._name)
                 raise QueueDoesNotExistError(
                     f"anonymous queue {self._name!r} is gone: the processes that used it ended "
                     f"before this one first did, or it is not at {self.url}"

@@ -8,15 +8,17 @@ import secrets
 import socket
 import threading
 
+from .processes import host
+
 
 class _Identity(threading.local):
     """One thread's client id; a forked child starts with a new one."""
 
     def __init__(self) -> None:
-        self.text = (
-            f"{socket.gethostname()}:{os.getpid()}:{threading.get_native_id()}"
-            f":{secrets.token_hex(4)}"
-        )
+        incarnation = secrets.token_hex(4)
+        pid = os.getpid()
+        self.text = f"{socket.gethostname()}:{pid}:{threading.get_native_id()}:{incarnation}"
+        self.tickets = f"{host()}/{pid}/{incarnation}"
 
 
 _identity = _Identity()
@@ -33,8 +35,11 @@ def client_id() -> str:
 
 
 def ticket() -> str:
-    """A new name for one operation, unique over all clients: it marks what the operation holds."""
-    return f"{_identity.text}:{next(_numbers)}"
+    """A new name for one operation, unique over all clients: it marks what the operation holds.
+
+    :func:`pressure_mp.processes.is_gone` can tell from it whether the process still lives.
+    """
+    return f"{_identity.tickets}:{next(_numbers)}"
 
 
 def _after_fork_in_child() -> None:

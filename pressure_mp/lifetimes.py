@@ -8,22 +8,19 @@ and the same pid namespace is ever judged dead, since only of these can one know
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import os
-import socket
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from .drivers import drive
 from .effects import Operation, T
 from .engines.base import Engine
 from .exceptions import PressureError, QueueDoesNotExistError
+from .processes import host, is_dead, user
 
 
 class Membership(Protocol):
@@ -128,7 +125,7 @@ def _release(key: tuple[int, str]) -> None:
 def _dismiss(use: _Use, users: list[str]) -> None:
     """Take off ``users`` and the dead ones of this host. What fails is left to the next sweep."""
     try:
-        gone = users + [other for other in use.run(use.operations.users()) if _is_dead(other)]
+        gone = users + [other for other in use.run(use.operations.users()) if is_dead(other)]
         left = use.run(use.operations.dismiss(gone)) if gone else 1
     except QueueDoesNotExistError:
         left = 0
@@ -156,53 +153,6 @@ def _leave() -> None:
         _dismiss(use, [user()])
 
 
-@functools.cache
-def host() -> str:
-    """This boot of this machine, and this pid namespace: where a pid means one process."""
-    marks = [_read(Path("/proc/sys/kernel/random/boot_id")), _link(Path("/proc/self/ns/pid"))]
-    mark = hashlib.sha256("".join(marks).encode()).hexdigest()[:12]
-    return f"{socket.gethostname()}-{mark}"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # not on this system
-        return ""
-
-
-def _link(path: Path) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
-
-
-@functools.cache
-def user() -> str:
-    """This process: host, pid, and the second it began, since a pid is used again."""
-    import psutil
-
-    return f"{host()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
-
-
-def _is_dead(other: str) -> bool:
-    where, pid, began = other.rsplit("/", 2)
-    if where != host():
-        return False
-    import psutil
-
-    try:
-        process = psutil.Process(int(pid))
-        # The start is reckoned from the boot time, which the clock's corrections can shift.
-        same = abs(process.create_time() - float(began)) < 5
-        return not same or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-    except psutil.AccessDenied:
-        return False
-
-
 def _before_fork() -> None:
     for use in list(_uses.values()):
         use.escaped = True
@@ -214,7 +164,6 @@ def _after_fork_in_child() -> None:
     _uses.clear()
     _dropped.clear()
     _leaves_at_exit = False
-    user.cache_clear()
 
 
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

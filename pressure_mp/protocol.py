@@ -91,6 +91,18 @@ class PressureQueue(Handle):
         """Close the queue at once. Raises QueueClosedError, QueueInUseError."""
         self._run(self._operations.close(False, None, once=True))
 
+    def unlock(self, role: str) -> str | None:
+        """Take the role ``"producer"`` or ``"consumer"`` from whoever has it. Never waits.
+
+        For a queue that a client of another make died on: nothing else takes its role away. The
+        answer is who had the role, or None when it was free. Make sure that the client is dead:
+        one that lives goes on as if it still had the role. A client of this package that had it
+        was waiting, and stands in line again. Raises ArgumentError for another role.
+        """
+        if role not in ("producer", "consumer"):
+            raise ArgumentError(f"a queue has the roles producer and consumer, not {role!r}")
+        return self._run(self._operations.unlock(role))
+
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and every key of it; blocks for both roles (specification: Delete).
 

@@ -184,6 +184,12 @@ class FifoOperations:
             raise self._in_use(reply, block, timeout)
         yield from wake(self._check(reply)[1:])
 
+    def unlock(self, role: str) -> Operation[str | None]:
+        """Take ``role`` from whoever has it; answers who that was, None when it was free."""
+        reply: Reply = yield Call("unlock", (role,))
+        who: bytes = self._check(reply)[1]
+        return who.decode(errors="replace") or None
+
     def set_bound(self, maxsize: int) -> Operation[None]:
         """Change the bound; 0 is none. Items over it stay."""
         reply: Reply = yield Call("set_bound", (maxsize,))

@@ -13,6 +13,7 @@ from ..effects import (
     UNFINISHED,
     WAIT,
     Call,
+    Gone,
     Now,
     Operation,
     Park,
@@ -56,8 +57,9 @@ def take_turns(
             if reply[0] not in _LATER or mode is NOW:
                 return reply
             signal = reply[1].decode()
+            if reply[0] == BUSY:
+                yield from _stir(reply, turn)
             turn = "again"
-            yield from wake(reply[2:])
             limit = None
             if end is not None:
                 now: float = yield Now()
@@ -80,6 +82,14 @@ def take_turns(
         if turn != "first" or not isinstance(error, PressureError):
             yield from _let_go(who[1], turn)
         raise
+
+
+def _stir(reply: Reply, turn: str) -> Operation[None]:
+    """Wake those whom a busy reply names. After a tick, give back a dead holder's role."""
+    _, _, holder, *waiting = reply
+    yield from wake(waiting)
+    if turn == "again" and holder and (yield Gone(holder.decode())):
+        yield from _let_go(holder.decode(), "")
 
 
 def wake(holders: list[bytes]) -> Operation[None]:

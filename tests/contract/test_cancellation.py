@@ -530,6 +530,54 @@ def test_a_second_cancellation_leaves_no_role_held(remote):
     oracle_loops.run(main)
 
 
+def test_a_second_cancellation_of_one_whose_turn_has_come(remote):
+    """It was in line and is promised the role while it is on its way out, in a hurry."""
+
+    async def main():
+        await rest(remote)
+        for turns in range(25):
+            holder = asyncio.ensure_future(remote.aget())
+            await parked(remote, 1)
+            victim = asyncio.ensure_future(remote.aget())
+            await parked(remote, 2)
+            holder.cancel()
+            victim.cancel()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            victim.cancel()
+            await asyncio.wait([holder, victim], timeout=5)
+            assert holder.cancelled()
+            assert victim.cancelled()
+            await remote.aput(b"item")
+            assert await at_once(remote.aget()) == b"item"
+        assert remote.roles() == []
+
+    oracle_loops.run(main)
+
+
+def test_an_operation_that_is_cancelled_as_soon_as_it_begins_to_wait(remote):
+    """At once, however far its request to wait got on its way to the server."""
+
+    async def main():
+        await rest(remote)
+        holder = asyncio.ensure_future(remote.aget())
+        await parked(remote, 1)
+        for turns in range(25):
+            victim = asyncio.ensure_future(remote.aget())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            victim.cancel()
+            begin = time.monotonic()
+            await asyncio.wait([victim], timeout=5)
+            assert victim.cancelled()
+            assert time.monotonic() - begin < AT_ONCE / 2, turns
+        await remote.aput(b"item")
+        assert await at_once(holder) == b"item"
+        await all_is_well(remote)
+
+    oracle_loops.run(main)
+
+
 class _Traffic:
     """Items through tasks that are ended and begun again at random; every item comes out once."""
 

@@ -72,13 +72,14 @@ def imports(path):
 LAYERS = {
     "effects.py": (),
     "exceptions.py": (),
-    "identity.py": (),
-    "drivers.py": ("effects",),
+    "processes.py": (),
+    "identity.py": ("processes",),
+    "drivers.py": ("effects", "processes"),
     "config.py": ("exceptions",),
     "serializers.py": ("exceptions",),
     "operations/*.py": ("effects", "exceptions", "identity", "operations"),
     "engines/**/*.py": ("effects", "exceptions", "drivers", "config", "engines"),
-    "lifetimes.py": ("drivers", "effects", "engines.base", "exceptions"),
+    "lifetimes.py": ("drivers", "effects", "engines.base", "exceptions", "processes"),
 }
 
 

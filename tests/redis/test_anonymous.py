@@ -15,7 +15,7 @@ import pytest
 from waiting import until
 
 import pressure_mp
-from pressure_mp import Queue, lifetimes
+from pressure_mp import Queue, processes
 
 METHODS = ["fork", "spawn", "forkserver"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -194,7 +194,7 @@ def test_a_user_on_another_host_keeps_the_queue(broker):
 def test_a_pid_that_is_used_again_is_not_taken_for_the_dead_user(broker):
     q = Queue()
     name = q.name
-    where, pid, began = lifetimes.user().rsplit("/", 2)
+    where, pid, began = processes.user().rsplit("/", 2)
     q._run(q._operations.enlist(f"{where}/{pid}/{int(began) - 1000}"))
     q.close()
     assert not any(name.encode() in key for key in broker.left())

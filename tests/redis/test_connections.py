@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 import time
 
@@ -226,21 +227,103 @@ def test_the_end_of_the_server_reaches_those_who_wait(name):
         server.stop()
 
 
-def test_a_killed_holder_of_a_role_delays_the_others_by_its_lease(valkey, name):
-    q = Queue(name=name, url=valkey.url, lease=1)
+@pytest.fixture
+def held(valkey, name):
+    """A process that waits with a role, and someone in line behind it: start(operation, lease)."""
     client = valkey.client()
-    context = multiprocessing.get_context("spawn")
-    holder = context.Process(target=targets.get_forever, args=(q,))
-    holder.start()
-    until(lambda: blocked(client))
-    in_line = Background(q.get)
-    until(lambda: blocked(client) == 2)
-    holder.kill()
-    holder.join()
-    q.put("for the next")
-    assert in_line.result(5) == "for the next"
+    started = []
+
+    def start(operation, lease):
+        q = Queue(1, name, url=valkey.url, lease=lease)
+        if operation == "put":
+            q.put("full")
+        context = multiprocessing.get_context("spawn")
+        holder = context.Process(target=targets.wait_forever, args=(q, operation))
+        holder.start()
+        started.append(holder)
+        until(lambda: blocked(client))
+        in_line = Background(q.get) if operation == "get" else Background(q.put, "in line")
+        until(lambda: blocked(client) == 2)
+        return q, holder, in_line
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
     client.close()
+
+
+def serve(q, operation):
+    """Do what both of them wait for, once."""
+    if operation == "get":
+        q.put("for the next")
+    else:
+        assert q.get_nowait() == "full"
+
+
+@pytest.mark.parametrize("operation", ["get", "put"])
+def test_a_killed_holder_of_a_role_on_this_host_delays_the_next_by_a_second(held, operation):
+    q, holder, in_line = held(operation, lease=60)
+    holder.kill()
+    killed = time.monotonic()
+    holder.join()
+    serve(q, operation)
+    in_line.result(5)
+    assert in_line.ended_at - killed < 1.5
     q.delete()
+
+
+@pytest.mark.parametrize("operation", ["get", "put"])
+def test_a_stopped_holder_of_a_role_delays_the_next_by_its_lease(held, operation):
+    q, holder, in_line = held(operation, lease=1)
+    os.kill(holder.pid, signal.SIGSTOP)
+    stopped = time.monotonic()
+    serve(q, operation)
+    in_line.result(5)
+    assert in_line.ended_at - stopped < 2.5
+    # It wakes up without its role, and stands in line again.
+    os.kill(holder.pid, signal.SIGCONT)
+    if operation == "get":
+        q.put("for the one that was stopped")
+        until(lambda: not holder.is_alive())
+    else:
+        assert q.get() == "in line"
+        assert q.get() == "forever"
+    assert q.empty()
+    q.delete()
+
+
+def test_unlock_says_who_had_the_role_and_the_next_one_gets_it(held, valkey):
+    q, holder, in_line = held("get", lease=60)
+    os.kill(holder.pid, signal.SIGSTOP)
+    queue = PressureQueue(q.name, url=valkey.url)
+    assert f":{holder.pid}:" in queue.unlock("consumer")
+    q.put("for the next")
+    assert in_line.result(1) == "for the next"
+    assert queue.unlock("consumer") is None
+    q.delete()
+
+
+def test_unlock_frees_what_a_client_of_another_make_died_on(server, name):
+    client = server.client()
+    queue = PressureQueue(name, url=server.url)
+    queue.create(2)
+    base = f"__pressure__:{name}"
+    client.rpop(f"{base}:producer_free")  # as the reference's Put begins, and then dies
+    client.set(f"{base}:producer", "theirs")
+    client.rpop(f"{base}:not_full")
+    putting = Background(queue.put, b"x")
+    with pytest.raises(pressure_mp.ProducerInUseError):
+        queue.put_nowait(b"y")
+    assert queue.unlock("producer") == "theirs"
+    putting.result(2)
+    assert queue.get_nowait() == b"x"
+    with pytest.raises(pressure_mp.ArgumentError, match="'reader'"):
+        queue.unlock("reader")
+    queue.delete()
+    with pytest.raises(pressure_mp.QueueDoesNotExistError):
+        queue.unlock("consumer")
+    client.close()
 
 
 def test_a_killed_waiter_in_line_delays_nobody(valkey, name):
@@ -249,7 +332,7 @@ def test_a_killed_waiter_in_line_delays_nobody(valkey, name):
     holder = Background(q.get)
     until(lambda: blocked(client) == 1)
     context = multiprocessing.get_context("spawn")
-    waiter = context.Process(target=targets.get_forever, args=(q,))
+    waiter = context.Process(target=targets.wait_forever, args=(q, "get"))
     waiter.start()
     until(lambda: blocked(client) == 2)
     last = Background(q.get)
@@ -281,7 +364,9 @@ def test_threads_of_one_process_are_told_apart(valkey, name):
 def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
     q = Queue(name=name, url=valkey.url, lease=60)
     client = valkey.client()
-    holder = multiprocessing.get_context("spawn").Process(target=targets.get_forever, args=(q,))
+    holder = multiprocessing.get_context("spawn").Process(
+        target=targets.wait_forever, args=(q, "get")
+    )
     holder.start()
     until(lambda: blocked(client))
     holder.kill()

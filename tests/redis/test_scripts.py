@@ -158,6 +158,7 @@ def play(server, name, theirs, client):
     assert not ours.exists()
     for operation in (
         *(operations.length(), operations.closed(), operations.stats(), operations.users()),
+        operations.unlock("producer"),
         *(operations.put(b"x", True, None), operations.get(True, None)),
         *(operations.close(True, None, once=True), operations.delete(True, None)),
         *(operations.set_bound(1), operations.task_done(), operations.join()),
@@ -195,6 +196,7 @@ def play(server, name, theirs, client):
     assert (q.qsize(), q.is_shutdown, q.stats().length) == (3, False, 3)
     run(operations.reject(q._run(operations.get(False, None))))
     assert q.rejected() == [b"3"]
+    assert q._run(q._operations.unlock("producer")) is None
 
     # Another client has a role.
     theirs.take("producer")

@@ -14,8 +14,11 @@ def put_some(queue, number):
         queue.put((number, i))
 
 
-def get_forever(queue):
-    queue.get()
+def wait_forever(queue, operation):
+    if operation == "get":
+        queue.get()
+    else:
+        queue.put("forever")
 
 
 def get_and_fork(queue, connection):

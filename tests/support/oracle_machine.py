@@ -170,18 +170,22 @@ class Pair:
 
     def resume(self) -> Outcome | None:
         """The wait is over in memory; so it must be on the server."""
-        signal = self.parked
-        waiting.until(lambda: self._redis_signal(signal), 5)
+        waiting.until(self._is_over_on_the_server, 5)
         return self.advance(True, True)
 
-    def _redis_signal(self, signal: str) -> bool:
+    def _is_over_on_the_server(self) -> bool:
         if self.redis.session.end_park():
             return True
-        # A tick; or a close, which leaves no sign that a later look at the list would see.
-        if signal not in ROLES and self.machine.is_closed():
+        # A tick passed. Whoever waits for an item, for space or for the end of all work may have
+        # missed a sign that was up for a moment in between; it looks again, as memory's does.
+        if self.parked not in ROLES and not self.machine.observer.llen(self._sign()):
             return True
-        self.redis.session.begin_park(signal)
+        self.redis.session.begin_park(self.parked)
         return False
+
+    def _sign(self) -> bytes:
+        part = {"item": "data", "space": "not_full", "finished": "finished"}[self.parked]
+        return self.machine.key(part)
 
     def tick(self) -> Outcome | None:
         """The engines say, as they may at any time: nothing yet."""
@@ -293,9 +297,6 @@ class Oracle(RuleBasedStateMachine):
     def new_item(self) -> bytes:
         self.items += 1
         return b"item-%d" % self.items
-
-    def is_closed(self) -> bool:
-        return bool(self.observer.exists(self.key("closed"))) or not self.exists()
 
     def exists(self) -> bool:
         return bool(self.observer.exists(self.key("bound")))

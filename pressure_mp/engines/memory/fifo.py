@@ -153,11 +153,11 @@ class MemoryFifo:
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED]
         if standing == "ours" and mode == WAIT:
-            return [BUSY, b"producer"]
+            return [BUSY, b"producer", b""]
         if not overfill and not state.has_room:
             if standing == "ours":
-                return [BUSY, b"producer"]
-            self._pause(role, standing, mode, ticket)
+                return [BUSY, b"producer", b""]
+            self._pause(role, standing, mode, ticket, client)
             return [FULL, b"space"]
         state.items.append(item)
         state.produced[0] += 1
@@ -173,9 +173,9 @@ class MemoryFifo:
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED]
         if standing == "ours" and (mode == WAIT or not state.items):
-            return [BUSY, b"consumer"]
+            return [BUSY, b"consumer", b""]
         if not state.items:
-            self._pause(role, standing, mode, ticket)
+            self._pause(role, standing, mode, ticket, client)
             return [EMPTY, b"item"]
         item = state.items.popleft()
         state.consumed[0] += 1
@@ -185,11 +185,11 @@ class MemoryFifo:
         return [DONE, item]
 
     @staticmethod
-    def _pause(role: Role, standing: str, mode: bytes, ticket: str) -> None:
+    def _pause(role: Role, standing: str, mode: bytes, ticket: str, client: str) -> None:
         if mode == NOW:
             role.give_back(standing)
         else:
-            role.hold(ticket)
+            role.hold(ticket, client)
 
     def _close(
         self,
@@ -227,6 +227,21 @@ class MemoryFifo:
         for role in (self._producer, self._consumer):
             role.give_back(role.standing(turn, ticket))
         return [DONE]
+
+    def _unlock(self, name: str) -> Reply:
+        state = self._state
+        if state is None:
+            return [MISSING]
+        role, last = (
+            (self._producer, state.producer_id)
+            if name == "producer"
+            else (self._consumer, state.consumer_id)
+        )
+        if role.standing("", "") == "free":
+            return [DONE, b""]
+        who = role.client.encode() or last or b"unknown"
+        role.give_back("mine")
+        return [DONE, who]
 
     def _stats(self) -> Reply:
         state = self._state

@@ -26,6 +26,7 @@ class Role:
 
     name: str
     holder: str | None = None  # the ticket of the operation that waits with it
+    client: str = ""  # who that is
     promised: bool = False  # the first in line was told to come for it
     line: collections.deque[Waiter] = field(default_factory=collections.deque)
 
@@ -37,12 +38,12 @@ class Role:
             return "mine"
         return "ours" if self.promised or self.holder is not None else "free"
 
-    def hold(self, ticket: str) -> None:
-        self.holder, self.promised = ticket, False
+    def hold(self, ticket: str, client: str) -> None:
+        self.holder, self.client, self.promised = ticket, client, False
 
     def give_back(self, standing: str) -> None:
         if standing in ("mine", "granted"):
-            self.holder, self.promised = None, False
+            self.holder, self.client, self.promised = None, "", False
             self.grant()
 
     def grant(self) -> None:

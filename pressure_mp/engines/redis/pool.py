@@ -6,10 +6,12 @@ import asyncio
 import collections
 import time
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 from ...config import Address
+from ...effects import T
 from ...exceptions import BrokerError, PressureError
 from .connecting import unavailable
 from .wire import Wire
@@ -61,6 +63,10 @@ class Pool:
             raise self.translate(error) from error
         self.checkin(wire)
 
+    async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What must be brought to its end once it is begun: giving back what is held."""
+        return await coroutine
+
     def translate(self, error: BaseException) -> BaseException:
         """What a caller sees of an error on a connection."""
         if isinstance(error, OSError) and not isinstance(error, PressureError):
@@ -90,6 +96,14 @@ class LoopPool(Pool):
             self._guard = self._closing()
             await anext(self._guard)
         return await super().checkout()
+
+    async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.ensure_future(coroutine)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task})
+            raise
 
     async def _closing(self) -> AsyncGenerator[None, None]:
         """The loop itself closes its unfinished generators as the last thing it runs."""

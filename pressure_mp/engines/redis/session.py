@@ -24,6 +24,11 @@ class RedisSession:
         self._parked: str | None = None
 
     async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+        if op == "release":
+            return await self._pool.uninterrupted(self._call(op, args))
+        return await self._call(op, args)
+
+    async def _call(self, op: str, args: tuple[Any, ...]) -> Reply:
         wire = self._wire
         if wire is None:
             wire = self._wire = await self._pool.checkout()
@@ -79,6 +84,9 @@ class RedisSession:
 
     async def _abandon(self) -> None:
         """End an outstanding wait; a role that was granted meanwhile goes back."""
+        await self._pool.uninterrupted(self._end_wait())
+
+    async def _end_wait(self) -> None:
         wire, signal = self._wire, self._parked
         if wire is None or signal is None:
             return

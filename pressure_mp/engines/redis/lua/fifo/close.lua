@@ -3,7 +3,7 @@
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop what is queued; the dropped items count as done
--- replies: done holder holder | busy producer | busy consumer | closed | missing
+-- replies: done holder holder | busy producer '' | busy consumer '' | closed | missing
 -- uses: role tasks
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
 local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
@@ -26,7 +26,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 then
     return {'closed'}
   end
 else
-  if p_state == 'foreign' then return {'busy', 'producer'} end
+  if p_state == 'foreign' then return {'busy', 'producer', ''} end
   redis.call('LPUSH', KEYS[2], '0', '0')
   redis.call('SET', KEYS[4], client)
 end
@@ -34,7 +34,7 @@ if ARGV[2] == '1' then
   -- A foreign consumer that saw an item must still find it.
   if c_state == 'foreign' then
     give_back(p_state, p_free, p_claim, p_holder)
-    return {'busy', 'consumer'}
+    return {'busy', 'consumer', ''}
   end
   local dropped = redis.call('LLEN', KEYS[3])
   if dropped > 0 then

@@ -1,7 +1,7 @@
 -- delete: remove the queue and every key of it (specification: Delete).
 -- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting
 -- args: client ticket mode turn lease conn
--- replies: done holder holder | busy producer holder holder | busy consumer holder holder | missing
+-- replies: done holder holder | busy producer '' holder holder | busy consumer '' holder holder | missing
 -- uses: role
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
 -- After `busy` in mode wait the queue no longer exists for others; only its roles are waited for,
@@ -29,7 +29,7 @@ if blocked then
   if mode == 'now' then
     give_back(p_state, p_free, p_claim, p_holder)
     give_back(c_state, c_free, c_claim, c_holder)
-    return {'busy', blocked}
+    return {'busy', blocked, ''}
   end
   if exists then
     redis.call('SET', KEYS[22], ticket)
@@ -46,7 +46,7 @@ if blocked then
   -- A holder of ours only waits: its role can be taken away, and goes to the first in line.
   if wake_p ~= '' then give_back('mine', p_free, p_claim, p_holder) end
   if wake_c ~= '' then give_back('mine', c_free, c_claim, c_holder) end
-  return {'busy', blocked, wake_p, wake_c}
+  return {'busy', blocked, '', wake_p, wake_c}
 end
 redis.call('DEL', unpack(KEYS))
 return {'done', wake_p, wake_c}

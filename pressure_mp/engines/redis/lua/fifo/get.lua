@@ -2,14 +2,14 @@
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder
 -- args: client ticket mode turn lease conn
 --   mode      wait | now
--- replies: done item | empty item | busy consumer | closed | missing
+-- replies: done item | empty item | busy consumer ticket | closed | missing
 -- uses: role count
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local data, not_full = KEYS[1], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
-local state = standing('consumer', turn, free, claim, holder, ticket)
+local state, ticket_held = standing('consumer', turn, free, claim, holder, ticket)
 local bound = tonumber(redis.call('GET', KEYS[2]))
 if not bound then
   give_back(state, free, claim, holder)
@@ -21,7 +21,7 @@ if length == 0 then
     give_back(state, free, claim, holder)
     return {'closed'}
   end
-  if state == 'foreign' or state == 'ours' then return {'busy', 'consumer'} end
+  if state == 'foreign' or state == 'ours' then return {'busy', 'consumer', ticket_held} end
   if mode == 'now' then
     give_back(state, free, claim, holder)
   else
@@ -30,7 +30,7 @@ if length == 0 then
   return {'empty', 'item'}
 end
 -- First come, first served; but one who cannot wait may pass a holder of ours who only waits.
-if state == 'foreign' or (state == 'ours' and mode == 'wait') then return {'busy', 'consumer'} end
+if state == 'foreign' or (state == 'ours' and mode == 'wait') then return {'busy', 'consumer', ticket_held} end
 
 local signs = redis.call('LLEN', not_full)
 -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.

@@ -1,4 +1,4 @@
-local PROMISE = 5000 -- milliseconds that one who was granted a role has to come for it
+local PROMISE = 1000 -- milliseconds that one who was granted a role has to come for it
 
 -- Where a role's token is, seen by the caller:
 --   free     in the role's own list: nobody has it
@@ -8,14 +8,15 @@ local PROMISE = 5000 -- milliseconds that one who was granted a role has to come
 --   foreign  in no list: a client that follows the reference steps is at work
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
--- line. `turn` names the role that the caller's wait in line ended with, if it did.
+-- line. `turn` names the role that the caller's wait in line ended with, if it did. The second
+-- answer is the ticket of the one of ours who holds the role, or ''.
 local function standing(name, turn, free, claim, holder, ticket)
-  if turn == name and redis.call('LLEN', claim) > 0 then return 'granted' end
-  if redis.call('LLEN', free) > 0 then return 'free' end
+  if turn == name and redis.call('LLEN', claim) > 0 then return 'granted', '' end
+  if redis.call('LLEN', free) > 0 then return 'free', '' end
   local held = redis.call('HMGET', holder, 'ticket', 'until')
-  if held[1] == ticket then return 'mine' end
+  if held[1] == ticket then return 'mine', '' end
   local promised = redis.call('LLEN', claim) > 0
-  if not held[1] and not promised then return 'foreign' end
+  if not held[1] and not promised then return 'foreign', '' end
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   if not held[1] then
@@ -25,7 +26,7 @@ local function standing(name, turn, free, claim, holder, ticket)
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, '1')
   end
-  return 'ours'
+  return 'ours', held[1] or ''
 end
 
 -- Keep the role while waiting, for `lease` milliseconds. The first write is the one that a key

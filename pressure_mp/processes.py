@@ -1,0 +1,78 @@
+"""Processes, as other processes of the same host can know them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+
+@functools.cache
+def host() -> str:
+    """This boot of this machine, and this pid namespace: where a pid means one process."""
+    marks = [_read(Path("/proc/sys/kernel/random/boot_id")), _link(Path("/proc/self/ns/pid"))]
+    mark = hashlib.sha256("".join(marks).encode()).hexdigest()[:12]
+    return f"{socket.gethostname()}-{mark}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # not on this system
+        return ""
+
+
+def _link(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+@functools.cache
+def user() -> str:
+    """This process: host, pid, and the second it began, since a pid is used again."""
+    import psutil
+
+    return f"{host()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
+
+
+def is_dead(other: str) -> bool:
+    """Whether it is known that the process with this user id has ended."""
+    where, pid, began = other.rsplit("/", 2)
+    if where != host():
+        return False
+    import psutil
+
+    try:
+        process = psutil.Process(int(pid))
+        # The start is reckoned from the boot time, which the clock's corrections can shift.
+        same = abs(process.create_time() - float(began)) < 5
+        return not same or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
+
+
+def is_gone(ticket: str) -> bool:
+    """Whether it is known that the process that drew this ticket has ended.
+
+    Only the pid is looked at: when it is used again the answer is no.
+    """
+    where, *rest = ticket.split("/")
+    if where != host():
+        return False
+    import psutil
+
+    try:
+        return bool(psutil.Process(int(rest[0])).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
+
+
+os.register_at_fork(after_in_child=user.cache_clear)
