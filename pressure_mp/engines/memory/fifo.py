@@ -153,10 +153,10 @@ class MemoryFifo:
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED]
         if standing == "ours" and mode == WAIT:
-            return [BUSY, b"producer", b""]
+            return [BUSY, b"producer", (role.holder or "").encode()]
         if not overfill and not state.has_room:
             if standing == "ours":
-                return [BUSY, b"producer", b""]
+                return [BUSY, b"producer", (role.holder or "").encode()]
             self._pause(role, standing, mode, ticket, client)
             return [FULL, b"space"]
         state.items.append(item)
@@ -173,7 +173,7 @@ class MemoryFifo:
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED]
         if standing == "ours" and (mode == WAIT or not state.items):
-            return [BUSY, b"consumer", b""]
+            return [BUSY, b"consumer", (role.holder or "").encode()]
         if not state.items:
             self._pause(role, standing, mode, ticket, client)
             return [EMPTY, b"item"]

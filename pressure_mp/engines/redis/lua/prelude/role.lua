@@ -26,7 +26,7 @@ local function standing(name, turn, free, claim, holder, ticket)
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, '1')
   end
-  return 'ours', held[1] or ''
+  return 'ours', held[1] == 'promised' and '' or held[1] or ''
 end
 
 -- Keep the role while waiting, for `lease` milliseconds. The first write is the one that a key
