@@ -58,7 +58,7 @@ def take_turns(
                 return reply
             signal = reply[1].decode()
             if reply[0] == BUSY:
-                yield from _stir(reply, turn)
+                yield from _stir(reply, turn, lease)
             turn = "again"
             limit = None
             if end is not None:
@@ -80,16 +80,16 @@ def take_turns(
         # A role held while waiting goes back, whatever ended the wait. When the first call
         # already failed with an error of ours, nothing was held.
         if turn != "first" or not isinstance(error, PressureError):
-            yield from _let_go(who[1], turn)
+            yield from _let_go(who[1], turn, lease)
         raise
 
 
-def _stir(reply: Reply, turn: str) -> Operation[None]:
+def _stir(reply: Reply, turn: str, lease: int) -> Operation[None]:
     """Wake those whom a busy reply names. After a tick, give back a dead holder's role."""
     _, _, holder, *waiting = reply
     yield from wake(waiting)
     if turn == "again" and holder and (yield Gone(holder.decode())):
-        yield from _let_go(holder.decode(), "")
+        yield from _let_go(holder.decode(), "", lease)
 
 
 def wake(holders: list[bytes]) -> Operation[None]:
@@ -99,9 +99,9 @@ def wake(holders: list[bytes]) -> Operation[None]:
         yield Call("wake", named)
 
 
-def _let_go(ticket: str, turn: str) -> Operation[None]:
+def _let_go(ticket: str, turn: str, lease: int) -> Operation[None]:
     try:
-        yield Call("release", (ticket, turn))
+        yield Call("release", (ticket, turn, lease))
     except PressureError:
         pass  # no broker to give it back to; there its lease ends it
 

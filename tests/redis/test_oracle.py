@@ -9,8 +9,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from pressure_mp.engines.redis import engine, session
 
-EXAMPLES = 60
-STEPS = 40
+EXAMPLES = 250
+STEPS = 50
 
 
 @pytest.fixture

@@ -136,7 +136,8 @@ class Pair:
         while True:
             ours = self.memory.step(memory_answer)
             theirs = self.redis.step(redis_answer)
-            theirs = self._without_what_memory_needs_not(theirs)
+            while isinstance(theirs, Call) and theirs.op == "wake":
+                theirs = self.redis.step(self.redis.session.call(*theirs))
             if (memory_answer, redis_answer) != (True, False):
                 assert plain_effect(theirs) == plain_effect(ours)
             if isinstance(ours, Outcome):
@@ -156,16 +157,6 @@ class Pair:
             memory_answer = self.memory.session.call(*ours)
             redis_answer = self.redis.session.call(*theirs)
             assert plain_reply(ours.op, redis_answer) == plain_reply(ours.op, memory_answer), ours
-
-    def _without_what_memory_needs_not(self, effect: Any) -> Any:
-        """Waking by hand, and asking whether a role's holder is alive; here everybody lives."""
-        while True:
-            if isinstance(effect, Call) and effect.op == "wake":
-                effect = self.redis.step(self.redis.session.call(*effect))
-            elif isinstance(effect, Gone):
-                effect = self.redis.step(False)
-            else:
-                return effect
 
     def park(self, signal: str) -> None:
         self.parked = signal
@@ -239,8 +230,6 @@ def plain_reply(op: str, reply: Any) -> Any:
     """A reply without what is different on each engine: who has a role, and numbers as text."""
     if op in ("close", "delete") and reply[0] == DONE:
         return [DONE]
-    if reply[0] == BUSY:
-        return reply[:2]
     if reply[0] == BUSY:
         return [*reply[:2], bool(reply[2])]  # whether somebody of ours holds the role
     if op == "users" and reply[0] == DONE:

@@ -223,7 +223,7 @@ class MemoryFifo:
             role.grant()
         return [DONE, b"", b""]
 
-    def _release(self, ticket: str, turn: str) -> Reply:
+    def _release(self, ticket: str, turn: str, lease: int) -> Reply:
         for role in (self._producer, self._consumer):
             role.give_back(role.standing(turn, ticket))
         return [DONE]

@@ -13,6 +13,11 @@ from .wire import Wire, finish
 if TYPE_CHECKING:
     from .engine import RedisBinding
 
+#: Seconds within which a wait that was ended on the server has its reply; else it is lost.
+_LAST_WORD = 5.0
+#: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
+_LEASE = 5000
+
 
 class RedisSession:
     """For asyncio; and, through :class:`BlockingSession`, for threads."""
@@ -93,10 +98,10 @@ class RedisSession:
         try:
             async with self._pool.borrowed() as beside:
                 await beside.request("CLIENT", "UNBLOCK", wire.id)
-                granted = await wire.read(TICK)
+                granted = await wire.read(_LAST_WORD)
                 self._parked = None
                 if granted is not None and self._binding.is_line(signal):
-                    await self._evaluate(beside, "release", ("", signal), beside.id)
+                    await self._evaluate(beside, "release", ("", signal, _LEASE), beside.id)
         except (OSError, PressureError):
             self._discard()
         except BaseException:

@@ -10,8 +10,8 @@ local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
 local p_free, p_claim, p_holder = KEYS[10], KEYS[11], KEYS[12]
 local c_free, c_claim, c_holder = KEYS[13], KEYS[14], KEYS[15]
 
-local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket)
-local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket)
+local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[7])
+local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[7])
 local function let_go()
   give_back(p_state, p_free, p_claim, p_holder)
   give_back(c_state, c_free, c_claim, c_holder)

@@ -17,8 +17,8 @@ local begun = redis.call('EXISTS', KEYS[22], KEYS[12]) == 2
 if turn ~= 'first' and (exists or not begun) then return {'done', '', ''} end
 if not exists and not begun then return {'missing'} end
 
-local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket)
-local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket)
+local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])
+local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[5])
 local function is_taken(state)
   return state == 'foreign' or (state == 'ours' and mode == 'wait')
 end

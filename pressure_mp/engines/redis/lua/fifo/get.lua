@@ -9,7 +9,7 @@ local client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local data, not_full = KEYS[1], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
-local state, ticket_held = standing('consumer', turn, free, claim, holder, ticket)
+local state, ticket_held = standing('consumer', turn, free, claim, holder, ticket, ARGV[5])
 local bound = tonumber(redis.call('GET', KEYS[2]))
 if not bound then
   give_back(state, free, claim, holder)

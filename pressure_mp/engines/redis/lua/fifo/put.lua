@@ -10,7 +10,7 @@ local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], AR
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
-local state, ticket_held = standing('producer', turn, free, claim, holder, ticket)
+local state, ticket_held = standing('producer', turn, free, claim, holder, ticket, ARGV[7])
 local bound = tonumber(redis.call('GET', bound_key))
 if not bound then
   give_back(state, free, claim, holder)

@@ -1,5 +1,3 @@
-local PROMISE = 1000 -- milliseconds that one who was granted a role has to come for it
-
 -- Where a role's token is, seen by the caller:
 --   free     in the role's own list: nobody has it
 --   mine     the caller took it in an earlier call and waits with it
@@ -9,8 +7,9 @@ local PROMISE = 1000 -- milliseconds that one who was granted a role has to come
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
 -- line. `turn` names the role that the caller's wait in line ended with, if it did. The second
--- answer is the ticket of the one of ours who holds the role, or ''.
-local function standing(name, turn, free, claim, holder, ticket)
+-- answer is the ticket of the one of ours who holds the role, or ''. Who is granted the role has
+-- `lease` milliseconds, from when it is first seen, to come for it.
+local function standing(name, turn, free, claim, holder, ticket, lease)
   if turn == name and redis.call('LLEN', claim) > 0 then return 'granted', '' end
   if redis.call('LLEN', free) > 0 then return 'free', '' end
   local held = redis.call('HMGET', holder, 'ticket', 'until')
@@ -21,7 +20,7 @@ local function standing(name, turn, free, claim, holder, ticket)
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   if not held[1] then
     -- One who dies between the grant and the next call must not keep the token for ever.
-    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', now + PROMISE))
+    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', now + lease))
   elseif tonumber(held[2]) < now then
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, '1')
