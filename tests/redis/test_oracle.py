@@ -9,7 +9,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from pressure_mp.engines.redis import engine, session
 
-EXAMPLES = 250
+pytestmark = pytest.mark.timeout(300)
+
+EXAMPLES = 60
 STEPS = 50
 
 
