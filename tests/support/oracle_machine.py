@@ -205,6 +205,9 @@ class Pair:
             assert self.look()
             return self.advance(True, True)
         self.memory.session.end()
+        if self.signalled and self.parked in ROLES:
+            # The look that saw the grant took it out of the session, which would give it back.
+            self.memory.session.call("release", ("", self.parked, LEASE))
         return self.advance(asyncio.CancelledError(), asyncio.CancelledError())
 
 
