@@ -12,8 +12,8 @@ from .processes import is_gone
 class Session(Protocol):
     """One operation's dealings with an engine."""
 
-    def call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        """Do ``op`` atomically, without blocking."""
+    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+        """Do ``op`` atomically and once; to reach the broker again takes no longer than ``end``."""
 
     def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
@@ -25,8 +25,8 @@ class Session(Protocol):
 class AsyncSession(Protocol):
     """The same, for asyncio."""
 
-    async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        """Do ``op`` atomically, without blocking."""
+    async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+        """Do ``op`` atomically and once; to reach the broker again takes no longer than ``end``."""
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
@@ -71,7 +71,7 @@ async def adrive(operation: Operation[T], session: AsyncSession) -> T:
 
 def _perform(effect: Effect, session: Session) -> Any:
     if type(effect) is Call:
-        return session.call(effect.op, effect.args)
+        return session.call(*effect)
     if type(effect) is Park:
         return session.park(effect.signal, effect.timeout)
     return _look(effect)
@@ -84,7 +84,7 @@ def _look(effect: Effect) -> Any:
 
 async def _aperform(effect: Effect, session: AsyncSession) -> Any:
     if type(effect) is Call:
-        return await session.call(effect.op, effect.args)
+        return await session.call(*effect)
     if type(effect) is Park:
         return await session.park(effect.signal, effect.timeout)
     return _look(effect)

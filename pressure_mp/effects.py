@@ -14,10 +14,15 @@ T = TypeVar("T")
 
 
 class Call(NamedTuple):
-    """Do one atomic thing that never blocks. The answer is a :data:`Reply`."""
+    """Do one atomic thing that never blocks. The answer is a :data:`Reply`.
+
+    An engine that has lost its broker tries again for some time, but not after ``end``, which is
+    on the driver's monotonic clock. It never does the thing twice.
+    """
 
     op: str
     args: tuple[Any, ...] = ()
+    end: float | None = None
 
 
 class Park(NamedTuple):

@@ -14,7 +14,7 @@ from .config import resolve
 from .drivers import drive
 from .effects import Operation, T
 from .engines import registry
-from .engines.base import Binding, Engine
+from .engines.base import DEFAULTS, Binding, Engine, Options
 from .exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -26,6 +26,7 @@ from .operations.fifo import FifoOperations, Stats
 from .processes import host
 
 DEFAULT_LEASE = 5.0
+DEFAULT_RECONNECT = DEFAULTS.reconnect
 
 
 class Handle:
@@ -41,11 +42,13 @@ class Handle:
         db: int | None,
         prefix: str | None,
         lease: float,
+        reconnect: float,
     ) -> None:
         check_name(name)
         self._anonymous = name is None
         self._name = f"{{anonymous-{secrets.token_hex(8)}}}" if name is None else name
         self._lease = check_lease(lease)
+        self._options = Options(reconnect=check_reconnect(reconnect))
         self._address = registry.settle(resolve(url, host, port, db, prefix))
         self._reset()
 
@@ -67,9 +70,12 @@ class Handle:
         """Create or attach: the first words with the broker."""
         engine = self._engine()
         user = lifetimes.note(engine, self._name) if self._anonymous else ""
-        binding = engine.bind(self._name, self._operations.discipline)
+        binding = self._bind(engine)
         drive(self._operations.open(how, check_maxsize(maxsize), user), binding.session())
         self._begin(engine, binding)
+
+    def _bind(self, engine: Engine) -> Binding:
+        return engine.bind(self._name, self._operations.discipline, self._options)
 
     def _engine(self) -> Engine:
         engine = registry.engine(self._address)
@@ -79,7 +85,7 @@ class Handle:
     def _attach(self) -> Binding:
         """The first use of a handle that came from elsewhere."""
         engine = self._engine()
-        binding = engine.bind(self._name, self._operations.discipline)
+        binding = self._bind(engine)
         if self._anonymous:
             enlisting = self._operations.enlist(lifetimes.note(engine, self._name))
             try:
@@ -106,6 +112,10 @@ class Handle:
             if self._anonymous:
                 self._check_open()  # closed, and nobody else had it
             raise
+
+    def _delete(self, block: bool, timeout: float | None) -> None:
+        self._run(self._operations.delete(block, timeout))
+        registry.engine(self._address).leave(self._name)
 
     def _check_open(self) -> None:
         if self._handle_closed:
@@ -182,6 +192,15 @@ def check_lease(lease: object) -> float:
     if not 0.1 <= lease < 86400:
         raise ArgumentError(f"lease is {lease} s; it must be from 0.1 s to a day")
     return float(lease)
+
+
+def check_reconnect(reconnect: object) -> float:
+    """Raise ArgumentTypeError or ArgumentError for what cannot be a time to connect again."""
+    if not isinstance(reconnect, (int, float)) or isinstance(reconnect, bool):
+        raise ArgumentTypeError(f"reconnect is a number of seconds, not {type(reconnect).__name__}")
+    if not 0 <= reconnect <= 86400:
+        raise ArgumentError(f"reconnect is {reconnect} s; it must be from 0 s to a day")
+    return float(reconnect)
 
 
 _anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()

@@ -127,6 +127,8 @@ def _dismiss(use: _Use, users: list[str]) -> None:
     try:
         gone = users + [other for other in use.run(use.operations.users()) if is_dead(other)]
         left = use.run(use.operations.dismiss(gone)) if gone else 1
+        if user() in users:
+            use.engine.leave(use.operations.name)
     except QueueDoesNotExistError:
         left = 0
     except PressureError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .exceptions import ArgumentError, ArgumentTypeError
-from .handles import DEFAULT_LEASE, Handle, check_maxsize
+from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_maxsize
 
 
 class PressureQueue(Handle):
@@ -25,11 +25,21 @@ class PressureQueue(Handle):
         db: int | None = None,
         prefix: str | None = None,
         lease: float = DEFAULT_LEASE,
+        reconnect: float = DEFAULT_RECONNECT,
     ) -> None:
         """The arguments are those of :class:`pressure_mp.Queue`. No connection is made yet."""
         if name is None:
             raise ArgumentTypeError("a PressureQueue has a name")
-        super().__init__(name, url=url, host=host, port=port, db=db, prefix=prefix, lease=lease)
+        super().__init__(
+            name,
+            url=url,
+            host=host,
+            port=port,
+            db=db,
+            prefix=prefix,
+            lease=lease,
+            reconnect=reconnect,
+        )
 
     def create(self, bound: int = 0) -> None:
         """Create the queue; ``bound`` items make it full, 0 for no bound.
@@ -110,11 +120,11 @@ class PressureQueue(Handle):
         when the time is up: then a client of another make still has a role, and to delete again
         goes on where this stopped.
         """
-        self._run(self._operations.delete(True, timeout))
+        self._delete(True, timeout)
 
     def delete_nowait(self) -> None:
         """Remove the queue at once, or not at all. Raises QueueInUseError."""
-        self._run(self._operations.delete(False, None))
+        self._delete(False, None)
 
 
 def _check_item(item: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from . import serializers
 from .exceptions import DecodingError, ShutDown
-from .handles import DEFAULT_LEASE, Handle, check_maxsize
+from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_maxsize
 from .serializers import Serializer
 
 Self = TypeVar("Self", bound="ObjectQueue")
@@ -30,6 +30,7 @@ class ObjectQueue(Handle):
         prefix: str | None = None,
         serializer: str | Serializer = "pickle",
         lease: float = DEFAULT_LEASE,
+        reconnect: float = DEFAULT_RECONNECT,
         _how: str = "open",
     ) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
@@ -48,6 +49,9 @@ class ObjectQueue(Handle):
             ``dumps`` and ``loads``.
         :param lease: seconds after which the role of a client that stopped answering while it
             waited is given to another.
+        :param reconnect: seconds for which an operation that lost its connection tries to reach
+            the broker again; 0 fails at once. What it does is done once, however often the
+            connection breaks.
 
         Blocks for the connection, at most 5 seconds. Raises BrokerUnavailable,
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
@@ -55,7 +59,16 @@ class ObjectQueue(Handle):
         """
         self._serializer = serializers.find(serializer)
         bound = check_maxsize(maxsize)
-        super().__init__(name, url=url, host=host, port=port, db=db, prefix=prefix, lease=lease)
+        super().__init__(
+            name,
+            url=url,
+            host=host,
+            port=port,
+            db=db,
+            prefix=prefix,
+            lease=lease,
+            reconnect=reconnect,
+        )
         self._open(_how, bound)
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
@@ -68,8 +81,9 @@ class ObjectQueue(Handle):
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
         when the item cannot be serialized, ItemTooLargeError, QueueDoesNotExistError,
         HandleClosedError after :meth:`close`, ArgumentError for a negative timeout. Then nothing
-        was queued. BrokerUnavailable says that the broker did not answer; whether it has the item
-        is not known. (``queue.Queue.put``; specification: Put)
+        was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
+        or by the end of ``timeout``; whether it has the item is not known.
+        (``queue.Queue.put``; specification: Put)
         """
         self._check_open()
         payload = serializers.encode(self._serializer, item, self._name)
@@ -129,7 +143,7 @@ class ObjectQueue(Handle):
         Blocks while a client of another make has a role in it, at most ``timeout`` seconds.
         Raises QueueInUseError when the time is up, QueueDoesNotExistError.
         """
-        self._run(self._operations.delete(True, timeout))
+        self._delete(True, timeout)
 
     def __enter__(self: Self) -> Self:
         return self

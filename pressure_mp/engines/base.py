@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..drivers import AsyncSession, Session
+
+
+@dataclass(frozen=True)
+class Options:
+    """How one handle wants to be served."""
+
+    #: Seconds for which a call that lost its connection tries to reach the broker again.
+    reconnect: float = 10.0
+
+
+DEFAULTS = Options()
 
 
 class Binding(Protocol):
@@ -21,7 +33,7 @@ class Binding(Protocol):
 class Engine(Protocol):
     """One broker. Threads share it; a forked child starts it afresh."""
 
-    def bind(self, name: str, discipline: str) -> Binding:
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         """The queue of that name and discipline; does no I/O, and the queue need not exist."""
 
     def remember(self, host: str, name: str) -> None:
@@ -32,6 +44,9 @@ class Engine(Protocol):
 
     def forget(self, host: str, name: str) -> None:
         """Take back :meth:`remember`."""
+
+    def leave(self, name: str) -> None:
+        """This process no longer uses the queue: remove what the broker keeps for it alone."""
 
     def after_fork(self) -> None:
         """In a forked child: let go of what belongs to the parent, without a word to the broker."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from dataclasses import replace
@@ -66,6 +67,12 @@ def _after_fork_in_child() -> None:
     _lock = threading.Lock()
     for opened in _open.values():
         opened.after_fork()
+
+
+@atexit.register
+def _close_idle() -> None:
+    for opened in list(_open.values()):
+        opened.close()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -53,7 +53,7 @@ def take_turns(
     mode, turn, watches = (WAIT if block else NOW), "first", 0
     try:
         while True:
-            reply: Reply = yield Call(op, (*args, *who, mode, turn, lease))
+            reply: Reply = yield Call(op, (*args, *who, mode, turn, lease), end)
             if reply[0] not in _LATER or mode is NOW:
                 return reply
             signal = reply[1].decode()
@@ -101,7 +101,7 @@ def wake(holders: list[bytes]) -> Operation[None]:
 
 def _let_go(ticket: str, turn: str, lease: int) -> Operation[None]:
     try:
-        yield Call("release", (ticket, turn, lease))
+        yield Call("release", (ticket, turn, lease), end=0.0)  # one try
     except PressureError:
         pass  # no broker to give it back to; there its lease ends it
 
@@ -110,7 +110,7 @@ def until_finished(timeout: float | None) -> Operation[Reply]:
     """Call ``join`` until nothing is unfinished or the time is up; answers the last reply."""
     end = yield from deadline(True, timeout)
     while True:
-        reply: Reply = yield Call("join")
+        reply: Reply = yield Call("join", (), end)
         if reply[0] not in _LATER:
             return reply
         limit = None

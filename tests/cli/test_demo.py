@@ -21,6 +21,7 @@ from cli_runs import (
     started_by,
     write_programs,
 )
+from waiting import lasting
 
 from pressure_mp import Queue
 from pressure_mp.cli.demos.pipeline import differences, python_files
@@ -77,7 +78,7 @@ def much_work(tmp_path_factory):
 def no_keys_left(valkey, name):
     """The run left nothing in the broker."""
     yield
-    assert list(valkey.client().scan_iter(f"{name}*")) == []
+    assert lasting(valkey.client(), f"{name}*") == []
 
 
 def all_the_output(programs):

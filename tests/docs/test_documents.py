@@ -87,6 +87,7 @@ def test_the_protocol_page_names_every_key_and_every_operation():
     from pressure_mp.engines.redis import keys, scripts
 
     page = (ROOT / "docs" / "protocol.md").read_text()
+    assert keys.kept(":prefix", "name").decode().removeprefix(":prefix:name") + "lane`" in page
     for suffix in {**keys.PROTOCOL, **keys.OWN}.values():
         named = suffix or "prefix:name"
         pattern = re.sub("producer|consumer", "…", named) if named.endswith("free") else named

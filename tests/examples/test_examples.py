@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from example_runs import EXAMPLES, finish, start
-from waiting import until
+from waiting import lasting, until
 
 from pressure_mp import PressureQueue
 
@@ -38,7 +38,7 @@ def no_keys_left(valkey, name, monkeypatch):
     """What the examples put into the server, under a prefix of their own, is gone."""
     monkeypatch.setenv("PRESSURE_PREFIX", name)
     yield
-    assert list(valkey.client().scan_iter(f"{name}*")) == []
+    assert lasting(valkey.client(), f"{name}*") == []
 
 
 def test_each_example_is_tried_here():
@@ -168,4 +168,4 @@ def test_the_pump_says_how_it_is_used(valkey):
 
 def test_the_pipeline_of_the_shell_computes_through_queues(valkey, name):
     assert finish(start("shell_pipeline.sh", name, url=valkey.url)) == "1000000\n"
-    assert list(valkey.client().scan_iter(f"*{name}*")) == []
+    assert lasting(valkey.client(), f"*{name}*") == []

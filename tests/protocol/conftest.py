@@ -8,7 +8,7 @@ import pytest
 import redis
 from servers import Server
 from stepwise import StepwiseClient
-from waiting import blocked, until
+from waiting import blocked, lasting, until
 
 from pressure_mp import PressureQueue
 
@@ -62,7 +62,7 @@ def contents(client: redis.Redis, name: str) -> Callable[[], dict[str, object]]:
 
     def read() -> dict[str, object]:
         found: dict[str, object] = {}
-        for key in client.scan_iter(match=f"{prefix}*"):
+        for key in lasting(client, f"{prefix}*"):
             suffix = key.decode().removeprefix(prefix)
             kind = client.type(key).decode()
             if kind == "string":

@@ -932,12 +932,13 @@ def test_ours_gives_its_role_back_when_its_task_is_cancelled(ours, theirs, clien
 
 
 @pytest.mark.parametrize("reason", ["item", "space", "consumer", "producer"])
-def test_ours_gives_its_role_back_when_its_connection_is_cut(
+def test_ours_gives_its_role_back_when_its_connection_is_cut_for_good(
     ours, theirs, client, parked, tokens, reason
 ):
     ours.create(1)
     other = theirs()
-    waiting = Background(waits(ours, other)[reason]())
+    fragile = PressureQueue(ours.name, url=ours.url, reconnect=0)
+    waiting = Background(waits(fragile, other)[reason]())
     parked()
     (waiter,) = [
         seen["id"]
@@ -959,8 +960,8 @@ def test_ours_gives_a_role_back_that_it_is_granted_as_it_gives_up(
     other.take(role)
     evaluate = RedisSession._evaluate
 
-    async def and_then_it_is_free(session, wire, op, args, conn):
-        reply = await evaluate(session, wire, op, args, conn)
+    async def and_then_it_is_free(session, wire, op, args, number, limit):
+        reply = await evaluate(session, wire, op, args, number, limit)
         if b"now" in args:  # the last call; the place in line is given up after it
             other.give_back(role)
         return reply

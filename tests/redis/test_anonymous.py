@@ -12,7 +12,7 @@ import sys
 
 import lifetime_programs as programs
 import pytest
-from waiting import until
+from waiting import lasting, until
 
 import pressure_mp
 from pressure_mp import Queue, processes
@@ -32,7 +32,7 @@ def broker(valkey, name, monkeypatch):
         client = valkey.client()
 
         def left(self):
-            return sorted(self.client.scan_iter(match=f"{name}*"))
+            return lasting(self.client, f"{name}*")
 
     yield Broker()
     Broker.client.close()

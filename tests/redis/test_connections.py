@@ -13,7 +13,7 @@ import connection_targets as targets
 import pytest
 import trustme
 from servers import Server, free_port
-from waiting import Background, blocked, until
+from waiting import Background, blocked, lasting, until
 
 import pressure_mp
 from pressure_mp import PressureQueue, Queue
@@ -212,7 +212,7 @@ def test_a_server_that_went_and_came_back_serves_the_next_operation(name):
 def test_the_end_of_the_server_reaches_those_who_wait(name):
     server = Server("valkey")
     try:
-        q = Queue(name=name, url=server.start().url)
+        q = Queue(name=name, url=server.start().url, reconnect=0)
         client = server.client()
         waiting = [Background(q.get) for _ in range(3)]
         until(lambda: blocked(client) == 3)
@@ -372,5 +372,21 @@ def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
     holder.kill()
     holder.join()
     q.delete(timeout=5)
-    assert list(client.scan_iter(match=f"*{name}*")) == []
+    assert lasting(client, f"*{name}*") == []
     client.close()
+
+
+def test_a_wait_that_the_server_does_not_allow_is_a_clear_error(name):
+    server = Server("valkey")
+    try:
+        client = server.start().client()
+        client.execute_command(
+            "ACL", "SETUSER", "somebody", "on", "nopass", "~*", "+@all", "-blmove"
+        )
+        q = Queue(name=name, url=f"redis://somebody:any@127.0.0.1:{server.port}")
+        with pytest.raises(pressure_mp.BrokerError, match="refuses to wait for item"):
+            q.get()
+        assert client.exists(f"__pressure__:{name}:consumer_free"), "it gave the role back"
+        client.close()
+    finally:
+        server.stop()

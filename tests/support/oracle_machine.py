@@ -67,7 +67,7 @@ class Threaded:
     def __init__(self, binding: Any) -> None:
         self._session = binding.session()
 
-    def call(self, op: str, args: tuple[Any, ...]) -> Any:
+    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Any:
         return self._session.call(op, args)
 
     def end(self) -> None:
@@ -89,7 +89,7 @@ class Looped:
     def _run(self, coroutine: Any) -> Any:
         return self._loop.run_until_complete(coroutine)
 
-    def call(self, op: str, args: tuple[Any, ...]) -> Any:
+    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Any:
         return self._run(self._session.call(op, args))
 
     def end(self) -> None:
@@ -476,7 +476,7 @@ class Oracle(RuleBasedStateMachine):
     @invariant()
     def each_role_has_one_token(self) -> None:
         if not self.exists():
-            assert self.observer.keys(f"*{self.name}*") == []
+            assert waiting.lasting(self.observer, f"*{self.name}*") == []
             return
         for role in ROLES:
             free = self.observer.llen(self.key(f"{role}_free"))
@@ -531,4 +531,4 @@ class Oracle(RuleBasedStateMachine):
             self.nothing_is_lost()
             self.run(0, "stats")
             self.run(0, "delete", False, None)
-        assert self.observer.keys(f"*{self.name}*") == []
+        assert waiting.lasting(self.observer, f"*{self.name}*") == []

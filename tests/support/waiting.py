@@ -26,6 +26,12 @@ def blocked(client: redis.Redis) -> int:
     return int(client.info("clients")["blocked_clients"])
 
 
+def lasting(client: redis.Redis, pattern: str) -> list[bytes]:
+    """The keys that stay. What is kept for the repeat of a call goes by itself."""
+    found = sorted(client.scan_iter(match=pattern))
+    return [key for key in found if b":mp:kept:" not in key or client.ttl(key) == -1]
+
+
 class Background(threading.Thread):
     """A call in a thread of its own; ``result()`` is what it returned or raised."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...config import Address
 from ...effects import TICK, Reply
+from ..base import DEFAULTS, Options
 from .fifo import MemoryFifo
 from .waiting import Waiter
 
@@ -24,7 +25,7 @@ class MemoryEngine:
         self._queues: dict[str, MemoryFifo] = {}
         self._hosts: dict[str, set[str]] = {}
 
-    def bind(self, name: str, discipline: str) -> MemoryBinding:
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
         with self._lock:
             queue = self._queues.get(name)
             if queue is None:
@@ -40,6 +41,9 @@ class MemoryEngine:
     def forget(self, host: str, name: str) -> None:
         self._hosts.get(host, set()).discard(name)
         self._queues.pop(name, None)
+
+    def leave(self, name: str) -> None:
+        """Nothing is kept for one process."""
 
     def after_fork(self) -> None:
         # The parent's queues are not the child's: what it put into them nobody would get.
@@ -101,7 +105,7 @@ class MemorySession(_Parking):
         super().__init__(queue)
         self._event = threading.Event()
 
-    def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
         return self._call(op, args)
 
     def park(self, signal: str, timeout: float | None) -> bool:
@@ -126,7 +130,7 @@ class AsyncMemorySession(_Parking):
         super().__init__(queue)
         self._woken: asyncio.Future[None] | None = None
 
-    async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+    async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
         return self._call(op, args)
 
     async def park(self, signal: str, timeout: float | None) -> bool:

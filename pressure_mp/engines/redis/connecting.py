@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from redis.connection import parse_url
@@ -15,24 +16,46 @@ OLDEST = (6, 2)
 
 _CONNECT_TIMEOUT = 5.0
 
+#: Seconds after which a host that fell silent is taken for lost: a call that it did not confirm
+#: to have received, or a connection that nothing came over while the caller waited.
+_SILENCE = 10
 
-def make(address: Address, module: Any) -> Any:
+_KEEPALIVE: dict[str, Any] = {
+    "socket_keepalive": True,
+    "socket_keepalive_options": {
+        getattr(socket, option): value
+        for option, value in (
+            ("TCP_KEEPIDLE", _SILENCE // 2),
+            ("TCP_KEEPINTVL", 1),
+            ("TCP_KEEPCNT", _SILENCE // 2),
+            ("TCP_USER_TIMEOUT", _SILENCE * 1000),
+        )
+        if hasattr(socket, option)  # what the system has of them
+    },
+}
+
+
+def make(address: Address, module: Any, timeout: float | None) -> Any:
     """A redis-py connection object, not yet connected, from its blocking or asyncio module.
 
-    redis-py's own retries and time limits are off: they know nothing of what a repeated script
-    would do. Raises AddressError for an option that redis-py does not know.
+    redis-py's own retries are off: they know nothing of what a repeated script would do. Its
+    time limit, ``timeout`` seconds or less, is for connecting and the login only.
+
+    Raises AddressError for an option that redis-py does not know.
     """
     try:
         options: dict[str, Any] = parse_url(f"redis://?{address.query}")  # type: ignore[no-untyped-call]
     except ValueError as error:
         raise AddressError(f"broker URL {address.url!r}: {error}") from None
-    options.setdefault("socket_connect_timeout", _CONNECT_TIMEOUT)
+    limit = options.get("socket_connect_timeout", _CONNECT_TIMEOUT)
+    limit = limit if timeout is None else min(limit, timeout)
     options |= {
         "db": address.db,
         "username": address.username,
         "password": address.password,
         "protocol": 2,
-        "socket_timeout": None,
+        "socket_connect_timeout": limit,
+        "socket_timeout": limit,
         "retry": None,
         "health_check_interval": 0,
     }
@@ -41,7 +64,7 @@ def make(address: Address, module: Any) -> Any:
         where: dict[str, Any] = {"path": address.path}
     else:
         kind = module.SSLConnection if address.scheme == "rediss" else module.Connection
-        where = {"host": address.host, "port": address.port}
+        where = {"host": address.host, "port": address.port, **_KEEPALIVE}
     try:
         return kind(**options, **where)
     except TypeError as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...config import Address
 from ...effects import TICK
 from ...exceptions import BrokerError
+from ..base import DEFAULTS, Options
 from . import keys, scripts
+from .outage import Lane, Outage
 from .pool import LoopPool, Pool
 from .session import BlockingSession, RedisSession
 from .wire import AsyncWire, BlockingWire, finish
@@ -22,6 +24,10 @@ _LINES = {
     "consumer": ("consumer_free", "consumer_claim"),
 }
 
+#: Seconds that a request of a lost connection may still be under way to the server, after
+#: its client gave up connecting again.
+_STRAY = 5.0
+
 
 class RedisEngine:
     """One server. Threads share it, and so do event loops."""
@@ -33,8 +39,8 @@ class RedisEngine:
             weakref.WeakKeyDictionary()
         )
 
-    def bind(self, name: str, discipline: str) -> RedisBinding:
-        return RedisBinding(self, name, discipline)
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisBinding:
+        return RedisBinding(self, name, discipline, options)
 
     @property
     def thread_pool(self) -> Pool:
@@ -59,9 +65,26 @@ class RedisEngine:
     def forget(self, host: str, name: str) -> None:
         finish(self._registry("SREM", host, name))
 
+    def leave(self, name: str) -> None:
+        pools = [self._threads, *self._loops.values()]
+        lanes = [lane for pool in pools for lane in pool.lanes()]
+        if lanes:
+            kept = keys.kept(self.address.prefix, name)
+            finish(self._request("UNLINK", *(kept + lane for lane in lanes)))
+
     async def _registry(self, command: str, host: str, *names: str) -> Any:
-        async with self._threads.borrowed() as wire:
-            reply = await wire.request(command, keys.registry(self.address.prefix, host), *names)
+        return await self._request(command, keys.registry(self.address.prefix, host), *names)
+
+    async def _request(self, command: str, *args: Any) -> Any:
+        """A command that may be done twice."""
+        outage = Outage(self._threads, DEFAULTS.reconnect, None)
+        while True:
+            try:
+                async with self._threads.borrowed() as wire:
+                    reply = await wire.request(command, *args)
+            except OSError as error:
+                await outage.ride_out(error)
+                continue
             if isinstance(reply, Exception):
                 raise BrokerError(f"the broker at {self.address.url} refuses {command}: {reply}")
             return reply
@@ -74,28 +97,59 @@ class RedisEngine:
         self._threads.close()
 
 
+class _Command(NamedTuple):
+    """The constant part of a script's command."""
+
+    head: tuple[Any, ...]
+    wants_connection: bool
+    once: bool
+
+
 class RedisBinding:
     """One queue on one server: its key names, and the constant part of each of its commands."""
 
-    def __init__(self, engine: RedisEngine, name: str, discipline: str) -> None:
+    def __init__(self, engine: RedisEngine, name: str, discipline: str, options: Options) -> None:
         self.engine = engine
         self.name = name
+        self.options = options
         self.scripts = scripts.load(discipline)
-        self._commands: dict[str, tuple[tuple[Any, ...], bool]] = {}
+        self._numbered = {
+            op for op, script in self.scripts.items() if script.once and options.reconnect
+        }
+        self._kept = keys.kept(engine.address.prefix, name)
+        self._commands: dict[str, _Command] = {}
+
+    def kept(self, lane: bytes) -> bytes:
+        """The name of the key that keeps a lane's last reply."""
+        return self._kept + lane
 
     def key(self, part: str) -> bytes:
         """The name of one of the queue's keys."""
         return keys.key(self.engine.address.prefix, self.name, part)
 
-    def command(self, op: str) -> tuple[tuple[Any, ...], bool]:
-        """The constant head of a script's command, and whether a connection id ends it."""
+    def command(
+        self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: str
+    ) -> tuple[Any, ...]:
+        """The command that runs a script: in a lane, under a number, for a connection's client."""
         found = self._commands.get(op)
         if found is None:
-            script = self.scripts[op]
-            names = [self.key(part) for part in script.keys]
-            head = ("EVALSHA", script.sha, len(names), *names)
-            found = self._commands[op] = head, script.wants_connection
-        return found
+            found = self._commands[op] = self._prepare(self.scripts[op])
+        if found.wants_connection:
+            args = (*args, conn)
+        if not found.once:
+            return (*found.head, *args)
+        return (*found.head, self._kept + lane.id, *args, number)
+
+    def number(self, op: str, lane: Lane) -> str:
+        """The number of a new call of a script; none when it may be done twice."""
+        if op not in self._numbered:
+            return ""
+        return lane.number(self._kept, self.options.reconnect + _STRAY)
+
+    def _prepare(self, script: scripts.Script) -> _Command:
+        names = [self.key(part) for part in script.keys]
+        head = ("EVALSHA", script.sha, len(names) + script.once, *names)
+        return _Command(head, script.wants_connection, script.once)
 
     def is_line(self, signal: str) -> bool:
         """Whether to wait for ``signal`` is to wait in line for a role."""

@@ -17,6 +17,32 @@ if TYPE_CHECKING:
     from .engine import RedisBinding
     from .wire import Wire
 
+#: What a server answers that cannot do it now, and has done nothing.
+_NOT_NOW = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN")
+
+#: What a server answers when a key holds what no pressure client writes there.
+_WRONG_VALUE = ("WRONGTYPE", "not an integer", "increment or decrement would overflow")
+
+#: The status of a call whose number is older than the last one of its lane.
+STALE = b"stale"
+
+
+def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
+    """The error for a live call that the server takes for an old one."""
+    return BrokerError(
+        f"queue {binding.name!r} cannot be used by this connection: key "
+        f"{binding.kept(lane).decode()!r} holds what no pressure client writes there; delete it"
+    )
+
+
+def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
+    """Raise BrokerError for an error reply to a wait, unless the next call will tell more."""
+    if not str(reply).startswith((*_NOT_NOW, "UNBLOCKED", "WRONGTYPE")):
+        raise BrokerError(
+            f"the broker at {binding.engine.address.url} refuses to wait for {signal} on queue "
+            f"{binding.name!r}: {reply}"
+        )
+
 
 async def translate(
     reply: Any, binding: RedisBinding, op: str, args: tuple[Any, ...], wire: Wire
@@ -30,9 +56,9 @@ async def translate(
             f"the broker at {address.url} refuses an item of {size} bytes for queue {queue!r}; "
             "its setting proto-max-bulk-len is the limit"
         )
-    if text.startswith(("LOADING", "MASTERDOWN")):
+    if text.startswith(_NOT_NOW):
         return BrokerUnavailable(f"the broker at {address.url} is not ready: {text}")
-    if "WRONGTYPE" in text or "not an integer" in text:
+    if any(sign in text for sign in _WRONG_VALUE):
         wrong = await _wrong_key(binding, op, wire)
         if wrong:
             return WrongKeyTypeError(f"queue {queue!r} cannot be used: {wrong}")
@@ -40,8 +66,8 @@ async def translate(
 
 
 async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:
-    for part in binding.scripts[op].keys:
-        name = binding.key(part)
+    named = [(binding.key(part), part) for part in binding.scripts[op].keys]
+    for name, part in [*named, (binding.kept(wire.lane.id), "kept")]:
         kind = await wire.request("TYPE", name)
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
         expected = keys.TYPES[part]
@@ -51,4 +77,8 @@ async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:
             value = await wire.request("GET", name)
             if value is not None and not value.lstrip(b"-").isdigit():
                 return f"key {name.decode()!r} holds {value[:40]!r}, where a number belongs"
+    number = await wire.request("HGET", binding.kept(wire.lane.id), "number")
+    if number is not None and not (number.isdigit() and len(number) < 16):
+        kept = binding.kept(wire.lane.id).decode()
+        return f"key {kept!r} holds {number[:40]!r}, where the number of a call belongs"
     return None

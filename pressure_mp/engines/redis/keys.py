@@ -39,13 +39,18 @@ TYPES = {
     **dict.fromkeys(_SUFFIXES, "string"),
     **dict.fromkeys(("data", "producer_free", "consumer_free", "not_full", "closed"), "list"),
     **dict.fromkeys(("finished", "rejected", "producer_claim", "consumer_claim"), "list"),
-    **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
+    **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder", "kept"), "hash"),
 }
 
 
 def key(prefix: str, name: str, part: str) -> bytes:
     """The name of one key of a queue, as bytes."""
     return f"{prefix}:{name}{_SUFFIXES[part]}".encode()
+
+
+def kept(prefix: str, name: str) -> bytes:
+    """What the name of the key begins with that keeps a lane's last reply; the lane ends it."""
+    return f"{prefix}:{name}:mp:kept:".encode()
 
 
 def registry(prefix: str, host: str) -> bytes:

@@ -29,9 +29,14 @@ class Pool:
         self._kind = kind
         self._idle: collections.deque[Wire] = collections.deque()
         self._all: weakref.WeakSet[Wire] = weakref.WeakSet()
+        #: Whether this pool ever had a connection.
+        self.was_connected = False
 
-    async def checkout(self) -> Wire:
-        """The connection that was idle for the shortest time, or a new one."""
+    async def checkout(self, timeout: float | None = None) -> Wire:
+        """The connection that was idle for the shortest time, or a new one.
+
+        ``timeout`` is in seconds, for each step of making one. Raises BrokerUnavailable.
+        """
         while self._idle:
             try:
                 wire = self._idle.pop()
@@ -40,9 +45,14 @@ class Pool:
             if time.monotonic() - wire.idle_since < _IDLE_CHECK or not wire.is_stale():
                 return wire
             wire.close()
-        wire = await self._kind.open(self.address)
+        wire = await self._kind.open(self.address, timeout)
+        self.was_connected = True
         self._all.add(wire)
         return wire
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, as the users of these connections do."""
+        time.sleep(seconds)
 
     def checkin(self, wire: Wire) -> None:
         """The connection is idle again; it has no reply outstanding."""
@@ -73,11 +83,16 @@ class Pool:
             return unavailable(self.address, error)
         return error
 
+    def lanes(self) -> list[bytes]:
+        """The ids of the lanes of all its connections."""
+        return [wire.lane.id for wire in list(self._all)]
+
     def after_fork(self) -> None:
         """In the child. Also what other threads of the parent were using is closed: as long as
         the child has the socket, the server would not notice the parent's death."""
         for wire in list(self._all):
             wire.close()
+        self._all.clear()
         self._idle.clear()
 
     def close(self) -> None:
@@ -91,11 +106,14 @@ class LoopPool(Pool):
 
     _guard: AsyncGenerator[None, None] | None = None
 
-    async def checkout(self) -> Wire:
+    async def checkout(self, timeout: float | None = None) -> Wire:
         if self._guard is None:
             self._guard = self._closing()
             await anext(self._guard)
-        return await super().checkout()
+        return await super().checkout(timeout)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
         task = asyncio.ensure_future(coroutine)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
-_HEADER = re.compile(r"^-- (keys|args|replies|uses): (.*)$", re.MULTILINE)
+_HEADER = re.compile(r"^-- (keys|args|replies|uses|once): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Script:
     keys: tuple[str, ...]
     args: tuple[str, ...]
     replies: tuple[str, ...]
+    once: bool
+    """Whether it takes one key and two arguments more, so that a repeated call does nothing."""
 
     @property
     def wants_connection(self) -> bool:
@@ -32,6 +34,10 @@ def parse(name: str, text: str, preludes: dict[str, str]) -> Script:
     """Read a file's header and put the preludes that it uses before it."""
     header = dict(_HEADER.findall(text))
     used = [preludes[prelude] for prelude in header.get("uses", "").split()]
+    once = header.get("once") == "yes"
+    if once:
+        used.append(preludes["once"])
+        text = f"local function operation()\n{text}\nend\nreturn once(operation)\n"
     source = "\n".join([*used, text]).encode()
     return Script(
         name=name,
@@ -40,6 +46,7 @@ def parse(name: str, text: str, preludes: dict[str, str]) -> Script:
         keys=tuple(header["keys"].split()),
         args=tuple(header.get("args", "").split()),
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
+        once=once,
     )
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...effects import TICK, Reply
 from ...exceptions import BrokerError, PressureError
-from .errors import translate
+from .errors import STALE, refuse_wait, stale, translate
+from .outage import Outage, patience
 from .pool import Pool
 from .wire import Wire, finish
 
@@ -28,64 +29,109 @@ class RedisSession:
         self._wire: Wire | None = None
         self._parked: str | None = None
 
-    async def call(self, op: str, args: tuple[Any, ...]) -> Reply:
+    async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
         if op == "release":
-            return await self._pool.uninterrupted(self._call(op, args))
-        return await self._call(op, args)
+            return await self._pool.uninterrupted(self._call(op, args, end))
+        return await self._call(op, args, end)
 
-    async def _call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        wire = self._wire
-        if wire is None:
-            wire = self._wire = await self._pool.checkout()
-        if self._parked:
-            async with self._pool.borrowed() as beside:
-                return await self._evaluate(beside, op, args, wire.id)
-        try:
-            return await self._evaluate(wire, op, args, wire.id)
-        except BrokerError:  # an error reply: the connection is as good as before
-            raise
-        except BaseException as error:
-            self._discard()
-            raise self._pool.translate(error) from error
-
-    async def _evaluate(self, wire: Wire, op: str, args: tuple[Any, ...], conn: int) -> Reply:
-        if op == "wake":
-            return [await wire.request("CLIENT", "UNBLOCK", waiter) for waiter in args]
-        head, wants_connection = self._binding.command(op)
-        if wants_connection:
-            args = (*args, conn)
-        reply = await wire.request(*head, *args)
-        if type(reply) is list:
-            return reply
-        if str(reply).startswith("NOSCRIPT"):
-            await wire.request("SCRIPT", "LOAD", self._binding.scripts[op].source)
-            reply = await wire.request(*head, *args)
-            if type(reply) is list:
+    async def _call(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+        """Call until there is a reply: over a new connection, under the same number in the same
+        lane, when the one in use is lost."""
+        outage = lane = None
+        while True:
+            wire = None
+            try:
+                limit = patience(end)
+                wire = await self._take_wire(limit)
+                if lane is None:
+                    lane, number = wire.lane, self._binding.number(op, wire.lane)
+                wire.lane = lane
+                reply = await self._evaluate(wire, op, args, number, limit)
+            except OSError as error:  # BrokerUnavailable too
+                self._lose(wire)
+                try:
+                    outage = outage or Outage(self._pool, self._binding.options.reconnect, end)
+                    await outage.ride_out(error)
+                except BaseException:
+                    self._discard()  # nobody could be told that the wait is over
+                    raise
+            except BrokerError:  # an error reply: the connection is as good as before
+                self._give_wire_back(wire)
+                raise
+            except BaseException:
+                self._lose(wire)
+                raise
+            else:
+                self._give_wire_back(wire)
                 return reply
-        raise await translate(reply, self._binding, op, args, wire)
+
+    async def _take_wire(self, limit: float | None) -> Wire:
+        """The operation's own connection; one beside it while that one waits."""
+        if self._parked:
+            return await self._pool.checkout(limit)
+        if self._wire is None:
+            self._wire = await self._pool.checkout(limit)
+        return self._wire
+
+    def _give_wire_back(self, wire: Wire | None) -> None:
+        if wire is not None and wire is not self._wire:
+            self._pool.checkin(wire)
+
+    def _lose(self, wire: Wire | None) -> None:
+        if wire is self._wire:
+            self._discard()
+        elif wire is not None:
+            wire.close()
+
+    async def _evaluate(
+        self, wire: Wire, op: str, args: tuple[Any, ...], number: str, limit: float | None
+    ) -> Reply:
+        if op == "wake":
+            return [
+                await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit) for waiter in args
+            ]
+        command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+        reply = await wire.request(*command, timeout=limit)
+        if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
+            source = self._binding.scripts[op].source
+            await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+            reply = await wire.request(*command, timeout=limit)
+        if type(reply) is not list:
+            raise await translate(reply, self._binding, op, args, wire)
+        if reply[0] == STALE:
+            raise stale(self._binding, wire.lane.id)
+        return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         if self._parked not in (None, signal):
             await self._abandon()
-        patience = TICK if timeout is None else min(timeout, TICK)
+        limit = TICK if timeout is None else min(timeout, TICK)
         try:
             if self._wire is None:
                 self._wire = await self._pool.checkout()
             if self._parked is None:
                 self._parked = signal
-                command, patience = self._binding.waiting(signal, timeout)
+                command, limit = self._binding.waiting(signal, timeout)
                 await self._wire.send(*command)
-            reply = await self._wire.read(patience)
+            reply = await self._wire.read(limit)
         except TimeoutError:
             return False
         except OSError as error:
+            if not self._binding.options.reconnect:
+                self._discard()
+                raise self._pool.translate(error) from error
+            # The signal may have come with what was lost: for one in line, the role itself. The
+            # call that follows connects again.
             self._discard()
-            raise self._pool.translate(error) from error
+            return self._binding.is_line(signal)
         except BaseException:  # cancelled, or KeyboardInterrupt: a granted turn goes back first
             await self._abandon()
             raise
         self._parked = None
-        return reply is not None and not isinstance(reply, Exception)
+        if isinstance(reply, Exception):
+            refuse_wait(reply, self._binding, signal)
+            return False
+        return reply is not None
 
     async def _abandon(self) -> None:
         """End an outstanding wait; a role that was granted meanwhile goes back."""
@@ -97,11 +143,13 @@ class RedisSession:
             return
         try:
             async with self._pool.borrowed() as beside:
-                await beside.request("CLIENT", "UNBLOCK", wire.id)
+                await beside.request("CLIENT", "UNBLOCK", wire.id, timeout=_LAST_WORD)
                 granted = await wire.read(_LAST_WORD)
                 self._parked = None
                 if granted is not None and self._binding.is_line(signal):
-                    await self._evaluate(beside, "release", ("", signal, _LEASE), beside.id)
+                    args = ("", signal, _LEASE)
+                    number = self._binding.number("release", beside.lane)
+                    await self._evaluate(beside, "release", args, number, None)
         except (OSError, PressureError):
             self._discard()
         except BaseException:
@@ -127,8 +175,8 @@ class BlockingSession:
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
         self._session = RedisSession(binding, pool)
 
-    def call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        return finish(self._session.call(op, args))
+    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+        return finish(self._session.call(op, args, end))
 
     def park(self, signal: str, timeout: float | None) -> bool:
         return finish(self._session.park(signal, timeout))

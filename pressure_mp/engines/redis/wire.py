@@ -24,6 +24,7 @@ from redis.exceptions import RedisError
 from ...config import Address
 from ...effects import T
 from . import connecting
+from .outage import Lane
 
 _READ_SIZE = 1 << 16
 _NOTHING = object()
@@ -41,31 +42,47 @@ def finish(coroutine: Coroutine[Any, Any, T]) -> T:
 class Wire(ABC):
     """A connected socket, used by one operation at a time. OSError means that it is lost."""
 
+    _module: Any  #: redis-py's, with the connection classes of this kind
+
     def __init__(self, connection: Any) -> None:
         self._connection = connection  # redis-py's; it closes the socket when it is collected
         self._reader = hiredis.Reader(notEnoughData=_NOTHING)
         self._refusal: Any = _NOTHING
         self.id = 0
+        self.lane = Lane()
         self.idle_since = time.monotonic()
 
     @classmethod
-    async def open(cls, address: Address) -> Wire:
-        """Connect. Blocks up to 5 seconds (``?socket_connect_timeout=`` changes it).
+    async def open(cls, address: Address, timeout: float | None = None) -> Wire:
+        """Connect. Each step blocks at most ``timeout`` seconds, and at most 5 (which
+        ``?socket_connect_timeout=`` changes).
 
         Raises BrokerUnavailable, BrokerError for a refused login, UnsupportedServerError.
         """
         try:
-            wire = cls(await cls._connect(address))
-            greeting = await wire.request("HELLO", "2")
+            connection = connecting.make(address, cls._module, timeout)
+            wire = await cls._connect(connection)
+            return await wire._greet(address, connection.socket_connect_timeout)
         except (RedisError, OSError) as error:
             raise connecting.unavailable(address, error) from error
-        wire.id = int(connecting.check_greeting(greeting, address)[b"id"])
-        return wire
 
-    async def request(self, *command: Any) -> Any:
-        """Send a command and wait for its reply. An error reply is returned, not raised."""
+    async def _greet(self, address: Address, timeout: float) -> Wire:
+        try:
+            await self.send("HELLO", "2")
+            greeting = connecting.check_greeting(await self.read(timeout), address)
+        except BaseException:
+            self.close()
+            raise
+        self.id = int(greeting[b"id"])
+        return self
+
+    async def request(self, *command: Any, timeout: float | None = None) -> Any:
+        """Send a command and wait for its reply. An error reply is returned, not raised.
+
+        After ``timeout`` seconds without a reply TimeoutError is raised; this wire is then lost.
+        """
         await self.send(*command)
-        return await self.read(None)
+        return await self.read(timeout)
 
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""
@@ -91,7 +108,8 @@ class Wire(ABC):
 
     @classmethod
     @abstractmethod
-    async def _connect(cls, address: Address) -> Any: ...
+    async def _connect(cls, connection: Any) -> Wire:
+        """Connect and log in with redis-py's ``connection``."""
 
     @abstractmethod
     async def _write(self, data: bytes) -> None: ...
@@ -111,15 +129,18 @@ class Wire(ABC):
 class BlockingWire(Wire):
     """For a thread: each method blocks it."""
 
+    _module = redis.connection
+
     def __init__(self, connection: Any) -> None:
         super().__init__(connection)
         self._socket: socket.socket = connection._sock  # redis-py has no public name for it
 
     @classmethod
-    async def _connect(cls, address: Address) -> Any:
-        connection = connecting.make(address, redis.connection)
+    async def _connect(cls, connection: Any) -> Wire:
         connection.connect()
-        return connection
+        wire = cls(connection)
+        wire._socket.settimeout(None)
+        return wire
 
     async def _write(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -192,6 +213,8 @@ _put_off = _PutOff()
 class AsyncWire(Wire):
     """For a task of one event loop: each method suspends it."""
 
+    _module = redis.asyncio.connection
+
     def __init__(self, connection: Any) -> None:
         super().__init__(connection)
         # redis-py has no public names for its streams; it must not close them either.
@@ -201,20 +224,19 @@ class AsyncWire(Wire):
         self._reading: asyncio.Task[bytes] | None = None
 
     @classmethod
-    async def _connect(cls, address: Address) -> Any:
-        connection = connecting.make(address, redis.asyncio.connection)
+    async def _connect(cls, connection: Any) -> Wire:
         await connection.connect()
-        return connection
+        return cls(connection)
 
-    async def request(self, *command: Any) -> Any:
+    async def request(self, *command: Any, timeout: float | None = None) -> Any:
         """As for threads. The first cancellation is put off until the reply is there: what a
         script took out of the queue must not be lost with its reply."""
         _put_off.check()
         await self.send(*command)
         try:
-            return await self.read(None)
+            return await self.read(timeout)
         except asyncio.CancelledError:
-            reply = await self.read(None)
+            reply = await self.read(timeout)
         task = asyncio.current_task()
         assert task is not None
         _put_off.add(task)
@@ -233,7 +255,7 @@ class AsyncWire(Wire):
             self._reading = asyncio.ensure_future(self._input.read(_READ_SIZE))
         done, _ = await asyncio.wait({self._reading}, timeout=timeout)
         if not done:
-            raise TimeoutError
+            raise TimeoutError("no reply in time")
         reading, self._reading = self._reading, None
         return reading.result()
 

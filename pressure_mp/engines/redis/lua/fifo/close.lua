@@ -5,6 +5,7 @@
 --   immediate  1: drop what is queued; the dropped items count as done
 -- replies: done holder holder | busy producer '' | busy consumer '' | closed | missing
 -- uses: role tasks
+-- once: yes
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
 local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
 local p_free, p_claim, p_holder = KEYS[10], KEYS[11], KEYS[12]

@@ -3,6 +3,7 @@
 -- args: client ticket mode turn lease conn
 -- replies: done holder holder | busy producer '' holder holder | busy consumer '' holder holder | missing
 -- uses: role
+-- once: yes
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
 -- After `busy` in mode wait the queue no longer exists for others; only its roles are waited for,
 -- so that all who stood in line before are told. In mode now nobody of ours is waited for, and
@@ -48,5 +49,5 @@ if blocked then
   if wake_c ~= '' then give_back('mine', c_free, c_claim, c_holder) end
   return {'busy', blocked, '', wake_p, wake_c}
 end
-redis.call('DEL', unpack(KEYS))
+redis.call('DEL', unpack(KEYS, 1, #KEYS - 1))
 return {'done', wake_p, wake_c}

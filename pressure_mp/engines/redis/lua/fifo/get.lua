@@ -4,6 +4,7 @@
 --   mode      wait | now
 -- replies: done item | empty item | busy consumer ticket | closed | missing
 -- uses: role count
+-- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local data, not_full = KEYS[1], KEYS[6]

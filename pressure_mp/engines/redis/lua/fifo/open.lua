@@ -5,6 +5,7 @@
 --   maxsize  the bound to create with; on attach, one that is not 0 must be the queue's own
 --   user     the process that uses an anonymous queue; empty for a named one
 -- replies: done bound created | exists bound | missing | mismatch what have
+-- once: yes
 local how, maxsize, discipline, format, user = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local bound = redis.call('GET', KEYS[1])
 if bound then
@@ -18,7 +19,7 @@ if bound then
 end
 if how == 'attach' then return {'missing'} end
 -- What an unfinished deletion left behind would be taken for this queue's.
-redis.call('DEL', unpack(KEYS))
+redis.call('DEL', unpack(KEYS, 1, #KEYS - 1))
 redis.call('SET', KEYS[1], maxsize)
 redis.call('LPUSH', KEYS[5], '1')
 redis.call('LPUSH', KEYS[6], '1')

@@ -3,6 +3,7 @@
 -- args: item
 -- replies: done | missing
 -- uses: tasks
+-- once: yes
 if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
 redis.call('LPUSH', KEYS[6], ARGV[1])
 finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])

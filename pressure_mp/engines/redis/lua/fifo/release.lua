@@ -3,6 +3,7 @@
 -- args: ticket turn lease
 -- replies: done
 -- uses: role
+-- once: yes
 local p_state = standing('producer', ARGV[2], KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[3])
 local c_state = standing('consumer', ARGV[2], KEYS[4], KEYS[5], KEYS[6], ARGV[1], ARGV[3])
 give_back(p_state, KEYS[1], KEYS[2], KEYS[3])

@@ -3,6 +3,7 @@
 -- args: role
 --   role  producer | consumer
 -- replies: done who | missing
+-- once: yes
 -- `who` is the client that had the role, or '' when it was free.
 if redis.call('EXISTS', KEYS[1], KEYS[4]) == 0 then return {'missing'} end
 local last, free, claim, holder = KEYS[5], KEYS[6], KEYS[7], KEYS[8]

@@ -1,0 +1,37 @@
+-- Do an operation once, however often its call arrives: a client that lost the connection before
+-- the reply came sends the same call again, under the same number. The last argument is the call's
+-- number in its lane, or the number and for how many milliseconds from now the lane's last number
+-- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`.
+local function once(operation)
+  local kept, number, keep = KEYS[#KEYS], tonumber(ARGV[#ARGV]), nil
+  if not number then
+    if ARGV[#ARGV] == '' then return operation() end
+    number, keep = string.match(ARGV[#ARGV], '^(%d+) (%d+)$')
+    number = tonumber(number)
+  end
+  local last = redis.pcall('HINCRBY', kept, 'number', 1)
+  if type(last) == 'table' then
+    if string.sub(last.err, 1, 3) ~= 'OOM' then return last end
+    last = tonumber(redis.call('HGET', kept, 'number') or 0) + 1 -- to take an item is still allowed
+  end
+  if last > number then
+    redis.pcall('HINCRBY', kept, 'number', -1)
+    -- An older call comes too late, over a connection that was given up: nobody hears the answer.
+    if last > number + 1 then return {'stale'} end
+    local reply = redis.call('HGET', kept, 'reply')
+    local digits = #tostring(number)
+    if not reply or string.sub(reply, 1, digits + 1) ~= number .. ' ' then return {'done'} end
+    return cmsgpack.unpack(string.sub(reply, digits + 2))
+  end
+  local ok, reply = pcall(operation)
+  if not ok or reply.err then
+    redis.pcall('HINCRBY', kept, 'number', -1)
+    return type(reply) == 'table' and reply or redis.error_reply(reply)
+  end
+  if last < number then redis.pcall('HSET', kept, 'number', number) end
+  if #reply > 1 or reply[1] ~= 'done' then
+    redis.pcall('HSET', kept, 'reply', number .. ' ' .. cmsgpack.pack(reply))
+  end
+  if keep or last == 1 then redis.pcall('PEXPIRE', kept, keep or 60000) end
+  return reply
+end

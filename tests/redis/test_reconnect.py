@@ -1,0 +1,341 @@
+"""Connections that break: what was being done is done once, and those who wait go on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+
+import pytest
+from lossy import LossyProxy
+from servers import Server, free_port
+from waiting import Background, blocked, lasting, until
+
+from pressure_mp import (
+    BrokerError,
+    BrokerUnavailable,
+    JoinableQueue,
+    PressureQueue,
+    Queue,
+    QueueClosedError,
+    QueueDoesNotExistError,
+    TaskDoneError,
+    WrongKeyTypeError,
+)
+from pressure_mp.drivers import adrive
+from pressure_mp.engines import registry
+
+
+@pytest.fixture
+def proxy(server):
+    proxy = LossyProxy(server.port)
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture
+def lossy(proxy, name):
+    """A handle to a new queue, through the proxy."""
+    return JoinableQueue(name=name, url=proxy.url)
+
+
+@pytest.fixture
+def own_server():
+    """A server of the test's own, which keeps what it is told."""
+    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
+    yield server.start()
+    server.stop()
+
+
+@pytest.mark.parametrize("losses", [1, 3])
+def test_a_put_whose_reply_is_lost_is_done_once(proxy, lossy, losses):
+    proxy.lose(losses)
+    lossy.put("a")
+    assert proxy.lost == losses
+    assert (lossy.qsize(), lossy.stats().produced_messages) == (1, 1)
+    lossy.put("b")
+    assert [lossy.get(), lossy.get()] == ["a", "b"]
+
+
+@pytest.mark.parametrize("losses", [1, 3])
+def test_a_get_whose_reply_is_lost_gives_the_item_that_it_took(proxy, lossy, losses):
+    items = ["a", b"\x00\xff" * 70000, "c"]
+    for item in items:
+        lossy.put(item)
+    got = []
+    for _ in items:
+        proxy.lose(losses)
+        got.append(lossy.get())
+    assert got == items
+    assert (lossy.qsize(), lossy.stats().consumed_messages) == (0, 3)
+
+
+def test_a_task_done_whose_reply_is_lost_counts_one(proxy, lossy):
+    lossy.put(1)
+    lossy.put(2)
+    lossy.get()
+    proxy.lose()
+    lossy.task_done()
+    assert lossy.unfinished_tasks == 1
+    lossy.get()
+    lossy.task_done()
+    with pytest.raises(TaskDoneError):
+        lossy.task_done()
+
+
+def test_a_queue_is_made_closed_and_deleted_once(proxy, server, name):
+    q = PressureQueue(name, url=proxy.url)
+    assert not q.exists()
+    proxy.lose()
+    q.create(3)
+    proxy.lose()
+    q.close()
+    with pytest.raises(QueueClosedError):
+        q.close()
+    proxy.lose()
+    q.delete()
+    with pytest.raises(QueueDoesNotExistError):
+        q.length()
+    assert proxy.lost == 3
+
+
+def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name):
+    q = Queue(name=name, url=server.url, prefix=name, serializer="raw")
+    q.put(b"first")
+    binding = q._binding
+    (wire,) = binding.engine.thread_pool._all
+    turn = ("somebody", "ticket", b"wait", "first", 5000)
+    with server.client() as client:
+        last = wire.lane._calls[binding._kept][0]
+
+        def send(number):
+            args = (b"again", 0, *turn)
+            return client.execute_command(
+                *binding.command("put", args, wire.id, wire.lane, str(number))
+            )
+
+        assert send(last) == [b"done"], "the reply that was kept"
+        assert send(last - 1) == [b"stale"]
+        assert q.qsize() == 1
+        assert send(last + 1) == [b"done"]
+        assert q.qsize() == 2
+
+
+def test_what_is_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(server, name):
+    q = Queue(name=name, url=server.url, reconnect=7)
+    q.put(1)
+    with server.client() as client:
+        (kept,) = client.scan_iter(match=f"*{name}:mp:kept:*")
+        assert 12000 < client.pttl(kept) <= 24000
+        assert kept not in lasting(client, f"*{name}*")
+        q.delete()
+        assert list(client.scan_iter(match=f"*{name}*")) == []
+
+
+def test_nothing_is_kept_for_one_who_does_not_connect_again(server, name):
+    q = Queue(name=name, url=server.url, reconnect=0)
+    q.put(1)
+    with server.client() as client:
+        assert list(client.scan_iter(match=f"*{name}:mp:kept:*")) == []
+
+
+@pytest.mark.parametrize("wrong", ["zzz", str(2**63 - 1), str(2**40), "1e400"])
+def test_a_kept_reply_that_others_wrote_over_is_a_clear_error(server, name, wrong):
+    q = Queue(name=name, url=server.url)
+    q.put(1)
+    with server.client() as client:
+        (kept,) = client.scan_iter(match=f"*{name}:mp:kept:*")
+        client.hset(kept, "number", wrong)
+        with pytest.raises(BrokerError, match=kept.decode()):
+            q.put(2)
+        assert q.qsize() == 1
+        client.delete(kept)
+        q.put(2)
+        client.delete(kept)
+        client.set(kept, "x")
+        with pytest.raises(WrongKeyTypeError, match=kept.decode()):
+            q.put(3)
+        assert q.qsize() == 2
+
+
+def waits(q, other):
+    """Operations that wait, by what for; and what lets them go on."""
+
+    def item():
+        return q.get, lambda: other.put(b"x")
+
+    def space():
+        other.put(b"full")
+        return lambda: q.put(b"x"), other.get
+
+    return {"item": item, "space": space}
+
+
+@pytest.mark.parametrize("reason", ["item", "space"])
+@pytest.mark.parametrize("crowd", [1, 4])
+def test_those_who_wait_go_on_when_their_connections_are_cut(server, proxy, name, reason, crowd):
+    # The first waits with the role, the others in line for it.
+    q = Queue(1, name, url=proxy.url, serializer="raw")
+    other = Queue(1, name, url=server.url, serializer="raw")
+    wait, serve = waits(q, other)[reason]()
+    with server.client() as client:
+        before = blocked(client)
+        waiting = [Background(wait) for _ in range(crowd)]
+        until(lambda: blocked(client) == before + crowd)
+        for _ in range(3):
+            proxy.cut()
+            until(lambda: blocked(client) == before + crowd)
+    for _ in waiting:
+        serve()
+    begin = time.monotonic()
+    for each in waiting:
+        each.result()
+    assert time.monotonic() - begin < 2
+
+
+@pytest.mark.parametrize("reason", ["item", "space"])
+def test_tasks_that_wait_go_on_when_their_connections_are_cut(server, proxy, name, reason):
+    q = Queue(1, name, url=proxy.url, serializer="raw")
+    other = Queue(1, name, url=server.url, serializer="raw")
+    _, serve = waits(q, other)[reason]()
+    operations = q._operations
+
+    def operation():
+        return operations.get(True, None) if reason == "item" else operations.put(b"x", True, None)
+
+    async def cut_them():
+        bound = registry.engine(q._address).bind(name, operations.discipline)
+        tasks = [asyncio.create_task(adrive(operation(), bound.asession())) for _ in range(3)]
+        with server.client() as client:
+            before = 0
+
+            async def parked():
+                while blocked(client) < before + 3:
+                    await asyncio.sleep(0.002)
+
+            await parked()
+            for _ in range(3):
+                proxy.cut()
+                await parked()
+        for _ in tasks:
+            await asyncio.to_thread(serve)
+        await asyncio.wait_for(asyncio.gather(*tasks), 10)
+
+    asyncio.run(cut_them())
+
+
+def test_a_call_in_a_task_whose_reply_is_lost_is_done_once(server, proxy, name):
+    q = Queue(name=name, url=proxy.url, serializer="raw")
+    operations = q._operations
+    bound = registry.engine(q._address).bind(name, operations.discipline)
+
+    async def put_and_get():
+        await adrive(operations.put(b"first", True, None), bound.asession())
+        for number in range(5):
+            proxy.lose()
+            await adrive(operations.put(b"%d" % number, True, None), bound.asession())
+        got = []
+        for _ in range(6):
+            proxy.lose()
+            got.append(await adrive(operations.get(True, 5), bound.asession()))
+        return got
+
+    assert asyncio.run(put_and_get()) == [b"first", b"0", b"1", b"2", b"3", b"4"]
+    assert proxy.lost == 11
+
+
+def test_those_who_wait_go_on_when_the_server_was_killed_and_comes_back(own_server, name):
+    empty = Queue(1, name + "-empty", url=own_server.url)
+    full = Queue(1, name + "-full", url=own_server.url)
+    full.put("old")
+    gets = [Background(empty.get) for _ in range(3)]
+    puts = [Background(full.put, item) for item in ("new", "newer")]
+    client = own_server.client()
+    until(lambda: blocked(client) == 5)
+    client.close()
+    own_server.kill()
+    time.sleep(0.5)  # long enough for each of them to find that nobody answers
+    assert all(each.is_alive() for each in (*gets, *puts))
+    own_server.start()
+    begin = time.monotonic()
+    for item in "abc":
+        empty.put(item)
+    assert sorted(get.result() for get in gets) == ["a", "b", "c"]
+    assert full.get() == "old"
+    assert sorted([full.get(), full.get()]) == ["new", "newer"]
+    for put in puts:
+        put.result()
+    assert time.monotonic() - begin < 5
+
+
+def test_the_time_to_connect_again_has_a_limit(own_server, name):
+    q = Queue(name=name, url=own_server.url, reconnect=1)
+    own_server.kill()
+    begin = time.monotonic()
+    with pytest.raises(BrokerUnavailable, match="no broker answers at redis://"):
+        q.put(1)
+    assert 0.9 < time.monotonic() - begin < 3
+
+
+def test_without_time_to_connect_again_the_first_failure_is_raised(own_server, name):
+    q = Queue(name=name, url=own_server.url, reconnect=0)
+    own_server.kill()
+    begin = time.monotonic()
+    with pytest.raises(BrokerUnavailable):
+        q.put(1)
+    assert time.monotonic() - begin < 0.5
+
+
+def test_a_broker_that_was_never_reached_is_not_waited_for(name):
+    begin = time.monotonic()
+    with pytest.raises(BrokerUnavailable):
+        Queue(name=name, url=f"redis://127.0.0.1:{free_port()}", prefix=name)
+    assert time.monotonic() - begin < 1
+
+
+@pytest.mark.parametrize("way", ["killed", "stopped"])
+@pytest.mark.parametrize("side", ["get", "put"])
+def test_the_callers_time_holds_while_the_server_is_away(own_server, name, way, side):
+    q = Queue(1, name, url=own_server.url)
+    if side == "put":
+        q.put("full")
+    call = {"get": lambda: q.get(timeout=1), "put": lambda: q.put("x", timeout=1)}[side]
+    client = own_server.client()
+    before = blocked(client)
+    waiting = Background(call)
+    until(lambda: blocked(client) == before + 1)
+    begin = time.monotonic()
+    if way == "killed":
+        own_server.kill()
+    else:
+        own_server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(BrokerUnavailable):
+            waiting.result()
+        # A server that is silent is given one second more for its last word.
+        assert waiting.ended_at - begin < (1.3 if way == "killed" else 3.5)
+    finally:
+        if way == "stopped":
+            own_server.process.send_signal(signal.SIGCONT)
+
+
+def test_a_server_that_accepts_and_says_nothing_is_not_waited_for_without_end(name):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        begin = time.monotonic()
+        with pytest.raises(BrokerUnavailable):
+            Queue(name=name, url=f"redis://127.0.0.1:{port}?socket_connect_timeout=0.5")
+        assert time.monotonic() - begin < 3
+
+
+@pytest.mark.parametrize("reconnect", ["10", True, None])
+def test_a_time_to_connect_again_is_a_number(name, valkey, reconnect):
+    with pytest.raises(TypeError):
+        Queue(name=name, url=valkey.url, reconnect=reconnect)
+
+
+@pytest.mark.parametrize("reconnect", [-1, float("inf"), float("nan")])
+def test_a_time_to_connect_again_is_not_negative_or_endless(name, valkey, reconnect):
+    with pytest.raises(ValueError):
+        Queue(name=name, url=valkey.url, reconnect=reconnect)

@@ -1,0 +1,60 @@
+"""A TCP proxy before a server that loses replies on demand: the request is done, nobody hears."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class LossyProxy:
+    """Forwards connections to a server on loopback. ``url`` is the proxy's."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._to_lose = 0
+        self.lost = 0
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def lose(self, replies: int = 1) -> None:
+        """From now on: cut the connection instead of passing on the next replies."""
+        self._to_lose = replies
+
+    def cut(self) -> None:
+        """Cut every connection."""
+        for one in self._open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def stop(self) -> None:
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._port))
+                self._open += [client, server]
+                for source, target, is_reply in ((client, server, False), (server, client, True)):
+                    threading.Thread(
+                        target=self._pump, args=(source, target, is_reply), daemon=True
+                    ).start()
+
+    def _pump(self, source: socket.socket, target: socket.socket, is_reply: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if is_reply and self._to_lose:
+                    self._to_lose -= 1
+                    self.lost += 1
+                    break
+                target.sendall(data)
+        for one in (source, target):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
