@@ -28,6 +28,7 @@ from .exceptions import (
     UnsupportedServerError,
     WrongKeyTypeError,
 )
+from .operations.diagnosis import Diagnosis
 from .operations.fifo import Stats
 from .protocol import PressureQueue
 from .queues import JoinableQueue, Queue, SimpleQueue
@@ -40,6 +41,7 @@ __all__ = [
     "BrokerUnavailable",
     "ConsumerInUseError",
     "DecodingError",
+    "Diagnosis",
     "EmbeddedServerError",
     "Empty",
     "EncodingError",

@@ -6,7 +6,7 @@ import time
 from typing import Any, Protocol
 
 from .effects import Call, Effect, Gone, Operation, Park, Reply, T
-from .processes import is_gone
+from .identity import is_gone
 
 
 class Session(Protocol):
@@ -79,7 +79,7 @@ def _perform(effect: Effect, session: Session) -> Any:
 
 def _look(effect: Effect) -> Any:
     """What needs no engine."""
-    return is_gone(effect.ticket) if type(effect) is Gone else time.monotonic()
+    return is_gone(effect.who) if type(effect) is Gone else time.monotonic()
 
 
 async def _aperform(effect: Effect, session: AsyncSession) -> Any:

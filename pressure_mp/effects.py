@@ -42,9 +42,10 @@ class Now(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The answer is True when the process that drew ``ticket`` is known to have ended."""
+    """Whether the process of ``who``, a client id or a ticket, has ended: True, False, or None
+    when that cannot be known from here."""
 
-    ticket: str
+    who: str
 
 
 Effect = Call | Park | Now | Gone

@@ -22,6 +22,7 @@ from .exceptions import (
     QueueDoesNotExistError,
 )
 from .identity import client_id
+from .operations.diagnosis import Diagnosis
 from .operations.fifo import FifoOperations, Stats
 from .processes import host
 
@@ -153,6 +154,14 @@ class Handle:
     def stats(self) -> Stats:
         """The queue at one moment. Never waits. Raises QueueDoesNotExistError."""
         return self._run(self._operations.stats())
+
+    def why_blocked(self) -> Diagnosis:
+        """What a put and a get would wait for now, who is in the way, and whether that one lives.
+
+        ``print(queue.why_blocked())`` says it in words. Never waits, and changes nothing. Raises
+        QueueDoesNotExistError.
+        """
+        return self._run(self._operations.why_blocked())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name!r} at {self.url}>"

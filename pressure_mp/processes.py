@@ -57,18 +57,15 @@ def is_dead(other: str) -> bool:
         return False
 
 
-def is_gone(ticket: str) -> bool:
-    """Whether it is known that the process that drew this ticket has ended.
+def has_ended(pid: int) -> bool:
+    """Whether no process of this host has that pid, or only one that is not yet waited for.
 
-    Only the pid is looked at: when it is used again the answer is no.
+    When a pid is used again the answer is no.
     """
-    where, *rest = ticket.split("/")
-    if where != host():
-        return False
     import psutil
 
     try:
-        return bool(psutil.Process(int(rest[0])).status() == psutil.STATUS_ZOMBIE)
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
     except psutil.AccessDenied:

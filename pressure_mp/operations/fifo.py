@@ -23,6 +23,7 @@ from ..exceptions import (
     ConsumerInUseError,
     Empty,
     Full,
+    PressureError,
     ProducerInUseError,
     QueueAlreadyExistsError,
     QueueDoesNotExistError,
@@ -31,10 +32,14 @@ from ..exceptions import (
     ShutDown,
     TaskDoneError,
 )
+from .diagnosis import Diagnosis, diagnose
 from .turns import take_turns, until_finished, wake
 
 DISCIPLINE = "fifo"
 FORMAT = "1"
+
+#: How many of those who stand in line a diagnosis looks at, and the text of an error.
+_MANY, _FEW = 1000, 64
 
 
 @dataclass(frozen=True)
@@ -134,11 +139,11 @@ class FifoOperations:
         if reply[0] == DONE:
             return
         if reply[0] == FULL:
-            raise Full(f"queue {self.name!r} is full{_after(block, timeout)}")
+            why = yield from self._why("put", block, timeout)
+            raise Full(f"queue {self.name!r} is full{why}")
         if reply[0] == BUSY:
-            raise ProducerInUseError(
-                f"queue {self.name!r} has another producer at work{_after(block, timeout)}"
-            )
+            why = yield from self._why("put", block, timeout)
+            raise ProducerInUseError(f"queue {self.name!r} has another producer at work{why}")
         self._check(reply)
 
     def get(self, block: bool, timeout: float | None) -> Operation[bytes]:
@@ -152,11 +157,11 @@ class FifoOperations:
             item: bytes = reply[1]
             return item
         if reply[0] == EMPTY:
-            raise Empty(f"queue {self.name!r} is empty{_after(block, timeout)}")
+            why = yield from self._why("get", block, timeout)
+            raise Empty(f"queue {self.name!r} is empty{why}")
         if reply[0] == BUSY:
-            raise ConsumerInUseError(
-                f"queue {self.name!r} has another consumer at work{_after(block, timeout)}"
-            )
+            why = yield from self._why("get", block, timeout)
+            raise ConsumerInUseError(f"queue {self.name!r} has another consumer at work{why}")
         raise self._refusal(reply)
 
     def close(
@@ -170,7 +175,7 @@ class FifoOperations:
         args = (int(once), int(immediate))
         reply = yield from take_turns("close", args, block, timeout, self._lease)
         if reply[0] == BUSY:
-            raise self._in_use(reply, block, timeout)
+            raise (yield from self._in_use(reply, block, timeout))
         yield from wake(self._check(reply)[1:])
 
     def delete(self, block: bool, timeout: float | None) -> Operation[None]:
@@ -181,7 +186,7 @@ class FifoOperations:
         """
         reply = yield from take_turns("delete", (), block, timeout, self._lease)
         if reply[0] == BUSY:
-            raise self._in_use(reply, block, timeout)
+            raise (yield from self._in_use(reply, block, timeout))
         yield from wake(self._check(reply)[1:])
 
     def unlock(self, role: str) -> Operation[str | None]:
@@ -235,10 +240,31 @@ class FifoOperations:
         reply: Reply = yield Call("dismiss", tuple(users))
         return int(self._check(reply)[1])
 
-    def _in_use(self, reply: Reply, block: bool, timeout: float | None) -> QueueInUseError:
-        return QueueInUseError(
-            f"queue {self.name!r} has another {reply[1].decode()} at work{_after(block, timeout)}"
-        )
+    def why_blocked(self) -> Operation[Diagnosis]:
+        """What a put and a get would wait for at this moment, and who is in the way."""
+        reply: Reply = yield Call("inspect", (_MANY,))
+        diagnosis = yield from diagnose(self.name, self._check(reply), _MANY)
+        return diagnosis
+
+    def _why(self, side: str, block: bool, timeout: float | None) -> Operation[str]:
+        """The end of the text of an error: after a wait, what was in the way."""
+        if not (block and timeout):
+            return ""
+        try:
+            # The time is up: a broker that is lost just now is not waited for.
+            reply: Reply = yield Call("inspect", (_FEW,), 0.0)
+            diagnosis = yield from diagnose(self.name, self._check(reply), _FEW)
+            why = diagnosis.explain(side)
+        except PressureError as error:
+            why = f"it is not known why: {error}"
+        return f", still after {timeout:g} s: {why}"
+
+    def _in_use(
+        self, reply: Reply, block: bool, timeout: float | None
+    ) -> Operation[QueueInUseError]:
+        role = reply[1].decode()
+        why = yield from self._why({"producer": "put", "consumer": "get"}[role], block, timeout)
+        return QueueInUseError(f"queue {self.name!r} has another {role} at work{why}")
 
     def _check(self, reply: Reply) -> Reply:
         if reply[0] in (CLOSED, MISSING):
@@ -249,7 +275,3 @@ class FifoOperations:
         if reply[0] == CLOSED:
             return ShutDown(f"queue {self.name!r} is shut down")
         return QueueDoesNotExistError(f"queue {self.name!r} does not exist")
-
-
-def _after(block: bool, timeout: float | None) -> str:
-    return f", still after {timeout:g} s" if block and timeout else ""

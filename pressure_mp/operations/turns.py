@@ -20,7 +20,7 @@ from ..effects import (
     Reply,
 )
 from ..exceptions import ArgumentError, PressureError
-from ..identity import client_id, ticket
+from ..identity import client_id, process_of, ticket
 
 #: The statuses after which trying again may help; a signal to park on follows them.
 _LATER = (EMPTY, FULL, BUSY, UNFINISHED)
@@ -50,7 +50,7 @@ def take_turns(
     """
     end = yield from deadline(block, timeout)
     who = (client_id(), ticket())
-    mode, turn, watches = (WAIT if block else NOW), "first", 0
+    mode, turn, in_line, watches = (WAIT if block else NOW), "first", "", 0
     try:
         while True:
             reply: Reply = yield Call(op, (*args, *who, mode, turn, lease), end)
@@ -58,7 +58,7 @@ def take_turns(
                 return reply
             signal = reply[1].decode()
             if reply[0] == BUSY:
-                yield from _stir(reply, turn, lease)
+                yield from _stir(reply, turn, lease, end)
             turn = "again"
             limit = None
             if end is not None:
@@ -72,8 +72,11 @@ def take_turns(
                 watch = min(TICK, lease / 3000) if watches else _FIRST_WATCH
                 watches += 1
                 yield Park(signal, watch if limit is None else min(limit, watch))
-            elif (yield Park(signal, limit)):
-                turn = signal
+                in_line = ""
+            elif (yield Park(signal, _until_look(reply, limit, in_line))):
+                turn, in_line = signal, ""
+            else:
+                in_line = signal
     except GeneratorExit:
         raise
     except BaseException as error:
@@ -84,12 +87,34 @@ def take_turns(
         raise
 
 
-def _stir(reply: Reply, turn: str, lease: int) -> Operation[None]:
-    """Wake those whom a busy reply names. After a tick, give back a dead holder's role."""
-    _, _, holder, *waiting = reply
+def _stir(reply: Reply, turn: str, lease: int, end: float | None) -> Operation[None]:
+    """Wake those whom a busy reply names. After a tick, give back what dead ones keep.
+
+    The reply names the role's holder, or those one of whom was granted it and did not come yet.
+    """
+    _, _, keepers, _, *waiting = reply
     yield from wake(waiting)
-    if turn == "again" and holder and (yield Gone(holder.decode())):
-        yield from _let_go(holder.decode(), "", lease)
+    if turn == "first":
+        return
+    gone: dict[str, bool | None] = {}
+    for named in keepers:
+        keeper = named.decode(errors="replace")
+        process = process_of(keeper)
+        if process not in gone:
+            gone[process] = yield Gone(keeper)
+        if gone[process]:
+            yield Call("evict", (keeper, lease), end)
+
+
+def _until_look(reply: Reply, limit: float | None, in_line: str) -> float | None:
+    """How long to stay in line before the next look, of which a reply may say when to take it.
+
+    One who only now comes into the line does not care: it would have to leave it for the look.
+    """
+    if not reply[3] or in_line != reply[1].decode():
+        return limit
+    again = float(reply[3]) / 1000
+    return again if limit is None else min(limit, again)
 
 
 def wake(holders: list[bytes]) -> Operation[None]:

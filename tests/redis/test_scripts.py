@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import re
 from importlib import resources
 
+import dying_clients
 import pytest
 from servers import Server
 from stepwise import StepwiseClient
@@ -161,7 +163,7 @@ def play(server, name, theirs, client):
     assert not ours.exists()
     for operation in (
         *(operations.length(), operations.closed(), operations.stats(), operations.users()),
-        operations.unlock("producer"),
+        *(operations.unlock("producer"), operations.why_blocked()),
         *(operations.put(b"x", True, None), operations.get(True, None)),
         *(operations.close(True, None, once=True), operations.delete(True, None)),
         *(operations.set_bound(1), operations.task_done(), operations.join()),
@@ -200,6 +202,19 @@ def play(server, name, theirs, client):
     run(operations.reject(q._run(operations.get(False, None))))
     assert q.rejected() == [b"3"]
     assert q._run(q._operations.unlock("producer")) is None
+    assert q.why_blocked().length == 2
+
+    # A process dies that waits with a role.
+    q.put(b"7")
+    before = blocked(client)
+    doomed = multiprocessing.get_context("spawn").Process(
+        target=dying_clients.wait, args=(q, "put")
+    )
+    doomed.start()
+    until(lambda: blocked(client) > before)
+    doomed.kill()
+    doomed.join()
+    refused(q.put, b"8", timeout=1.2)
 
     # Another client has a role.
     theirs.take("producer")

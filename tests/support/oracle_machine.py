@@ -23,6 +23,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.memory.engine import MemoryEngine
 from pressure_mp.exceptions import PressureError, QueueDoesNotExistError
 from pressure_mp.operations import turns
+from pressure_mp.operations.diagnosis import Diagnosis
 from pressure_mp.operations.fifo import FifoOperations
 
 CLIENTS = 4
@@ -217,12 +218,25 @@ def plain_effect(effect: Any) -> Any:
         value, error = effect.args
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = sorted(value)  # users, in no order
+        if isinstance(value, Diagnosis):
+            value = plain_diagnosis(value)
         return value, error
     if isinstance(effect, Call):
         return effect.op, [arg for arg in effect.args if not is_ticket(arg)]
     if isinstance(effect, Gone):
         return Gone
     return effect
+
+
+def plain_diagnosis(found: Diagnosis) -> Any:
+    """A diagnosis without times, and without an order in the line of those who came together."""
+    sides = []
+    for side in (found.put, found.get):
+        holder = side.holder and (side.holder.state, side.holder.peer and side.holder.peer.id)
+        line = sorted(waiter.peer.id for waiter in side.line)
+        partners = sorted(peer.id for peer in side.partners)
+        sides.append((side.operation, side.role, side.waits_for, holder, line, partners))
+    return found.length, found.maxsize, found.closed, found.deleting, found.partial, sides
 
 
 def is_ticket(arg: Any) -> bool:
@@ -235,6 +249,8 @@ def plain_reply(op: str, reply: Any) -> Any:
         return [DONE]
     if reply[0] == BUSY:
         return [*reply[:2], bool(reply[2])]  # whether somebody of ours holds the role
+    if op == "inspect" and reply[0] == DONE:
+        return [DONE]  # the operation's outcome says it
     if op == "users" and reply[0] == DONE:
         return [DONE, sorted(reply[1])]
     return [int(part) if isinstance(part, bytes) and part.isdigit() else part for part in reply]
@@ -361,6 +377,8 @@ class Oracle(RuleBasedStateMachine):
                 ("length",),
                 ("closed",),
                 ("stats",),
+                ("why_blocked",),
+                ("why_blocked",),
                 ("users",),
                 ("join", 0),
                 ("rejected", 2),

@@ -22,7 +22,7 @@ from ...effects import (
     WAIT,
     Reply,
 )
-from .waiting import Role, Waiter
+from .waiting import Line, Place, Role, Waiter, milliseconds
 from .waiting import signal as wake
 
 
@@ -60,6 +60,7 @@ class MemoryFifo:
         self._state: FifoState | None = None
         self._producer = Role("producer")
         self._consumer = Role("consumer")
+        self._line = Line()
         self._watchers: dict[str, list[Waiter]] = {"item": [], "space": [], "finished": []}
 
     def call(self, op: str, args: tuple[Any, ...]) -> Reply:
@@ -148,16 +149,16 @@ class MemoryFifo:
         lease: int,
     ) -> Reply:
         state, role = self._state, self._producer
+        place = self._line.leave(turn, ticket)
         standing = role.standing(turn, ticket)
         if state is None or state.closed:
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED]
-        if standing == "ours" and mode == WAIT:
-            return [BUSY, b"producer", (role.holder or "").encode()]
-        if not overfill and not state.has_room:
-            if standing == "ours":
-                return [BUSY, b"producer", (role.holder or "").encode()]
-            self._pause(role, standing, mode, ticket, client)
+        full = not overfill and not state.has_room
+        if standing == "ours" and (mode == WAIT or full):
+            return self._busy(role, place, client, ticket, mode, turn, lease)
+        if full:
+            self._pause(role, standing, mode, ticket, client, lease)
             return [FULL, b"space"]
         state.items.append(item)
         state.produced[0] += 1
@@ -168,14 +169,15 @@ class MemoryFifo:
 
     def _get(self, client: str, ticket: str, mode: bytes, turn: str, lease: int) -> Reply:
         state, role = self._state, self._consumer
+        place = self._line.leave(turn, ticket)
         standing = role.standing(turn, ticket)
         if state is None or (state.closed and not state.items):
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED]
         if standing == "ours" and (mode == WAIT or not state.items):
-            return [BUSY, b"consumer", (role.holder or "").encode()]
+            return self._busy(role, place, client, ticket, mode, turn, lease)
         if not state.items:
-            self._pause(role, standing, mode, ticket, client)
+            self._pause(role, standing, mode, ticket, client, lease)
             return [EMPTY, b"item"]
         item = state.items.popleft()
         state.consumed[0] += 1
@@ -185,11 +187,32 @@ class MemoryFifo:
         return [DONE, item]
 
     @staticmethod
-    def _pause(role: Role, standing: str, mode: bytes, ticket: str, client: str) -> None:
+    def _pause(
+        role: Role, standing: str, mode: bytes, ticket: str, client: str, lease: int
+    ) -> None:
         if mode == NOW:
             role.give_back(standing)
         else:
-            role.hold(ticket, client)
+            role.hold(ticket, client, lease)
+
+    def _busy(
+        self,
+        role: Role,
+        place: Place | None,
+        client: str,
+        ticket: str,
+        mode: bytes,
+        turn: str,
+        lease: int,
+    ) -> Reply:
+        """The caller is not served. Named is who keeps the role: the holder, or those of whom
+        one was granted it."""
+        keepers = [role.holder.encode()] if role.holder else []
+        if mode == WAIT:
+            if role.promised and turn != "first":
+                keepers = self._line.tickets(role.name)
+            self._line.stand(role.name, place, client, ticket, lease)
+        return [BUSY, role.name.encode(), keepers, b""]
 
     def _close(
         self,
@@ -218,15 +241,47 @@ class MemoryFifo:
         if self._state is None:
             return [MISSING]
         self._state = None
+        self._line = Line()
         for role in (self._producer, self._consumer):
             role.holder, role.promised = None, False
             role.grant()
         return [DONE, b"", b""]
 
     def _release(self, ticket: str, turn: str, lease: int) -> Reply:
+        self._line.forget(ticket)
         for role in (self._producer, self._consumer):
             role.give_back(role.standing(turn, ticket))
         return [DONE]
+
+    def _evict(self, ticket: str, lease: int) -> Reply:
+        place = self._line.forget(ticket)
+        for role in (self._producer, self._consumer):
+            granted = role.promised and place is not None and place.role == role.name
+            role.give_back("granted" if granted else role.standing("", ticket))
+        return [DONE]
+
+    def _inspect(self, limit: int) -> Reply:
+        state = self._state
+        if state is None:
+            return [MISSING]
+
+        def look(role: Role, last: bytes | None) -> list[Any]:
+            if role.holder is None:
+                return [last or b"", b"promised" if role.promised else b"free", *[b""] * 5]
+            holder = role.holder.encode(), role.client.encode()
+            return [last or b"", b"held", *holder, role.since, role.until, role.lease]
+
+        return [
+            DONE,
+            milliseconds(),
+            state.bound,
+            len(state.items),
+            int(state.closed),
+            int(state.has_room),
+            look(self._producer, state.producer_id),
+            look(self._consumer, state.consumer_id),
+            self._line.entries(limit),
+        ]
 
     def _unlock(self, name: str) -> Reply:
         state = self._state

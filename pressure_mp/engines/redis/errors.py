@@ -13,6 +13,9 @@ from ...exceptions import (
 )
 from . import keys
 
+#: Digits; the scripts take a longer number for none.
+_LONGEST_BOUND = 300
+
 if TYPE_CHECKING:
     from .engine import RedisBinding
     from .wire import Wire
@@ -73,7 +76,14 @@ async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:
         expected = keys.TYPES[part]
         if kind not in ("none", expected):
             return f"key {name.decode()!r} is a {kind}, where a {expected} belongs"
-        if expected == "string" and part not in ("producer", "consumer", "deleting"):
+        if part == "bound" and kind == "string":
+            value = await wire.request("GET", name)
+            if not value.isdigit() or len(value) > _LONGEST_BOUND:
+                return (
+                    f"key {name.decode()!r} holds {value[:40]!r}, where a number from 0 on "
+                    "belongs; set it right, or delete the queue"
+                )
+        elif expected == "string" and part not in ("producer", "consumer", "deleting"):
             value = await wire.request("GET", name)
             if value is not None and not value.lstrip(b"-").isdigit():
                 return f"key {name.decode()!r} holds {value[:40]!r}, where a number belongs"

@@ -30,6 +30,7 @@ OWN = {
     "consumer_claim": ":mp:consumer_claim",
     "consumer_holder": ":mp:consumer_holder",
     "deleting": ":mp:deleting",
+    "waiting": ":mp:waiting",
 }
 
 _SUFFIXES = {**PROTOCOL, **OWN}
@@ -39,7 +40,8 @@ TYPES = {
     **dict.fromkeys(_SUFFIXES, "string"),
     **dict.fromkeys(("data", "producer_free", "consumer_free", "not_full", "closed"), "list"),
     **dict.fromkeys(("finished", "rejected", "producer_claim", "consumer_claim"), "list"),
-    **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder", "kept"), "hash"),
+    **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
+    **dict.fromkeys(("waiting", "kept"), "hash"),
 }
 
 

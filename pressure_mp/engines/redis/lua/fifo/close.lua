@@ -1,23 +1,28 @@
 -- close: close the queue for everyone, for good (specification: Close).
--- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder
+-- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop what is queued; the dropped items count as done
--- replies: done holder holder | busy producer '' | busy consumer '' | closed | missing
--- uses: role tasks
+-- replies: done holder holder | busy producer tickets again | busy consumer tickets again | closed | missing
+-- uses: role line bound tasks
 -- once: yes
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
 local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
 local p_free, p_claim, p_holder = KEYS[10], KEYS[11], KEYS[12]
 local c_free, c_claim, c_holder = KEYS[13], KEYS[14], KEYS[15]
 
+local entry = leave_line(KEYS[16], turn, ticket)
 local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[7])
 local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[7])
 local function let_go()
   give_back(p_state, p_free, p_claim, p_holder)
   give_back(c_state, c_free, c_claim, c_holder)
 end
-if redis.call('EXISTS', KEYS[1]) == 0 then
+local function taken(name)
+  local who = {client = client, ticket = ticket, mode = ARGV[5], turn = turn, lease = ARGV[7]}
+  return busy(name, '', nil, KEYS[16], entry, who)
+end
+if not read_bound(KEYS[1]) then
   let_go()
   return {'missing'}
 end
@@ -27,7 +32,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 then
     return {'closed'}
   end
 else
-  if p_state == 'foreign' then return {'busy', 'producer', ''} end
+  if p_state == 'foreign' then return taken('producer') end
   redis.call('LPUSH', KEYS[2], '0', '0')
   redis.call('SET', KEYS[4], client)
 end
@@ -35,7 +40,7 @@ if ARGV[2] == '1' then
   -- A foreign consumer that saw an item must still find it.
   if c_state == 'foreign' then
     give_back(p_state, p_free, p_claim, p_holder)
-    return {'busy', 'consumer', ''}
+    return taken('consumer')
   end
   local dropped = redis.call('LLEN', KEYS[3])
   if dropped > 0 then

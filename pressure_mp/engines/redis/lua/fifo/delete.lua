@@ -1,8 +1,8 @@
 -- delete: remove the queue and every key of it (specification: Delete).
--- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting
 -- args: client ticket mode turn lease conn
--- replies: done holder holder | busy producer '' holder holder | busy consumer '' holder holder | missing
--- uses: role
+-- replies: done holder holder | busy producer tickets again holder holder | busy consumer tickets again holder holder | missing
+-- uses: role line
 -- once: yes
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
 -- After `busy` in mode wait the queue no longer exists for others; only its roles are waited for,
@@ -18,8 +18,9 @@ local begun = redis.call('EXISTS', KEYS[22], KEYS[12]) == 2
 if turn ~= 'first' and (exists or not begun) then return {'done', '', ''} end
 if not exists and not begun then return {'missing'} end
 
-local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])
-local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[5])
+local entry = leave_line(KEYS[23], turn, ticket)
+local p_state, p_held, p_ends = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])
+local c_state, c_held, c_ends = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[5])
 local function is_taken(state)
   return state == 'foreign' or (state == 'ours' and mode == 'wait')
 end
@@ -30,7 +31,7 @@ if blocked then
   if mode == 'now' then
     give_back(p_state, p_free, p_claim, p_holder)
     give_back(c_state, c_free, c_claim, c_holder)
-    return {'busy', blocked, ''}
+    return {'busy', blocked, {}, ''}
   end
   if exists then
     redis.call('SET', KEYS[22], ticket)
@@ -47,7 +48,12 @@ if blocked then
   -- A holder of ours only waits: its role can be taken away, and goes to the first in line.
   if wake_p ~= '' then give_back('mine', p_free, p_claim, p_holder) end
   if wake_c ~= '' then give_back('mine', c_free, c_claim, c_holder) end
-  return {'busy', blocked, '', wake_p, wake_c}
+  local held, ends = c_held, c_ends
+  if blocked == 'producer' then held, ends = p_held, p_ends end
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[5]}
+  local reply = busy(blocked, held, ends, KEYS[23], entry, who)
+  reply[5], reply[6] = wake_p, wake_c
+  return reply
 end
 redis.call('DEL', unpack(KEYS, 1, #KEYS - 1))
 return {'done', wake_p, wake_c}

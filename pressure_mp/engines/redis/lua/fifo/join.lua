@@ -1,9 +1,9 @@
 -- join: whether every item that was put is dealt with.
 -- keys: bound produced_messages consumed_messages done finished
 -- replies: done | unfinished finished | missing
--- uses: tasks
+-- uses: bound tasks
 -- After `unfinished` the sign that everybody waits for is down.
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+if not read_bound(KEYS[1]) then return {'missing'} end
 if unfinished(KEYS[2], KEYS[3], KEYS[4]) <= 0 then return {'done'} end
 redis.call('DEL', KEYS[5])
 return {'unfinished', 'finished'}

@@ -1,5 +1,6 @@
 -- length: how many items are queued (specification: Length).
 -- keys: bound data
 -- replies: done length | missing
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+-- uses: bound
+if not read_bound(KEYS[1]) then return {'missing'} end
 return {'done', redis.call('LLEN', KEYS[2])}

@@ -1,14 +1,15 @@
 -- open: create a queue, attach to one, or whichever applies (specification: Create).
--- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting
 -- args: how maxsize discipline format user
 --   how      open | create | attach
 --   maxsize  the bound to create with; on attach, one that is not 0 must be the queue's own
 --   user     the process that uses an anonymous queue; empty for a named one
 -- replies: done bound created | exists bound | missing | mismatch what have
+-- uses: bound
 -- once: yes
 local how, maxsize, discipline, format, user = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local bound = redis.call('GET', KEYS[1])
-if bound then
+if read_bound(KEYS[1]) then
   if how == 'create' then return {'exists', bound} end
   local meta = redis.call('HMGET', KEYS[13], 'discipline', 'format')
   if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end

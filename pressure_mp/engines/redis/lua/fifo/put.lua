@@ -1,18 +1,19 @@
 -- put: append one item (specification: Put, Put (Non-Blocking)).
--- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done waiting
 -- args: item overfill client ticket mode turn lease conn
 --   overfill  1: do not look at the bound
 --   mode      wait | now
--- replies: done | full space | busy producer ticket | closed | missing
--- uses: role count
+-- replies: done | full space | busy producer tickets again | closed | missing
+-- uses: role line bound count
 -- once: yes
 -- After `full` in mode wait the caller has the producer role and waits for space with it.
 local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
-local state, ticket_held = standing('producer', turn, free, claim, holder, ticket, ARGV[7])
-local bound = tonumber(redis.call('GET', bound_key))
+local entry = leave_line(KEYS[12], turn, ticket)
+local state, held, ends = standing('producer', turn, free, claim, holder, ticket, ARGV[7])
+local bound = read_bound(bound_key)
 if not bound then
   give_back(state, free, claim, holder)
   return {'missing'}
@@ -21,13 +22,17 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
   give_back(state, free, claim, holder)
   return {'closed'}
 end
-if state == 'foreign' or (state == 'ours' and mode == 'wait') then return {'busy', 'producer', ticket_held} end
+local function taken()
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[7]}
+  return busy('producer', held, ends, KEYS[12], entry, who)
+end
+if state == 'foreign' or (state == 'ours' and mode == 'wait') then return taken() end
 
 local length = redis.call('LLEN', data)
 local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
 if overfill ~= '1' and (at_bound or signs == 0) then
-  if state == 'ours' then return {'busy', 'producer', ticket_held} end
+  if state == 'ours' then return taken() end
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
   if mode == 'now' then

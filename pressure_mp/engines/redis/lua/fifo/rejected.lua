@@ -2,7 +2,8 @@
 -- keys: bound rejected
 -- args: limit
 -- replies: done items | missing
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+-- uses: bound
+if not read_bound(KEYS[1]) then return {'missing'} end
 local items = redis.call('LRANGE', KEYS[2], -tonumber(ARGV[1]), -1)
 local oldest_first = {}
 for i = #items, 1, -1 do oldest_first[#oldest_first + 1] = items[i] end

@@ -1,9 +1,9 @@
 -- stats: the queue at one moment.
 -- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected
 -- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected producer consumer | missing
--- uses: tasks
+-- uses: bound tasks
 local bound = redis.call('GET', KEYS[1])
-if not bound then return {'missing'} end
+if not read_bound(KEYS[1]) then return {'missing'} end
 local counts = redis.call('MGET', KEYS[4], KEYS[5], KEYS[6], KEYS[7])
 for i = 1, 4 do counts[i] = counts[i] or '0' end
 return {

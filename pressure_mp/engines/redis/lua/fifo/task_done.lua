@@ -1,8 +1,8 @@
 -- task_done: one item that was got is dealt with.
 -- keys: bound produced_messages consumed_messages done finished
 -- replies: done unfinished | excess | missing
--- uses: tasks
+-- uses: bound tasks
 -- once: yes
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+if not read_bound(KEYS[1]) then return {'missing'} end
 if unfinished(KEYS[2], KEYS[3], KEYS[4]) <= 0 then return {'excess'} end
 return {'done', finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])}

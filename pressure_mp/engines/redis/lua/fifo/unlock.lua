@@ -3,18 +3,19 @@
 -- args: role
 --   role  producer | consumer
 -- replies: done who | missing
+-- uses: bound
 -- once: yes
 -- `who` is the client that had the role, or '' when it was free.
-if redis.call('EXISTS', KEYS[1], KEYS[4]) == 0 then return {'missing'} end
+local bound = read_bound(KEYS[1])
+if not bound and redis.call('EXISTS', KEYS[4]) == 0 then return {'missing'} end
 local last, free, claim, holder = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[1] == 'consumer' then
   last, free, claim, holder = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 end
 if redis.call('LLEN', free) > 0 then return {'done', ''} end
 local who = redis.call('HGET', holder, 'client') or redis.call('GET', last) or 'unknown'
-local bound = tonumber(redis.call('GET', KEYS[1]) or '0')
 local length, signs = redis.call('LLEN', KEYS[2]), redis.call('LLEN', KEYS[3])
 redis.call('DEL', claim, holder)
 redis.call('LPUSH', free, '1')
-if signs == 0 and (bound == 0 or length < bound) then redis.call('LPUSH', KEYS[3], '1') end
+if signs == 0 and (not bound or bound == 0 or length < bound) then redis.call('LPUSH', KEYS[3], '1') end
 return {'done', who}

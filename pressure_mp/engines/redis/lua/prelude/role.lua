@@ -7,8 +7,14 @@
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
 -- line. `turn` names the role that the caller's wait in line ended with, if it did. The second
--- answer is the ticket of the one of ours who holds the role, or ''. Who is granted the role has
--- `lease` milliseconds, from when it is first seen, to come for it.
+-- answer is the ticket of the one of ours who holds the role, 'promised' when it was granted and
+-- nobody came for it yet, or ''; the third is when such a promise ends. Who is granted the role has `lease` milliseconds, from when it is
+-- first seen, to come for it.
+local function milliseconds()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
 local function standing(name, turn, free, claim, holder, ticket, lease)
   if turn == name and redis.call('LLEN', claim) > 0 then return 'granted', '' end
   if redis.call('LLEN', free) > 0 then return 'free', '' end
@@ -16,25 +22,26 @@ local function standing(name, turn, free, claim, holder, ticket, lease)
   if held[1] == ticket then return 'mine', '' end
   local promised = redis.call('LLEN', claim) > 0
   if not held[1] and not promised then return 'foreign', '' end
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local now = milliseconds()
   if not held[1] then
     -- One who dies between the grant and the next call must not keep the token for ever.
-    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', now + lease))
+    held[2] = now + lease
+    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', held[2]))
   elseif tonumber(held[2]) < now then
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, '1')
   end
-  return 'ours', held[1] == 'promised' and '' or held[1] or ''
+  local ticket_held = held[1] or 'promised'
+  return 'ours', ticket_held, ticket_held == 'promised' and tonumber(held[2])
 end
 
 -- Keep the role while waiting, for `lease` milliseconds. The first write is the one that a key
 -- of the wrong type would refuse, so nothing is left half done.
 local function hold(state, free, claim, holder, ticket, client, conn, lease)
-  local time = redis.call('TIME')
-  local expiry = time[1] * 1000 + math.floor(time[2] / 1000) + lease
+  local now = milliseconds()
   redis.call('HSET', holder, 'ticket', ticket, 'client', client, 'conn', conn,
-    'until', string.format('%d', expiry))
+    'until', string.format('%d', now + lease), 'lease', lease)
+  if state ~= 'mine' then redis.call('HSET', holder, 'since', string.format('%d', now)) end
   if state == 'free' then redis.call('RPOP', free) end
   if state == 'granted' then redis.call('RPOP', claim) end
 end

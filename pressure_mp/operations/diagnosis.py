@@ -1,0 +1,272 @@
+"""What a queue's clients wait for, and who is in the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..effects import Gone, Operation, Reply
+from ..identity import parse_client, process_of
+
+#: What an engine keeps of one who stands in line: role, since, seen, kept, client.
+_ENTRY = re.compile(r"(producer|consumer) (\d{1,18}) (\d{1,18}) (\d{1,18}) (.*)", re.DOTALL)
+
+#: Of those who stand in line, how many a text names.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A client of the queue.
+
+    ``host``, ``pid`` and ``thread`` are None when its id has another make's form. ``alive`` is
+    None when that cannot be known: of processes of other hosts, and of clients of another make.
+    """
+
+    id: str
+    host: str | None
+    pid: int | None
+    thread: int | None
+    alive: bool | None
+
+    def __str__(self) -> str:
+        state = {True: "alive", False: "has ended", None: "not known whether alive"}[self.alive]
+        if self.host is None:
+            return f"{self.id!r} ({state})"
+        return f"pid {self.pid}, thread {self.thread} on {self.host} ({state})"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who keeps a role, in seconds.
+
+    ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
+    space), ``"granted"`` (the first in line was granted it and did not come for it yet) or
+    ``"foreign"`` (a client of another make is at work, or it died at work; ``peer`` is the last
+    that is known, or None).
+
+    ``held`` is how long it has had the role, ``age`` how long ago its lease began or was renewed,
+    ``left`` when the lease ends if it is not renewed; None where there is no lease.
+    """
+
+    state: str
+    peer: Peer | None
+    held: float | None = None
+    age: float | None = None
+    left: float | None = None
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """One who stands in line: for how many seconds, and how many ago it last looked."""
+
+    peer: Peer
+    waited: float
+    seen: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """One end of the queue: what a ``put``, or a ``get``, would wait for.
+
+    ``waits_for`` is ``"nothing"``, ``"space"``, ``"item"`` or ``"role"``. ``line`` is who stands in
+    line for the role, the first one first. ``partners`` is who is known to use the other end:
+    who last did, who holds that role, who stands in line for it.
+    """
+
+    operation: str
+    role: str
+    waits_for: str
+    holder: Holder | None
+    line: tuple[Waiter, ...]
+    partners: tuple[Peer, ...]
+
+    @property
+    def no_live_partner(self) -> bool:
+        """Whether all who are known to use the other end are known to have ended."""
+        return bool(self.partners) and all(peer.alive is False for peer in self.partners)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A queue at one moment: what a put and a get would wait for, and who is in the way.
+
+    ``str()`` says it in words. ``deleting`` is true when the queue no longer exists, but its
+    deletion waits for a client of another make to give a role back. ``partial`` is true when so
+    many stand in line that only some of them were looked at.
+    """
+
+    queue: str
+    length: int
+    maxsize: int
+    closed: bool
+    deleting: bool
+    put: Side
+    get: Side
+    partial: bool
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{head}: {text}"
+            for head, text in (
+                (f"queue {self.queue!r}", self._filling()),
+                (f"a put waits for {self.put.waits_for}", self._sentence(self.put)),
+                (f"a get waits for {self.get.waits_for}", self._sentence(self.get)),
+            )
+        )
+
+    def explain(self, operation: str) -> str:
+        """What is in the way of a ``"put"`` or of a ``"get"``, in one line."""
+        return f"{self._filling()}; {self._sentence(self.put if operation == 'put' else self.get)}"
+
+    def _filling(self) -> str:
+        bound = f"of {self.maxsize} items" if self.maxsize else "items, without a bound"
+        state = ", and is shut down" if self.closed else ""
+        return "is being deleted" if self.deleting else f"holds {self.length} {bound}{state}"
+
+    def _sentence(self, side: Side) -> str:
+        parts = [_holder(side), self._line(side)]
+        if side.waits_for != "nothing":
+            parts.append(_partners(side))
+        return "; ".join(filter(None, parts))
+
+    def _line(self, side: Side) -> str:
+        if not side.line:
+            return ""
+        named = ", ".join(f"{one.peer} for {one.waited:.1f} s" for one in side.line[:_NAMED])
+        rest = len(side.line) - _NAMED
+        least = "at least " if self.partial else ""
+        return f"{least}{len(side.line)} in line: {named}{f' and {rest} more' if rest > 0 else ''}"
+
+
+def _holder(side: Side) -> str:
+    role, holder = side.role, side.holder
+    if holder is None:
+        return f"the {role} role is free"
+    if holder.state == "granted":
+        return f"the {role} role was granted to one in line, who did not come for it yet"
+    if holder.state == "foreign":
+        last = f"the last {role} was {holder.peer}" if holder.peer else f"no {role} is known"
+        return (
+            f"the {role} role is with a client of another make, or one that died; {last}; "
+            f"PressureQueue.unlock({role!r}) takes it away"
+        )
+    aim = {"producer": "space", "consumer": "an item"}[role]
+    return (
+        f"the {role} role is with {holder.peer}, which has waited for {aim} "
+        f"for {holder.held:.1f} s (lease renewed {holder.age:.1f} s ago, {holder.left:.1f} s left)"
+    )
+
+
+def _partners(side: Side) -> str:
+    partner = {"put": "consumer", "get": "producer"}[side.operation]
+    if not side.partners:
+        return f"no {partner} was ever seen"
+    if side.no_live_partner:
+        return f"no live {partner} exists: the last one known is {side.partners[0]}"
+    return ""
+
+
+def diagnose(queue: str, reply: Reply, limit: int) -> Operation[Diagnosis]:
+    """Make the answer from an engine's reply to ``inspect``, which looked at ``limit`` in line."""
+    deleting = reply[2] == b""
+    now, bound, length, closed, space = (int(number or 0) for number in reply[1:6])
+    producer, consumer, entries = reply[6:]
+    known = _Peers()
+    lines = yield from _lines(entries, now, known)
+    put_holder = yield from _role(producer, now, known)
+    get_holder = yield from _role(consumer, now, known)
+    producers = yield from _users(producer, put_holder, lines["producer"], known)
+    consumers = yield from _users(consumer, get_holder, lines["consumer"], known)
+    if closed:
+        put_waits, get_waits = "nothing", "role" if get_holder and length else "nothing"
+    else:
+        has_space = space > 0 and not 0 < bound <= length
+        put_waits = "role" if put_holder else "nothing" if has_space else "space"
+        get_waits = "role" if get_holder else "nothing" if length else "item"
+    return Diagnosis(
+        queue=queue,
+        length=length,
+        maxsize=bound,
+        closed=bool(closed),
+        deleting=deleting,
+        put=Side("put", "producer", put_waits, put_holder, lines["producer"], consumers),
+        get=Side("get", "consumer", get_waits, get_holder, lines["consumer"], producers),
+        partial=len(entries) >= 2 * limit,
+    )
+
+
+def _lines(entries: list[Any], now: int, known: _Peers) -> Operation[dict[str, tuple[Waiter, ...]]]:
+    """Who stands in line for each role, the first one first."""
+    waiters: dict[str, list[tuple[int, Waiter]]] = {"producer": [], "consumer": []}
+    for ticket, entry in zip(entries[::2], entries[1::2], strict=True):
+        found = _ENTRY.fullmatch(_text(entry))
+        if found is None:
+            continue  # nothing of ours
+        since, seen, kept = map(int, found.group(2, 3, 4))
+        if seen + kept < now:
+            continue  # killed long ago, and nobody who waits has looked since
+        peer = yield from known.peer(found[5], _text(ticket))
+        waited = max(now - since // 1000, 0) / 1000
+        waiters[found[1]].append((since, Waiter(peer, waited, (now - seen) / 1000)))
+    return {
+        role: tuple(waiter for _, waiter in sorted(line, key=lambda one: one[0]))
+        for role, line in waiters.items()
+    }
+
+
+class _Peers:
+    """The clients of one reply; whether a process lives is asked once."""
+
+    def __init__(self) -> None:
+        self._gone: dict[str, bool | None] = {}
+
+    def peer(self, client: str, ticket: str = "") -> Operation[Peer]:
+        who = ticket or client
+        process = process_of(who)
+        if process not in self._gone:
+            self._gone[process] = yield Gone(who)
+        gone = self._gone[process]
+        named = parse_client(client)
+        host, pid, thread = named if named else (None, None, None)
+        return Peer(client, host, pid, thread, None if gone is None else not gone)
+
+
+def _role(reply: list[Any], now: int, known: _Peers) -> Operation[Holder | None]:
+    last, place, ticket, client, since, until, lease = map(_text, reply)
+    if place == "free":
+        return None
+    if place == "promised":
+        return Holder("granted", None)
+    if place == "foreign":
+        return Holder("foreign", (yield from known.peer(last)) if last else None)
+    peer = yield from known.peer(client, ticket)
+    left = _number(until, now) - now
+    age = _number(lease, left) - left
+    held = now - _number(since, now)
+    return Holder("waiting", peer, held / 1000, age / 1000, left / 1000)
+
+
+def _users(
+    reply: list[Any], holder: Holder | None, line: Iterable[Waiter], known: _Peers
+) -> Operation[tuple[Peer, ...]]:
+    """All who are known to put, or to get. One that nobody knows may be at work as well."""
+    users = []
+    if reply[0]:
+        users.append((yield from known.peer(_text(reply[0]))))
+    if holder and holder.state == "waiting" and holder.peer:
+        users.append(holder.peer)
+    if holder and holder.state == "foreign":
+        users.append(Peer("unknown", None, None, None, None))
+    users += [waiter.peer for waiter in line]
+    return tuple(dict.fromkeys(users))
+
+
+def _number(text: str, default: int) -> int:
+    return int(text) if text.isdecimal() and len(text) < 19 else default
+
+
+def _text(part: Any) -> str:
+    return part.decode(errors="replace") if isinstance(part, bytes) else str(part)
