@@ -248,6 +248,34 @@ def test_a_counter_that_is_no_number_is_named_and_nothing_is_half_done(server, n
     client.close()
 
 
+@pytest.mark.parametrize("bound", [b"many", b"-5", b"1.5", b"", b"0x10", b" 1", b"9" * 301])
+def test_a_bound_that_is_no_number_is_named_and_nothing_is_done(server, name, bound):
+    client = server.client()
+    q = PressureQueue(name, url=server.url)
+    tasks = pressure_mp.Queue(5, name, url=server.url, serializer="raw")
+    q.put(b"1")
+    key = f"__pressure__:{name}:bound"
+    client.set(key, bound)
+    keys = sorted(client.scan_iter(match=f"__pressure__:{name}*"))
+    before = {key: client.dump(key) for key in keys}
+    for operation in (
+        *(lambda: q.put(b"2"), lambda: q.put_nowait(b"2"), q.get, q.get_nowait, q.close),
+        *(q.length, q.closed, q.stats, q.why_blocked, lambda: q.unlock("producer")),
+        *(tasks.task_done, tasks.join, tasks.rejected, tasks.shutdown, q.create),
+        lambda: pressure_mp.Queue(name=name, url=server.url),
+    ):
+        with pytest.raises(pressure_mp.WrongKeyTypeError, match=f"{key}' holds b'.*set it right"):
+            operation()
+        assert {key: client.dump(key) for key in keys} == before
+    assert q.exists()
+    tasks.maxsize = 5
+    q.put(b"2")
+    client.set(key, bound)
+    q.delete()
+    assert not list(client.scan_iter(match=f"*{name}*"))
+    client.close()
+
+
 @pytest.mark.parametrize("kind", ["valkey", "redis"])
 def test_an_item_over_the_servers_limit_is_refused_and_the_queue_goes_on(kind, name):
     server = Server(kind, ("--proto-max-bulk-len", "1mb"))

@@ -326,28 +326,6 @@ def test_unlock_frees_what_a_client_of_another_make_died_on(server, name):
     client.close()
 
 
-def test_a_killed_waiter_in_line_delays_nobody(valkey, name):
-    q = Queue(name=name, url=valkey.url)
-    client = valkey.client()
-    holder = Background(q.get)
-    until(lambda: blocked(client) == 1)
-    context = multiprocessing.get_context("spawn")
-    waiter = context.Process(target=targets.wait_forever, args=(q, "get"))
-    waiter.start()
-    until(lambda: blocked(client) == 2)
-    last = Background(q.get)
-    until(lambda: blocked(client) == 3)
-    waiter.kill()
-    waiter.join()
-    until(lambda: blocked(client) == 2)
-    q.put(1)
-    assert holder.result(1) == 1
-    q.put(2)
-    assert last.result(1) == 2
-    client.close()
-    q.delete()
-
-
 def test_threads_of_one_process_are_told_apart(valkey, name):
     q = Queue(name=name, url=valkey.url)
     other = Background(lambda: (q.put(1), q.client_id)[1]).result()

@@ -1,0 +1,333 @@
+"""Whoever is killed, stopped or cut off while it waits, delays the others by little."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from dying_clients import Doomed
+from stepwise import StepwiseClient
+from waiting import Background, blocked, lasting, until
+
+from pressure_mp import ConsumerInUseError, Full, PressureQueue, Queue, QueueDoesNotExistError
+
+#: Seconds: a second, and what a loaded machine takes; less than LONG.
+SOON = 3.0
+#: A lease that nobody has the time to wait for, and one that a test waits for.
+LONG, SHORT = 20.0, 1.0
+
+ROLES = {"get": "consumer", "put": "producer"}
+
+
+class Scene:
+    """A queue on which everything that can be put or got is waited for."""
+
+    def __init__(self, server, name, observer):
+        self.url, self.name, self.observer = server.url, name, observer
+        self.doomed = []
+
+    def queue(self, lease):
+        return PressureQueue(self.name, url=self.url, lease=lease)
+
+    def create(self, operation, lease):
+        q = self.queue(lease)
+        q.create(1)
+        if operation == "put":
+            q.put(b"full")
+        return q
+
+    def doom(self, q, operation, **options):
+        doomed = Doomed(self.observer, q, operation, **options)
+        self.doomed.append(doomed)
+        until(doomed.is_waiting)
+        return doomed
+
+    def waits(self, call, *args):
+        before = blocked(self.observer)
+        waiting = Background(call, *args)
+        until(lambda: blocked(self.observer) > before)
+        return waiting
+
+    def begin(self, q, operation):
+        """One of this process that waits."""
+        return self.waits(q.get) if operation == "get" else self.waits(q.put, b"ours")
+
+    def serve(self, q, operation):
+        """Make what one of them waits for."""
+        if operation == "get":
+            q.put(b"an item")
+        else:
+            q.get()
+
+    def is_granted(self, role):
+        return self.observer.llen(self.key(f"mp:{role}_claim")) == 1
+
+    def one_of_ours_is_in_line(self):
+        entries = self.observer.hvals(self.key("mp:waiting"))
+        return any(b":%d:" % os.getpid() in entry for entry in entries)
+
+    def key(self, part):
+        return f"__pressure__:{self.name}:{part}"
+
+    def grant(self, q, operation, **options):
+        """A stopped process in line is granted the role; one more stands behind it."""
+        first = self.begin(q, operation)
+        doomed = self.doom(q, operation, **options)
+        doomed.stop()
+        last = self.begin(q, operation)
+        self.serve(q, operation)
+        first.result()
+        until(lambda: self.is_granted(ROLES[operation]))
+        assert getattr(q.why_blocked(), operation).holder.state == "granted"
+        self.serve(q, operation)
+        return doomed, last
+
+    def make_old(self):
+        """As if those in the registry who do not look again had not looked for a long time."""
+        key = self.key("mp:waiting")
+        for ticket, entry in self.observer.hgetall(key).items():
+            role, since, _, kept, client = entry.split(b" ", 4)
+            self.observer.hset(key, ticket, b" ".join([role, since, b"0", kept, client]))
+
+    def end(self):
+        for doomed in self.doomed:
+            doomed.kill()
+        try:
+            self.queue(LONG).delete(timeout=5)
+        except QueueDoesNotExistError:
+            pass
+        assert lasting(self.observer, f"*{self.name}*") == []
+
+
+@pytest.fixture
+def scene(valkey, name):
+    with valkey.client() as observer:
+        scene = Scene(valkey, name, observer)
+        yield scene
+        scene.end()
+
+
+def took(waiting, since, limit):
+    """The one that waits is served, so many seconds after the fault."""
+    waiting.result(10 + limit)
+    assert waiting.ended_at - since < limit
+
+
+both = pytest.mark.parametrize("operation", ["get", "put"])
+
+
+# With a role. What becomes of a holder that is killed or stopped: see test_connections.py.
+
+
+@both
+def test_one_with_a_role_whose_connection_is_cut(scene, operation):
+    q = scene.create(operation, LONG)
+    doomed = scene.doom(q, operation)
+    last = scene.begin(q, operation)
+    begin = time.monotonic()
+    doomed.cut()
+    for _ in range(2):  # the one that was cut off may connect again, and go first
+        scene.serve(scene.queue(LONG), operation)
+        if not last.is_alive():
+            break
+    took(last, begin, SOON)
+
+
+# In line, and the turn has not come.
+
+
+@both
+@pytest.mark.parametrize("fault", ["kill", "cut"])
+def test_one_in_line_that_is_killed_or_cut_off(scene, operation, fault):
+    q = scene.create(operation, LONG)
+    first = scene.begin(q, operation)
+    doomed = scene.doom(q, operation)
+    last = scene.begin(q, operation)
+    getattr(doomed, fault)()
+    begin = time.monotonic()
+    scene.serve(q, operation)
+    first.result()
+    scene.serve(q, operation)
+    if fault == "cut":  # it connects again, and may be served before the last
+        until(lambda: not (last.is_alive() and doomed.process.is_alive()))
+        if last.is_alive():
+            scene.serve(q, operation)
+    took(last, begin, SOON)
+
+
+# In line, and the turn has come: between the server's grant and the next call.
+
+
+@both
+def test_one_that_is_killed_as_its_turn_comes_delays_the_next_by_a_second(scene, operation):
+    q = scene.create(operation, LONG)
+    doomed, last = scene.grant(q, operation)
+    begin = time.monotonic()
+    doomed.kill()
+    took(last, begin, SOON)
+
+
+@both
+def test_one_that_is_stopped_as_its_turn_comes_delays_the_next_by_its_lease(scene, operation):
+    q = scene.create(operation, SHORT)
+    begin = time.monotonic()
+    _, last = scene.grant(q, operation)
+    took(last, begin, SHORT + SOON)
+
+
+@both
+def test_one_of_another_host_that_is_killed_as_its_turn_comes(scene, operation):
+    """Nobody here can know that it is dead: the lease decides."""
+    q = scene.create(operation, SHORT)
+    doomed, last = scene.grant(q, operation, elsewhere=True)
+    begin = time.monotonic()
+    doomed.kill()
+    took(last, begin, SHORT + SOON)
+
+
+def test_one_that_is_cut_off_and_stopped_as_its_turn_comes(scene):
+    q = scene.create("get", SHORT)
+    connection = []
+    first = scene.begin(q, "get")
+    doomed = scene.doom(q, "get")
+    connection.append(doomed.connection())
+    doomed.stop()
+    last = scene.begin(q, "get")
+    scene.serve(q, "get")
+    first.result()
+    until(lambda: scene.is_granted("consumer"))
+    begin = time.monotonic()
+    scene.observer.client_kill_filter(_id=connection.pop())
+    scene.serve(q, "get")
+    took(last, begin, SHORT + SOON)
+
+
+def test_one_that_wakes_up_after_its_turn_was_taken_stands_in_line_again(scene):
+    q = scene.create("get", SHORT)
+    doomed, last = scene.grant(q, "get")
+    assert last.result() == b"an item"
+    doomed.go_on()
+    until(doomed.is_waiting)
+    q.put(b"for the one that was stopped")
+    doomed.process.join(10)
+    assert doomed.process.exitcode == 0
+    assert q.length() == 0
+
+
+def test_many_that_are_killed_in_line_delay_the_next_by_a_second(scene):
+    q = scene.create("get", LONG)
+    first = scene.begin(q, "get")
+    doomed = [scene.doom(q, "get") for _ in range(3)]
+    for one in doomed:
+        one.stop()
+    last = scene.begin(q, "get")
+    scene.serve(q, "get")
+    first.result()
+    until(lambda: scene.is_granted("consumer"))
+    scene.serve(q, "get")
+    begin = time.monotonic()
+    for one in doomed:
+        one.kill()
+    took(last, begin, SOON)
+
+
+# Joining and deleting.
+
+
+@pytest.mark.parametrize("fault", ["kill", "stop", "cut"])
+def test_one_that_joins(scene, valkey, fault):
+    q = Queue.create(scene.name, url=valkey.url, serializer="raw", lease=LONG)
+    q.put(b"a task")
+    q.get()
+    doomed = scene.doom(q, "join")
+    joining = scene.waits(q.join)
+    getattr(doomed, fault)()
+    begin = time.monotonic()
+    q.task_done()
+    took(joining, begin, SOON)
+    q.put(b"more")
+    assert q.get() == b"more"
+
+
+@pytest.mark.parametrize(
+    ("granted", "fault", "lease"),
+    [
+        (False, "kill", LONG),
+        (False, "stop", SHORT),
+        (False, "cut", LONG),
+        (True, "kill", LONG),
+        (True, "stop", SHORT),
+    ],
+)
+def test_one_that_deletes(scene, valkey, granted, fault, lease):
+    """It waits for a client of another make; the next one that deletes ends its work."""
+    q = scene.create("get", lease)
+    theirs = StepwiseClient(valkey.port, scene.name)
+    try:
+        theirs.take("consumer")
+        doomed = scene.doom(q, "delete")
+        if granted:
+            doomed.stop()
+            theirs.give_back("consumer")
+            until(lambda: scene.is_granted("consumer"))
+            begin = time.monotonic()
+            getattr(doomed, fault)()
+            deleting = Background(q.delete)
+        else:
+            getattr(doomed, fault)()
+            begin = time.monotonic()
+            deleting = Background(q.delete)
+            until(scene.one_of_ours_is_in_line)
+            theirs.give_back("consumer")
+        limit = SOON if fault != "stop" else lease + SOON
+        took(deleting, begin, limit)
+        assert not q.exists()
+    finally:
+        theirs.abort()
+
+
+# What is kept of those who wait.
+
+
+def test_the_killed_are_dropped_from_the_registry(scene):
+    q = scene.create("get", LONG)
+    first = scene.begin(q, "get")
+    for _ in range(2):
+        scene.doom(q, "get").kill()
+    last = scene.begin(q, "get")
+    assert scene.observer.hlen(scene.key("mp:waiting")) == 3
+    scene.make_old()
+    until(lambda: scene.observer.hlen(scene.key("mp:waiting")) == 1)
+    for waiting in (first, last):
+        scene.serve(q, "get")
+        waiting.result()
+    assert not scene.observer.exists(scene.key("mp:waiting"))
+
+
+def test_the_registry_is_bounded_also_when_nobody_waits_for_long(scene):
+    q = scene.create("get", LONG)
+    key = scene.key("mp:waiting")
+    old = {f"ticket-{number}": "consumer 0 0 10000 somebody" for number in range(200)}
+    scene.observer.hset(key, mapping=old)
+    assert q.why_blocked().get.line == ()
+    holder = scene.begin(q, "get")
+    for _ in range(4):
+        waiting = Background(q.get, 0.02)
+        with pytest.raises(ConsumerInUseError):
+            waiting.result()
+    assert scene.observer.hlen(key) < 64
+    scene.serve(q, "get")
+    holder.result()
+
+
+def test_who_is_served_at_once_does_not_touch_the_registry(scene):
+    q = scene.create("get", LONG)
+    scene.observer.set(scene.key("mp:waiting"), "not a hash: to touch it is an error")
+    for _ in range(2):
+        q.put(b"x")
+        q.get()
+    q.put(b"x")
+    with pytest.raises(Full):
+        q.put_nowait(b"y")
+    assert q.get_nowait() == b"x"
