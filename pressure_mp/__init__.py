@@ -1,5 +1,8 @@
 """``multiprocessing.Queue`` across machines, on Redis or Valkey."""
 
+from typing import TYPE_CHECKING
+
+from . import exceptions
 from ._version import __version__
 from .exceptions import (
     AddressError,
@@ -33,10 +36,14 @@ from .operations.fifo import Stats
 from .protocol import PressureQueue
 from .queues import JoinableQueue, Queue, SimpleQueue
 
+if TYPE_CHECKING:
+    from .authentication import AuthenticationError
+
 __all__ = [
     "AddressError",
     "ArgumentError",
     "ArgumentTypeError",
+    "AuthenticationError",
     "BrokerError",
     "BrokerUnavailable",
     "ConsumerInUseError",
@@ -67,3 +74,10 @@ __all__ = [
     "WrongKeyTypeError",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> type[PressureError]:
+    """AuthenticationError, without loading multiprocessing for all who import this."""
+    if name != "AuthenticationError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return exceptions.AuthenticationError

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
 from .exceptions import AddressError, ArgumentTypeError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
 DEFAULT_PREFIX = "__pressure__"
+
+_ESCAPE = "a username or password in it has one of /?#[]@, to be written as %2F%3F%23%5B%5D%40"
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,15 @@ class Address:
 
     @property
     def url(self) -> str:
-        """The address as a URL, without the password."""
-        query = f"?{self.query}" if self.query else ""
+        """The address as a URL, without the password and without options that are passwords."""
+        shown = [option for option in self.query.split("&") if not _is_secret(option)]
+        query = f"?{'&'.join(shown)}" if any(shown) else ""
         if self.scheme in ("redis", "rediss"):
             user = f"{quote(self.username, safe='')}@" if self.username else ""
             host = f"[{self.host}]" if ":" in self.host else self.host
             return f"{self.scheme}://{user}{host}:{self.port}/{self.db}{query}"
         if self.scheme == "unix":
-            options = "&".join(filter(None, [f"db={self.db}" if self.db else "", self.query]))
+            options = "&".join(filter(None, [f"db={self.db}" if self.db else "", *shown]))
             return f"unix://{quote(self.path)}" + (f"?{options}" if options else "")
         return f"{self.scheme}://{self.host}{quote(self.path)}{query}"
 
@@ -100,11 +103,15 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise AddressError(f"broker URL {_hide(url)!r} cannot be read: {error}") from None
+    except ValueError:  # its text can have a part of the password
+        raise AddressError(
+            f"broker URL {_hide(url)!r} cannot be read: its port is no number, or {_ESCAPE}"
+        ) from None
     if not parts.scheme or "://" not in url:
         raise AddressError(f"broker URL {_hide(url)!r} has no scheme, such as redis://")
-    db, query = _database(parts, url)
+    if _is_cut(parts):
+        raise AddressError(f"broker URL {_hide(url)!r} cannot be read: {_ESCAPE}")
+    db, username, password, query = _options(parts, url)
     if parts.scheme in ("redis", "rediss"):
         address = Address(
             parts.scheme,
@@ -121,27 +128,51 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
         **{
             **address.__dict__,
             "db": db,
-            "username": unquote(parts.username) if parts.username else None,
-            "password": unquote(parts.password) if parts.password else None,
+            "username": unquote(parts.username) if parts.username else username,
+            "password": unquote(parts.password) if parts.password else password,
             "query": query,
             "prefix": prefix,
         }
     )
 
 
-def _database(parts: SplitResult, url: str) -> tuple[int, str]:
-    """The database number, from the path of a redis:// URL or from ``db=``; the other options."""
-    options = [option for option in parts.query.split("&") if option]
-    text = parts.path.strip("/") if parts.scheme in ("redis", "rediss") else ""
-    for option in options:
-        if option.startswith("db="):
-            text = option.removeprefix("db=")
-    if text and not text.isdecimal():
-        raise AddressError(f"broker URL {_hide(url)!r}: database {text!r} is not a number")
-    return int(text or 0), "&".join(o for o in options if not o.startswith("db="))
+def _options(parts: SplitResult, url: str) -> tuple[int, str | None, str | None, str]:
+    """Database, username and password, which an option can name too; and the other options."""
+    named: dict[str, str] = {}
+    others = []
+    for option in filter(None, parts.query.split("&")):
+        name, _, value = option.partition("=")
+        if name in ("db", "username", "password"):
+            named[name] = unquote_plus(value)
+        else:
+            others.append(option)
+    path = parts.path.strip("/") if parts.scheme in ("redis", "rediss") else ""
+    db = named.get("db", path)
+    if db and not db.isdecimal():
+        raise AddressError(f"broker URL {_hide(url)!r}: database {db!r} is not a number")
+    return int(db or 0), named.get("username"), named.get("password"), "&".join(others)
+
+
+def _is_cut(parts: SplitResult) -> bool:
+    """Whether a character of a password ended the part of the URL that it belongs to."""
+    if parts.scheme not in ("redis", "rediss"):
+        return False
+    names = [option.partition("=")[0] for option in parts.query.split("&")]
+    return bool(parts.fragment) or "@" in parts.path or any("@" in name for name in names)
+
+
+def _is_secret(option: str) -> bool:
+    return "password" in option.partition("=")[0]
 
 
 def _hide(url: str) -> str:
-    head, at, tail = url.rpartition("@")
-    scheme, separator, _ = head.partition("://")
-    return f"{scheme}{separator}…@{tail}" if at else url
+    """What may be shown of a URL that cannot be read: no options, and of a login nothing."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "", url
+    shown, _, options = rest.partition("?")
+    if "@" in shown:
+        shown = f"…@{shown.rpartition('@')[2]}"
+    elif "@" in options:
+        shown = "…"
+    return f"{scheme}{separator}{shown}"

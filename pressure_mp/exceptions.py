@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import queue
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .authentication import AuthenticationError as AuthenticationError
 
 if sys.version_info >= (3, 13):
     from queue import ShutDown as _StdlibShutDown
@@ -119,3 +123,12 @@ class WrongKeyTypeError(BrokerError, TypeError):
 
 class UnsupportedServerError(BrokerError):
     """The server is older than what this package needs."""
+
+
+def __getattr__(name: str) -> type[PressureError]:
+    """AuthenticationError, when it is first asked for: its base class loads multiprocessing."""
+    if name != "AuthenticationError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .authentication import AuthenticationError
+
+    return AuthenticationError

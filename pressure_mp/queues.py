@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from types import GenericAlias, TracebackType
 from typing import Any, TypeVar
 
-from . import serializers
-from .exceptions import DecodingError, ShutDown
+from . import serializers, signing
+from .codec import Codec
+from .exceptions import PressureError, ShutDown
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_maxsize
 from .serializers import Serializer
+from .signing import AuthKey
 
 Self = TypeVar("Self", bound="ObjectQueue")
 FifoQueue = TypeVar("FifoQueue", bound="Queue")
@@ -29,6 +32,7 @@ class ObjectQueue(Handle):
         db: int | None = None,
         prefix: str | None = None,
         serializer: str | Serializer = "pickle",
+        authkey: AuthKey | None = None,
         lease: float = DEFAULT_LEASE,
         reconnect: float = DEFAULT_RECONNECT,
         _how: str = "open",
@@ -47,6 +51,10 @@ class ObjectQueue(Handle):
         :param prefix: what key names begin with; else ``PRESSURE_PREFIX``, else ``__pressure__``.
         :param serializer: ``"pickle"``, ``"json"``, ``"text"``, ``"raw"``, or an object with
             ``dumps`` and ``loads``.
+        :param authkey: the secret that items are signed with: ``bytes``, ``str``, or several of
+            these, of which the first signs and any is accepted. Else ``PRESSURE_AUTHKEY``, where
+            commas separate several; else, without a name, the key that
+            ``multiprocessing.current_process()`` shares with its children; else nothing is signed.
         :param lease: seconds after which the role of a client that stopped answering while it
             waited is given to another.
         :param reconnect: seconds for which an operation that lost its connection tries to reach
@@ -57,7 +65,8 @@ class ObjectQueue(Handle):
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
         ArgumentError, ArgumentTypeError.
         """
-        self._serializer = serializers.find(serializer)
+        chosen = serializers.find(serializer)
+        keys = signing.gather(authkey, name is None, os.environ)
         bound = check_maxsize(maxsize)
         super().__init__(
             name,
@@ -69,6 +78,7 @@ class ObjectQueue(Handle):
             lease=lease,
             reconnect=reconnect,
         )
+        self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
         self._open(_how, bound)
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
@@ -79,14 +89,15 @@ class ObjectQueue(Handle):
 
         Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
-        when the item cannot be serialized, ItemTooLargeError, QueueDoesNotExistError,
+        when the item cannot be serialized, AuthenticationError when this handle came to the
+        process without its key, ItemTooLargeError, QueueDoesNotExistError,
         HandleClosedError after :meth:`close`, ArgumentError for a negative timeout. Then nothing
         was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
         or by the end of ``timeout``; whether it has the item is not known.
         (``queue.Queue.put``; specification: Put)
         """
         self._check_open()
-        payload = serializers.encode(self._serializer, item, self._name)
+        payload = self._codec.encode(item)
         self._run(self._operations.put(payload, bool(block), timeout))
 
     def put_nowait(self, item: Any) -> None:
@@ -101,16 +112,21 @@ class ObjectQueue(Handle):
 
         Raises Empty when the time is up (ConsumerInUseError, which is an Empty, when another
         consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
-        for an item that cannot be decoded (it is set aside, see :meth:`rejected`),
+        for an item that cannot be decoded and AuthenticationError for one that is not signed with a
+        key of this handle (they are set aside, see :meth:`rejected`),
         QueueDoesNotExistError, HandleClosedError after :meth:`close`, ArgumentError for a
         negative timeout, BrokerUnavailable. (``queue.Queue.get``; specification: Get)
         """
         self._check_open()
-        payload = self._run(self._operations.get(bool(block), timeout))
+        self._codec.prepare()  # nothing is taken out that this handle has no key for
+        return self._accept(self._run(self._operations.get(bool(block), timeout)))
+
+    def _accept(self, item: bytes) -> Any:
+        """The object in an item that was got; what is forged or cannot be decoded is set aside."""
         try:
-            return serializers.decode(self._serializer, payload, self._name)
-        except DecodingError:
-            self._run(self._operations.reject(payload))
+            return self._codec.decode(item)
+        except PressureError:
+            self._run(self._operations.reject(item))
             raise
 
     def get_nowait(self) -> Any:
@@ -126,7 +142,7 @@ class ObjectQueue(Handle):
         return self.qsize() == 0
 
     def rejected(self, limit: int = 100) -> list[bytes]:
-        """Up to ``limit`` of the items that could not be decoded, oldest first, as bytes."""
+        """Up to ``limit`` of the items that were set aside, oldest first, as they were queued."""
         return self._run(self._operations.rejected(limit))
 
     def close(self) -> None:

@@ -96,13 +96,13 @@ def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
     return payload
 
 
-def decode(serializer: Serializer, payload: bytes, queue: str) -> Any:
-    """The object that ``payload`` encodes. Raises DecodingError, which holds the payload."""
+def decode(serializer: Serializer, payload: bytes, item: bytes, queue: str) -> Any:
+    """The object that ``payload`` encodes. Raises DecodingError, which holds the whole item."""
     try:
         return serializer.loads(payload)
     except Exception as error:
         raise DecodingError(
-            f"an item of {len(payload)} bytes from queue {queue!r} cannot be decoded "
+            f"an item of {len(item)} bytes from queue {queue!r} cannot be decoded "
             f"({type(error).__name__}: {error}); it was set aside, see rejected()",
-            payload,
+            item,
         ) from error

@@ -71,12 +71,15 @@ def imports(path):
 #: A layer, and what its modules may import of the package.
 LAYERS = {
     "effects.py": (),
-    "exceptions.py": (),
+    "exceptions.py": ("authentication",),
+    "authentication.py": ("exceptions",),
     "processes.py": (),
     "identity.py": ("processes",),
     "drivers.py": ("effects", "identity"),
     "config.py": ("exceptions",),
     "serializers.py": ("exceptions",),
+    "signing.py": ("exceptions", "authentication"),
+    "codec.py": ("serializers", "signing"),
     "operations/*.py": ("effects", "exceptions", "identity", "operations"),
     "engines/**/*.py": ("effects", "exceptions", "drivers", "config", "engines"),
     "lifetimes.py": ("drivers", "effects", "engines.base", "exceptions", "processes"),

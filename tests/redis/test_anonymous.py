@@ -23,8 +23,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:Deprecati
 
 @pytest.fixture
 def broker(valkey, name, monkeypatch):
-    """A prefix of the test's own; ``broker.left()`` are the keys that are left under it."""
+    """A prefix of the test's own; ``broker.left()`` are the keys that are left under it.
+
+    Programs of their own are not of this process tree: the environment has the key they share.
+    """
     monkeypatch.setenv("PRESSURE_URL", valkey.url)
+    monkeypatch.setenv("PRESSURE_AUTHKEY", name)
     monkeypatch.setenv("PRESSURE_PREFIX", name)
 
     class Broker:

@@ -6,7 +6,7 @@ import socket
 from typing import Any
 
 from redis.connection import parse_url
-from redis.exceptions import AuthenticationError
+from redis.exceptions import AuthenticationError, ResponseError
 
 from ...config import Address
 from ...exceptions import AddressError, BrokerError, BrokerUnavailable, UnsupportedServerError
@@ -66,15 +66,21 @@ def make(address: Address, module: Any, timeout: float | None) -> Any:
         kind = module.SSLConnection if address.scheme == "rediss" else module.Connection
         where = {"host": address.host, "port": address.port, **_KEEPALIVE}
     try:
-        return kind(**options, **where)
+        connection = kind(**options, **where)
     except TypeError as error:
         raise AddressError(f"broker URL {address.url!r} has an unknown option: {error}") from None
+    # What redis-py would say about itself (CLIENT SETINFO) needs a right that old servers do not
+    # know. Its releases keep it in different places.
+    connection.driver_info = connection.lib_name = connection.lib_version = None
+    return connection
 
 
 def unavailable(address: Address, error: BaseException) -> Exception:
     """The error for a broker that does not answer, or that refuses the login."""
     if isinstance(error, AuthenticationError):
         return BrokerError(f"the broker at {address.url} refuses the login: {error}")
+    if isinstance(error, ResponseError):
+        return BrokerError(f"the broker at {address.url} refuses the connection: {error}")
     advice = ""
     if address.is_default:
         advice = (

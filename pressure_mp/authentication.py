@@ -1,0 +1,21 @@
+"""The error of a signature, in a module of its own: its base class loads multiprocessing."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+from .exceptions import PressureError
+
+
+class AuthenticationError(PressureError, multiprocessing.AuthenticationError):
+    """An item is unsigned, forged or signed with another key; or a handle came without its key.
+
+    An item was not decoded, and it was set aside; ``payload`` has its bytes as they were queued.
+    """
+
+    def __init__(self, message: str, payload: bytes = b"") -> None:
+        super().__init__(message, payload)
+        self.payload = payload
+
+    def __str__(self) -> str:
+        return str(self.args[0])
