@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
+import rights
 from servers import Server
 
 KINDS = ["valkey", "redis"]
@@ -23,10 +24,13 @@ def valkey() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def debian_redis() -> Iterator[Server]:
-    """``redis-server`` from PATH, for the whole run."""
+    """``redis-server`` from PATH, for the whole run, with the user of docs/security.md."""
     server = Server("redis")
     try:
-        yield server.start()
+        server.start()
+        with server.client() as client:
+            rights.make_user(client)
+        yield server
     finally:
         server.stop()
 
@@ -41,12 +45,15 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 @pytest.fixture(params=["memory", *KINDS])
 def url(request: pytest.FixtureRequest, name: str) -> str:
-    """A broker's URL, for each engine and each kind of server in turn."""
+    """A broker's URL, for each engine and each kind of server in turn.
+
+    At ``redis-server`` it is that of a user who has the rights in docs/security.md, and no others.
+    """
     if request.param == "memory":
         return f"memory://{name}"
     fixture = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
     found: Server = request.getfixturevalue(fixture)
-    return found.url
+    return found.url if request.param == "valkey" else rights.url(found)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import multiprocessing.queues
 import sys
 
 import pytest
+import rights
 from stdlib_running import NO_TEST_PACKAGE, names_in, run
 
 import pressure_mp
@@ -18,7 +19,8 @@ cases = importlib.import_module("stdlib_multiprocessing")
 @pytest.fixture(autouse=True)
 def in_place_of_the_stdlib(server, monkeypatch):
     """Some of the tests, and a helper that closes their queues, name the stdlib's classes."""
-    monkeypatch.setenv("PRESSURE_URL", server.url)
+    url = server.url if server.kind == "valkey" else rights.url(server)
+    monkeypatch.setenv("PRESSURE_URL", url)
     monkeypatch.setattr(multiprocessing, "Queue", pressure_mp.Queue)
     monkeypatch.setattr(multiprocessing, "JoinableQueue", pressure_mp.JoinableQueue)
     monkeypatch.setattr(multiprocessing.queues, "Queue", pressure_mp.Queue)

@@ -1,0 +1,201 @@
+"""The rights that docs/security.md grants are enough, and none of them is too much.
+
+Beside this, the tests that take the fixture ``url`` run as that user on one kind of server.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import pytest
+import rights
+
+import pressure_mp
+from pressure_mp import PressureError, Queue
+from pressure_mp.drivers import drive
+from pressure_mp.engines import registry
+from pressure_mp.engines.redis import scripts
+from pressure_mp.engines.redis.session import RedisSession
+from pressure_mp.operations.fifo import FifoOperations
+
+LUA = resources.files("pressure_mp.engines.redis") / "lua"
+SCRIPTS = scripts.load("fifo")
+
+#: Only this file uses it.
+DATABASE = 9
+
+#: What is sent to the server as it is; all else is called by a script.
+SENT = {
+    *("evalsha", "script|load", "blmove", "client|unblock", "select"),
+    *("sadd", "smembers", "srem"),  # the names of anonymous queues
+    "type",  # of the keys of a queue, for an error that names the wrong one
+}
+
+
+def called_by_scripts():
+    texts = [
+        re.sub(r"--.*", "", file.read_text(encoding="utf-8"))
+        for folder in LUA.iterdir()
+        for file in folder.iterdir()
+    ]
+    return {
+        command.lower() for text in texts for command in re.findall(r"\.p?call\(\s*'(\w+)'", text)
+    }
+
+
+class Uses:
+    """Everything that a client asks of a server, without ever waiting for another client."""
+
+    def __init__(self, server, user, name):
+        self.url = f"{rights.url(server, user)}?db={DATABASE}"
+        self.name = name
+        self.admin = server.client()
+        self.admin.select(DATABASE)
+        self.operations = FifoOperations(name, 5000)
+
+    def make(self):
+        self.admin.script_flush()
+        self.queue = Queue(2, self.name, url=self.url)
+        binding = registry.engine(self.queue._address).bind(self.name, "fifo")
+        self.session = binding.session
+
+    def run(self, operation):
+        return drive(operation, self.session())
+
+    def put_and_get(self):
+        self.queue.put_nowait(1)
+        self.queue.put_nowait(2)
+        self.queue.get_nowait()
+        self.queue.get_nowait()
+        self.queue.task_done()
+
+    def set_an_item_aside(self):
+        self.queue.put_nowait(3)
+        self.run(self.operations.reject(self.run(self.operations.get(False, None))))
+        self.queue.rejected()
+
+    def look(self):
+        self.queue.exists()
+        self.queue.qsize()
+        self.queue.stats()
+        self.run(self.operations.join(0.01))
+        assert not self.queue.is_shutdown
+        self.queue.maxsize = 1
+
+    def wait_in_line(self):
+        """One holds the consumer's role; another is granted it, and gives it back."""
+        holding, waiting = self.session(), self.session()
+        holding.call("get", ("holder", "h/1/1:1", b"wait", "first", 5000))
+        waiting.call("get", ("waiter", "h/1/1:2", b"wait", "first", 5000))
+        holding.park("item", 0.01)
+        holding.call("release", ("h/1/1:1", "", 5000))
+        assert waiting.park("consumer", 0.1)
+        waiting.call("release", ("h/1/1:2", "consumer", 5000))
+        holding.end()
+        waiting.end()
+
+    def wake(self):
+        session = self.session()
+        session.call("wake", (b"0",))
+        session.end()
+
+    def unlock(self):
+        self.run(self.operations.unlock("consumer"))
+
+    def meet_a_counter_that_is_no_number(self):
+        """Whatever was done before the script came to it is taken back."""
+        key = f"__pressure__:{self.name}:stats:consumed_bytes"
+        self.queue.put_nowait("stays")
+        right = self.admin.getset(key, "many")
+        try:
+            self.queue.get_nowait()
+        except pressure_mp.WrongKeyTypeError:
+            pass
+        finally:
+            self.admin.set(key, right or "0")
+
+    def end_the_queue(self):
+        self.queue.shutdown(immediate=True)
+        self.queue.delete()
+
+    def use_an_anonymous_queue(self):
+        with Queue(url=self.url) as queue:
+            operations = FifoOperations(queue.name, 0)
+            queue._run(operations.enlist("elsewhere/1/1"))
+            queue._run(operations.users())
+            queue._run(operations.dismiss(["elsewhere/1/1"]))
+
+    STEPS = (
+        *(make, put_and_get, set_an_item_aside, look, wait_in_line, wake, unlock),
+        *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
+    )
+
+    def everything(self, tolerant=False):
+        """Every step in turn; with ``tolerant``, go on after what is refused."""
+        try:
+            for step in self.STEPS:
+                try:
+                    step(self)
+                except (PressureError, AssertionError, AttributeError):
+                    if not tolerant:
+                        raise
+        finally:
+            self.admin.delete("none", *self.admin.scan_iter(match="__pressure__:*"))
+            self.admin.close()
+
+
+def test_the_document_grants_what_is_sent_and_what_scripts_call():
+    assert sorted(rights.granted()) == sorted(SENT | called_by_scripts())
+    assert "reset" in rights.line()
+    assert [word for word in rights.line() if word[0] == "~"] == ["~__pressure__:*"]
+
+
+def test_nothing_is_refused_to_the_documents_user(server, name, monkeypatch):
+    ran = set()
+    evaluate = RedisSession._evaluate
+
+    async def noting(session, wire, op, *rest):
+        ran.add(op)
+        return await evaluate(session, wire, op, *rest)
+
+    monkeypatch.setattr(RedisSession, "_evaluate", noting)
+    with server.client() as client:
+        rights.make_user(client, name)
+        client.execute_command("ACL LOG", "RESET")
+        Uses(server, name, name).everything()
+        assert rights.refusals(client, name) == set()
+        client.execute_command("ACL DELUSER", name)
+    assert set(SCRIPTS) <= ran, "a new operation: add it to the steps"
+
+
+@pytest.mark.parametrize("missing", rights.granted())
+def test_without_one_of_its_rights_the_user_is_refused_something(valkey, name, missing):
+    with valkey.client() as client:
+        rights.make_user(client, name, without=missing)
+        client.execute_command("ACL LOG", "RESET")
+        Uses(valkey, name, name).everything(tolerant=True)
+        assert missing in rights.refusals(client, name)
+        client.execute_command("ACL DELUSER", name)
+
+
+def test_the_documents_user_reaches_no_other_keys(server, name):
+    with server.client() as client:
+        rights.make_user(client, name)
+        with pytest.raises(pressure_mp.BrokerError, match="NOPERM"):
+            Queue(name=name, prefix="other", url=Uses(server, name, name).url)
+        client.execute_command("ACL DELUSER", name)
+
+
+def test_a_right_that_is_missing_is_an_error_and_not_a_wait_for_ever(server, name):
+    with server.client() as client:
+        rights.make_user(client, name, without="blmove")
+        q = Queue(name=name, url=Uses(server, name, name).url)
+        with pytest.raises(pressure_mp.BrokerError, match=r"NOPERM.*blmove"):
+            q.get(timeout=20)
+        assert q.empty()
+        q.delete()
+        client.execute_command("ACL SETUSER", name, "-select")
+        with pytest.raises(pressure_mp.BrokerError, match=r"refuses the connection.*select"):
+            Queue(name=name, url=f"{rights.url(server, name)}?db=8")
+        client.execute_command("ACL DELUSER", name)

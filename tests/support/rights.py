@@ -1,0 +1,42 @@
+"""The user of docs/security.md, who has the rights that suffice, and no others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import redis
+from servers import Server
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+PASSWORD = "least rights"
+
+
+def line() -> list[str]:
+    """The document's command, word by word."""
+    (found,) = re.findall(r"^ACL SETUSER .*$", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    return [word.replace("PASSWORD", PASSWORD) for word in found.split(" ")]
+
+
+def granted() -> list[str]:
+    """The commands that the user may use, as ``blmove`` or ``script|load``."""
+    return [word.removeprefix("+") for word in line() if word.startswith("+")]
+
+
+def make_user(client: redis.Redis, name: str = "app", without: str | None = None) -> None:
+    """Make the user at a server, under another name and without one of the commands if asked."""
+    words = [word for word in line() if word != f"+{without}"]
+    words[words.index("app")] = name
+    client.execute_command(*words)
+
+
+def url(server: Server, name: str = "app") -> str:
+    """A server's URL with the login of that user."""
+    return f"redis://{name}:{quote(PASSWORD)}@127.0.0.1:{server.port}/0"
+
+
+def refusals(client: redis.Redis, name: str) -> set[str]:
+    """What that user was refused since the log was last emptied."""
+    log = client.execute_command("ACL LOG", 128)
+    return {entry["object"] for entry in log if entry["username"] == name}
