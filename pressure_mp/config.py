@@ -100,13 +100,12 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
     """Read a broker's URL. Raises AddressError, without showing a password."""
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url is a str, not {type(url).__name__}")
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:  # its text can have a part of the password
+    split = _split(url)
+    if split is None:
         raise AddressError(
             f"broker URL {_hide(url)!r} cannot be read: its port is no number, or {_ESCAPE}"
-        ) from None
+        )
+    parts, port = split
     if not parts.scheme or "://" not in url:
         raise AddressError(f"broker URL {_hide(url)!r} has no scheme, such as redis://")
     if _is_cut(parts):
@@ -134,6 +133,15 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
             "prefix": prefix,
         }
     )
+
+
+def _split(url: str) -> tuple[SplitResult, int | None] | None:
+    """The parts and the port; None when there is an error, whose text can show a password."""
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port
+    except ValueError:
+        return None
 
 
 def _options(parts: SplitResult, url: str) -> tuple[int, str | None, str | None, str]:

@@ -31,6 +31,8 @@ def debian_redis() -> Iterator[Server]:
         with server.client() as client:
             rights.make_user(client)
         yield server
+        with server.client() as client:
+            assert rights.refusals(client) == set(), "docs/security.md grants too little"
     finally:
         server.stop()
 

@@ -36,7 +36,7 @@ def url(server: Server, name: str = "app") -> str:
     return f"redis://{name}:{quote(PASSWORD)}@127.0.0.1:{server.port}/0"
 
 
-def refusals(client: redis.Redis, name: str) -> set[str]:
+def refusals(client: redis.Redis, name: str = "app") -> set[str]:
     """What that user was refused since the log was last emptied."""
     log = client.execute_command("ACL LOG", 128)
     return {entry["object"] for entry in log if entry["username"] == name}

@@ -1,0 +1,244 @@
+"""Nobody without the key gets anything decoded, and nobody gets to see the key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+import multiprocessing
+import pickle
+import traceback
+
+import pytest
+from signing_programs import Watched
+
+import pressure_mp
+from pressure_mp import AuthenticationError, PressureQueue, Queue
+from pressure_mp.signing import MARK, Key, Signer
+
+SECRET = "Vn3-this-is-the-secret"
+ID, MAC = slice(4, 12), slice(12, 44)
+
+
+@pytest.fixture
+def make(url, name):
+    """Makes handles to one queue."""
+
+    def make(kind=Queue, name=name, **options):
+        return kind(name=name, url=url, **options)
+
+    return make
+
+
+@pytest.fixture
+def bare(url, name):
+    """The queue in bytes, for who has no key."""
+    return PressureQueue(name, url=url)
+
+
+def expect_refusal(q, match, item=None):
+    with pytest.raises(AuthenticationError, match=match) as caught:
+        q.get(timeout=1)
+    if item is not None:
+        assert caught.value.payload == item
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("serializer", "item"),
+    [("pickle", {"a": 1}), ("json", [1, "é"]), ("text", "é"), ("raw", b"\0" * 1_000_000)],
+)
+def test_a_signed_item_comes_back_as_it_went_in(make, serializer, item):
+    q = make(serializer=serializer, authkey=SECRET)
+    q.put(item)
+    assert make(serializer=serializer, authkey=SECRET.encode()).get() == item
+
+
+def test_what_is_queued_is_mark_key_id_mac_and_payload(make, bare, name):
+    make(serializer="text", authkey=SECRET).put("payload")
+    item = bare.get()
+    framed = b"".join(
+        len(part).to_bytes(8, "big") + part for part in (b"__pressure__", name.encode())
+    )
+    assert item[:4] == MARK
+    assert item[MAC] == hmac.digest(SECRET.encode(), framed + b"payload", hashlib.sha256)
+    assert item[44:] == b"payload"
+
+
+@pytest.mark.parametrize("kind", [Queue, pressure_mp.JoinableQueue, pressure_mp.SimpleQueue])
+def test_an_unsigned_item_is_set_aside_and_never_decoded(make, bare, name, kind):
+    watched = Watched()
+    q = make(kind, serializer=watched, authkey=SECRET)
+    forged = pickle.dumps("forged")
+    bare.put(forged)
+    q.put("good")
+    error = expect_refusal(q, f"{name}.*is not signed.*rejected.*PRESSURE_AUTHKEY", forged)
+    assert isinstance(error, multiprocessing.AuthenticationError)
+    assert isinstance(error, pressure_mp.PressureError)
+    assert watched.decoded == 0
+    assert q.rejected() == [forged]
+    assert q.get() == "good"
+    assert watched.decoded == 1
+    assert q.stats().unfinished == 1  # nobody has to call task_done for what nobody received
+
+
+def test_no_changed_or_cut_item_is_decoded(make, bare):
+    watched = Watched()
+    q = make(serializer=watched, authkey=SECRET)
+    q.put("good")
+    item = bare.get()
+    bad = [item[:length] for length in range(len(item))]
+    bad += [item[:i] + bytes([item[i] ^ 1]) + item[i + 1 :] for i in range(len(item))]
+    bad += [item + b"x", item[:12] + bytes(32) + item[44:], item[:44] + item]
+    for forged in bad:
+        bare.put(forged)
+        expect_refusal(q, "set aside", forged)
+    assert watched.decoded == 0
+    assert len(q.rejected(1000)) == len(bad)
+    bare.put(item)
+    assert q.get() == "good"
+
+
+def test_an_item_is_signed_for_one_queue(make, bare, url, name):
+    other = make(name=f"{name}-other", authkey=SECRET)
+    other.put("not for you")
+    stolen = PressureQueue(other.name, url=url).get()
+    q = make(authkey=SECRET)
+    bare.put(stolen)
+    expect_refusal(q, "for another queue", stolen)
+
+
+def test_prefix_and_name_are_told_apart_wherever_one_ends():
+    keys = (Key(b"k"),)
+    item = Signer(keys, "a", "b:c").sign(b"payload")
+    for prefix, queue in [("a:b", "c"), ("a", "b:cpayload"), ("", "ab:c"), ("ab", ":c")]:
+        with pytest.raises(AuthenticationError):
+            Signer(keys, prefix, queue).check(item)
+    assert Signer(keys, "a", "b:c").check(item) == b"payload"
+
+
+def test_an_item_signed_with_another_key_says_which(make):
+    q = make(authkey=SECRET)
+    make(authkey="another").put("x")
+    ids = [Key(secret).id.hex() for secret in (b"another", SECRET.encode())]
+    expect_refusal(q, f"another key .{ids[0]}; this handle accepts {ids[1]}.*add it to the keys")
+
+
+def test_a_handle_without_a_key_refuses_signed_items(make):
+    make(authkey=SECRET).put("x")
+    for serializer in ("pickle", "raw"):
+        q = make(serializer=serializer)
+        expect_refusal(q, "is signed .with key [0-9a-f]{16}., and this handle has no key.*authkey=")
+        make(authkey=SECRET).put("x")
+
+
+def test_an_unsigned_queue_refuses_to_put_what_would_look_signed(make, bare):
+    make(serializer="raw", authkey=SECRET).put(b"x")
+    with pytest.raises(pressure_mp.EncodingError, match="not signed"):
+        make(serializer="raw").put(bare.get())
+
+
+def test_without_a_key_a_named_queue_is_as_it_always_was(make, bare):
+    make(serializer="text").put("plain")
+    assert bare.get() == b"plain"
+
+
+def test_a_key_is_changed_while_programs_run(make):
+    """The three steps of docs/security.md, each with programs of the step before."""
+    steps = ["old", ["old", "new"], ["new", "old"], "new"]
+    for before, after in itertools.pairwise(steps):
+        for producer, consumer in [(before, after), (after, before)]:
+            make(authkey=producer).put("x")
+            assert make(authkey=consumer).get() == "x"
+    make(authkey="old").put("left over")
+    expect_refusal(make(authkey="new"), "another key")
+
+
+def test_the_environment_has_the_keys(make, monkeypatch):
+    monkeypatch.setenv("PRESSURE_AUTHKEY", " new , old\n")
+    make().put("x")
+    assert make(authkey="new").get() == "x"
+    make(authkey=[b"old"]).put("y")
+    assert make().get() == "y"
+    make(authkey="given").put("an argument wins")
+    assert make(authkey="given").get() == "an argument wins"
+
+
+@pytest.mark.parametrize("value", ["", " ", "a,,b", ","])
+def test_an_empty_key_in_the_environment_is_an_error(url, name, monkeypatch, value):
+    monkeypatch.setenv("PRESSURE_AUTHKEY", value)
+    with pytest.raises(pressure_mp.ArgumentError, match="PRESSURE_AUTHKEY has an empty key"):
+        Queue(name=name, url=url)
+    monkeypatch.delenv("PRESSURE_AUTHKEY")
+    assert not PressureQueue(name, url=url).exists()
+
+
+@pytest.mark.parametrize("key", [7, [SECRET, 7], {SECRET}, bytearray(b"x"), [[SECRET]]])
+def test_what_is_no_key_is_a_type_error_that_does_not_show_it(url, name, key):
+    with pytest.raises(TypeError, match="authkey is bytes, a str, or a sequence") as caught:
+        Queue(name=name, url=url, authkey=key)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["", b"", [], [SECRET, ""]])
+def test_an_empty_key_is_an_error(url, name, key):
+    with pytest.raises(pressure_mp.ArgumentError, match="empty key"):
+        Queue(name=name, url=url, authkey=key)
+
+
+def test_an_anonymous_queue_is_signed_with_the_key_of_the_process_tree(url):
+    with Queue(url=url, serializer="text") as q:
+        q.put("x")
+        bare = PressureQueue(q.name, url=url)
+        item = bare.get()
+        assert item[ID] == Key(bytes(multiprocessing.current_process().authkey)).id
+        bare.put(item)
+        assert q.get() == "x"
+        bare.put(b"forged")
+        expect_refusal(q, "is not signed", b"forged")
+
+
+def test_create_and_attach_take_a_key(url, name):
+    Queue.create(name, url=url, authkey=SECRET).put("x")
+    assert Queue.attach(name, url=url, authkey=SECRET).get() == "x"
+
+
+def test_the_key_is_never_shown(make, bare):
+    q = make(authkey=[SECRET, "second"])
+    q.put("x")
+    item = bare.get()
+    texts = [repr(q), str(vars(q)), str(vars(q._codec)), str(q.stats()), repr(pickle.dumps(q))]
+    for forged in (b"plain", item[:-1], item[:5] + b"12345678" + item[12:]):
+        bare.put(forged)
+        try:
+            q.get()
+        except AuthenticationError as error:
+            texts += [repr(error), traceback.format_exc(), repr(pickle.dumps(error))]
+    try:
+        pickle.dumps(q._codec._keys)
+    except TypeError as error:
+        texts += [repr(error), traceback.format_exc()]
+    assert len(texts) == 5 + 9 + 2
+    for text in texts:
+        assert SECRET not in text
+        assert SECRET.encode().hex() not in text
+
+
+def test_a_copy_in_the_same_process_still_has_its_key(make):
+    q = make(authkey=SECRET)
+    copy = pickle.loads(pickle.dumps(q))
+    copy.put("x")
+    assert q.get() == "x"
+    assert pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(q)))).put("y") is None
+
+
+def test_the_error_is_in_both_places_and_survives_pickling():
+    from pressure_mp import exceptions
+
+    assert exceptions.AuthenticationError is pressure_mp.AuthenticationError
+    error = pickle.loads(pickle.dumps(AuthenticationError("text", b"item")))
+    assert (str(error), error.payload) == ("text", b"item")
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = pressure_mp.Nothing
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = exceptions.Nothing
