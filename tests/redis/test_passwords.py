@@ -29,10 +29,10 @@ def user(server, name):
 
 def shown(error):
     """An error's texts, its whole chain's, and those of its traceback."""
-    texts = traceback.format_exception(error)
-    while error is not None:
-        texts += [str(error), repr(error), repr(error.args)]
-        error = error.__cause__ or error.__context__
+    texts, chain = traceback.format_exception(error), [error]
+    for link in chain:  # which can lead back to where it was
+        texts += [str(link), repr(link), repr(link.args)]
+        chain += {link.__cause__, link.__context__} - {None, *chain}
     return "\n".join(texts)
 
 
@@ -85,7 +85,11 @@ def test_a_refusal_shows_no_password(server, user):
     refused(f"redis://{user}:{QUOTED}x@{place}", "refuses the login", pressure_mp.BrokerError)
     refused(f"redis://{user}:{QUOTED}@{place}/9999", "refuses", pressure_mp.BrokerError)
     refused(f"redis://{user}:{QUOTED}@{place}?colour=blue", "unknown option")
-    refused(f"rediss://{user}:{QUOTED}@{place}", "no broker", pressure_mp.BrokerUnavailable)
+    refused(
+        f"rediss://{user}:{QUOTED}@{place}?socket_connect_timeout=1",
+        "no broker",
+        pressure_mp.BrokerUnavailable,
+    )
     refused(f"redis://{user}:{QUOTED}@127.0.0.1:{free_port()}", "no broker")
     with server.client() as client:
         client.execute_command("ACL", "SETUSER", user, "-evalsha")

@@ -28,7 +28,7 @@ DATABASE = 9
 #: What is sent to the server as it is; all else is called by a script.
 SENT = {
     *("evalsha", "script|load", "blmove", "client|unblock", "select"),
-    *("sadd", "smembers", "srem"),  # the names of anonymous queues
+    *("sadd", "smembers", "srem", "unlink"),  # anonymous queues
     "type",  # of the keys of a queue, for an error that names the wrong one
 }
 
