@@ -103,6 +103,20 @@ def test_tls_refuses_a_server_that_the_authority_did_not_sign(tls, name):
         Queue(name=name, url=tls[0])
 
 
+def test_tls_refuses_a_server_of_another_name(tls, name):
+    url, folder = tls
+    with pytest.raises(pressure_mp.BrokerUnavailable, match=r"(?i)mismatch|not valid for"):
+        Queue(
+            name=name, url=f"{url.replace('127.0.0.1', 'localhost')}?ssl_ca_certs={folder}/ca.pem"
+        )
+
+
+def test_tls_without_the_client_certificate_that_the_server_asks_for_is_refused(tls, name):
+    url, folder = tls
+    with pytest.raises(pressure_mp.BrokerUnavailable, match=r"(?i)certificate|closed|reset"):
+        Queue(name=name, url=f"{url}?ssl_ca_certs={folder}/ca.pem", reconnect=0)
+
+
 def test_a_login_is_used_and_the_password_never_shown(name):
     server = Server("valkey").start()
     try:
