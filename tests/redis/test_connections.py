@@ -366,19 +366,3 @@ def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
     q.delete(timeout=5)
     assert lasting(client, f"*{name}*") == []
     client.close()
-
-
-def test_a_wait_that_the_server_does_not_allow_is_a_clear_error(name):
-    server = Server("valkey")
-    try:
-        client = server.start().client()
-        client.execute_command(
-            "ACL", "SETUSER", "somebody", "on", "nopass", "~*", "+@all", "-blmove"
-        )
-        q = Queue(name=name, url=f"redis://somebody:any@127.0.0.1:{server.port}")
-        with pytest.raises(pressure_mp.BrokerError, match="refuses to wait for item"):
-            q.get()
-        assert client.exists(f"__pressure__:{name}:consumer_free"), "it gave the role back"
-        client.close()
-    finally:
-        server.stop()

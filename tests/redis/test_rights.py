@@ -81,6 +81,7 @@ class Uses:
         self.queue.stats()
         self.run(self.operations.join(0.01))
         assert not self.queue.is_shutdown
+        assert not self.queue.why_blocked().closed
         self.queue.maxsize = 1
 
     def wait_in_line(self):
@@ -92,6 +93,7 @@ class Uses:
         holding.call("release", ("h/1/1:1", "", 5000))
         assert waiting.park("consumer", 0.1)
         waiting.call("release", ("h/1/1:2", "consumer", 5000))
+        waiting.call("evict", ("h/1/1:1", 5000))
         holding.end()
         waiting.end()
 
