@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
 from .exceptions import AddressError, ArgumentTypeError
@@ -12,6 +13,12 @@ from .exceptions import AddressError, ArgumentTypeError
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
 DEFAULT_PREFIX = "__pressure__"
+
+_TCP = ("redis", "rediss")
+_SENTINEL = ("redis+sentinel", "rediss+sentinel")
+_CLUSTER = ("redis+cluster", "rediss+cluster")
+#: The schemes whose URLs name several hosts, and the port of one that has none.
+_PORTS = {**dict.fromkeys(_SENTINEL, 26379), **dict.fromkeys(_CLUSTER, DEFAULT_PORT)}
 
 _ESCAPE = "a username or password in it has one of /?#[]@, to be written as %2F%3F%23%5B%5D%40"
 
@@ -29,20 +36,31 @@ class Address:
     password: str | None = None
     query: str = ""
     prefix: str = DEFAULT_PREFIX
+    #: Hosts and ports of sentinels, or of nodes of a cluster.
+    nodes: tuple[tuple[str, int], ...] = ()
+    #: The name under which sentinels watch over the servers, and the login at the sentinels.
+    service: str = ""
+    sentinel_username: str | None = None
+    sentinel_password: str | None = None
 
     @property
     def url(self) -> str:
-        """The address as a URL, without the password and without options that are passwords."""
-        shown = [option for option in self.query.split("&") if not _is_secret(option)]
-        query = f"?{'&'.join(shown)}" if any(shown) else ""
-        if self.scheme in ("redis", "rediss"):
-            user = f"{quote(self.username, safe='')}@" if self.username else ""
-            host = f"[{self.host}]" if ":" in self.host else self.host
-            return f"{self.scheme}://{user}{host}:{self.port}/{self.db}{query}"
-        if self.scheme == "unix":
-            options = "&".join(filter(None, [f"db={self.db}" if self.db else "", *shown]))
-            return f"unix://{quote(self.path)}" + (f"?{options}" if options else "")
-        return f"{self.scheme}://{self.host}{quote(self.path)}{query}"
+        """The address as a URL, without passwords and without options that are passwords."""
+        shown = [option for option in self.query.split("&") if option and not _is_secret(option)]
+        user = f"{quote(self.username, safe='')}@" if self.username else ""
+        if self.scheme in _TCP:
+            path = f"{user}{_join(self.host, self.port)}/{self.db}"
+        elif self.nodes:
+            path = user + ",".join(_join(host, port) for host, port in self.nodes)
+            if self.service:
+                path += f"/{quote(self.service, safe='')}/{self.db}"
+            if self.sentinel_username:
+                shown.append(f"sentinel_username={quote(self.sentinel_username, safe='')}")
+        else:
+            path = f"{self.host}{quote(self.path)}"
+            if self.scheme == "unix" and self.db:
+                shown.insert(0, f"db={self.db}")
+        return f"{self.scheme}://{path}" + (f"?{'&'.join(shown)}" if shown else "")
 
     @property
     def is_default(self) -> bool:
@@ -100,70 +118,62 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
     """Read a broker's URL. Raises AddressError, without showing a password."""
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url is a str, not {type(url).__name__}")
-    split = _split(url)
-    if split is None:
+    read = _read(url)
+    if read is None:
         raise AddressError(
             f"broker URL {_hide(url)!r} cannot be read: its port is no number, or {_ESCAPE}"
         )
-    parts, port = split
+    parts, place = read
     if not parts.scheme or "://" not in url:
         raise AddressError(f"broker URL {_hide(url)!r} has no scheme, such as redis://")
     if _is_cut(parts):
         raise AddressError(f"broker URL {_hide(url)!r} cannot be read: {_ESCAPE}")
-    db, username, password, query = _options(parts, url)
-    if parts.scheme in ("redis", "rediss"):
-        address = Address(
-            parts.scheme,
-            host=unquote(parts.hostname or DEFAULT_HOST),
-            port=DEFAULT_PORT if port is None else port,
-        )
-    else:
-        address = Address(
-            parts.scheme, host=parts.netloc.rpartition("@")[2], path=unquote(parts.path)
-        )
-        if parts.scheme == "unix" and not address.path:
-            raise AddressError(f"broker URL {_hide(url)!r} names no socket: unix:///path/to/socket")
-    return Address(
-        **{
-            **address.__dict__,
-            "db": db,
-            "username": unquote(parts.username) if parts.username else username,
-            "password": unquote(parts.password) if parts.password else password,
-            "query": query,
-            "prefix": prefix,
-        }
+    named, query = _options(parts)
+    address = Address(
+        parts.scheme,
+        **place,
+        **{name: value for name, value in named.items() if value and name != "db"},
+        db=_database(parts, named.get("db"), url),
+        query=query,
+        prefix=prefix,
     )
+    _check(address, url)
+    return address
 
 
-def _split(url: str) -> tuple[SplitResult, int | None] | None:
-    """The parts and the port; None when there is an error, whose text can show a password."""
+def _read(url: str) -> tuple[SplitResult, dict[str, Any]] | None:
+    """The parts of a URL, and where the broker is; None when there is an error, whose text can
+    show a password."""
     try:
         parts = urlsplit(url)
-        return parts, parts.port
+        return parts, _place(parts)
     except ValueError:
         return None
 
 
-def _options(parts: SplitResult, url: str) -> tuple[int, str | None, str | None, str]:
-    """Database, username and password, which an option can name too; and the other options."""
-    named: dict[str, str] = {}
+def _options(parts: SplitResult) -> tuple[dict[str, Any], str]:
+    """What a URL's login and its options name of an address; and the other options."""
+    names = {"db", "username", "password"}
+    if parts.scheme in _SENTINEL:
+        names |= {"sentinel_username", "sentinel_password"}
+    named: dict[str, Any] = {}
     others = []
     for option in filter(None, parts.query.split("&")):
         name, _, value = option.partition("=")
-        if name in ("db", "username", "password"):
+        if name in names:
             named[name] = unquote_plus(value)
         else:
             others.append(option)
-    path = parts.path.strip("/") if parts.scheme in ("redis", "rediss") else ""
-    db = named.get("db", path)
-    if db and not db.isdecimal():
-        raise AddressError(f"broker URL {_hide(url)!r}: database {db!r} is not a number")
-    return int(db or 0), named.get("username"), named.get("password"), "&".join(others)
+    if parts.username:
+        named["username"] = unquote(parts.username)
+    if parts.password:
+        named["password"] = unquote(parts.password)
+    return named, "&".join(others)
 
 
 def _is_cut(parts: SplitResult) -> bool:
     """Whether a character of a password ended the part of the URL that it belongs to."""
-    if parts.scheme not in ("redis", "rediss"):
+    if parts.scheme not in (*_TCP, *_PORTS):
         return False
     names = [option.partition("=")[0] for option in parts.query.split("&")]
     return bool(parts.fragment) or "@" in parts.path or any("@" in name for name in names)
@@ -171,6 +181,59 @@ def _is_cut(parts: SplitResult) -> bool:
 
 def _is_secret(option: str) -> bool:
     return "password" in option.partition("=")[0]
+
+
+def _place(parts: SplitResult) -> dict[str, Any]:
+    """Where the broker is, as fields of an address. Raises ValueError for a bad port."""
+    if parts.scheme in _PORTS:
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        default = _PORTS[parts.scheme]
+        service = parts.path.strip("/").partition("/")[0] if parts.scheme in _SENTINEL else ""
+        nodes = tuple(_split(host, default) for host in hosts if host)
+        return {"nodes": nodes, "service": unquote(service)}
+    port = parts.port
+    if parts.scheme in _TCP:
+        host = unquote(parts.hostname or DEFAULT_HOST)
+        return {"host": host, "port": DEFAULT_PORT if port is None else port}
+    return {"host": parts.netloc.rpartition("@")[2], "path": unquote(parts.path)}
+
+
+def _split(host: str, default: int) -> tuple[str, int]:
+    """One of several hosts, and its port."""
+    found = urlsplit(f"//{host}")
+    return unquote(found.hostname or DEFAULT_HOST), default if found.port is None else found.port
+
+
+def _join(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _check(address: Address, url: str) -> None:
+    """Raise AddressError for what a scheme needs, or cannot have."""
+    problem = None
+    if address.scheme == "unix" and not address.path:
+        problem = "names no socket: unix:///path/to/socket"
+    elif address.scheme in _PORTS and not address.nodes:
+        problem = f"names no host: {address.scheme}://host1:port,host2:port"
+    elif address.scheme in _SENTINEL and not address.service:
+        problem = f"names no service: {address.scheme}://host:26379/service"
+    elif address.scheme in _CLUSTER and address.db:
+        problem = f"names database {address.db}; a cluster has database 0 only"
+    if problem:
+        raise AddressError(f"broker URL {_hide(url)!r} {problem}")
+
+
+def _database(parts: SplitResult, option: str | None, url: str) -> int:
+    """The database number: the option ``db=``, or the path that follows host or service."""
+    path = parts.path.strip("/")
+    if parts.scheme in _SENTINEL:
+        path = path.partition("/")[2]
+    elif parts.scheme not in (*_TCP, *_CLUSTER):
+        path = ""
+    text = path if option is None else option
+    if text and not text.isdecimal():
+        raise AddressError(f"broker URL {_hide(url)!r}: database {text!r} is not a number")
+    return int(text or 0)
 
 
 def _hide(url: str) -> str:

@@ -21,10 +21,14 @@ START_LIMIT = 10.0
 
 @dataclass
 class Server:
-    """A running server. ``kind`` is ``valkey`` (the wheel's) or ``redis`` (``redis-server``)."""
+    """A running server. ``kind`` is ``valkey`` (the wheel's) or ``redis`` (``redis-server``).
+
+    ``config`` is the text of a configuration file that the server may rewrite, as a sentinel does.
+    """
 
     kind: str
     options: tuple[str, ...] = ()
+    config: str = ""
     port: int = 0
     directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="pmp-test-")))
     process: subprocess.Popen[bytes] | None = None
@@ -48,8 +52,13 @@ class Server:
     def start(self) -> Server:
         binary = find_binary(self.kind)
         self.port = self.port or free_port()
-        command = [
-            *(binary, "--port", str(self.port), "--bind", "127.0.0.1"),
+        command = [binary]
+        if self.config:
+            file = self.directory / "server.conf"
+            file.write_text(self.config)
+            command.append(str(file))
+        command += [
+            *("--port", str(self.port), "--bind", "127.0.0.1"),
             *("--unixsocket", self.socket, "--save", "", "--dir", str(self.directory)),
             *self.options,
         ]
