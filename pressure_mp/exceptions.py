@@ -101,6 +101,18 @@ class DecodingError(PressureError, ValueError):
         return str(self.args[0])
 
 
+class NotDurable(PressureError):
+    """The effect is there, but it was not confirmed as ``durability`` asks; after a put, the item
+    is in the queue. ``confirmed`` is how many replicas confirmed it, or 0 for the disk."""
+
+    def __init__(self, message: str, confirmed: int = 0) -> None:
+        super().__init__(message, confirmed)
+        self.confirmed = confirmed
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class ItemTooLargeError(PressureError, ValueError):
     """The broker refuses an item of this size. Nothing was queued."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sys
 import weakref
@@ -14,7 +15,7 @@ from .config import resolve
 from .drivers import drive
 from .effects import Operation, T
 from .engines import registry
-from .engines.base import DEFAULTS, Binding, Engine, Options
+from .engines.base import DEFAULTS, Binding, Durability, Engine, Options
 from .exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -44,12 +45,13 @@ class Handle:
         prefix: str | None,
         lease: float,
         reconnect: float,
+        durability: str | None,
     ) -> None:
         check_name(name)
         self._anonymous = name is None
         self._name = f"{{anonymous-{secrets.token_hex(8)}}}" if name is None else name
         self._lease = check_lease(lease)
-        self._options = Options(reconnect=check_reconnect(reconnect))
+        self._options = Options(check_reconnect(reconnect), check_durability(durability))
         self._address = registry.settle(resolve(url, host, port, db, prefix))
         self._reset()
 
@@ -210,6 +212,18 @@ def check_reconnect(reconnect: object) -> float:
     if not 0 <= reconnect <= 86400:
         raise ArgumentError(f"reconnect is {reconnect} s; it must be from 0 s to a day")
     return float(reconnect)
+
+
+def check_durability(durability: object) -> Durability | None:
+    """Raise ArgumentTypeError or ArgumentError for what cannot say who is to confirm a put."""
+    if durability is None:
+        return None
+    if not isinstance(durability, str):
+        raise ArgumentTypeError(f"durability is a str or None, not {type(durability).__name__}")
+    replicas = re.fullmatch(r"replica:0*([1-9]\d{0,3})", durability)
+    if not replicas and durability != "fsync":
+        raise ArgumentError(f"durability is {durability!r}; it is 'replica:N', 'fsync' or None")
+    return Durability(int(replicas[1]) if replicas else 0)
 
 
 _anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()

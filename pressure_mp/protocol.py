@@ -26,6 +26,7 @@ class PressureQueue(Handle):
         prefix: str | None = None,
         lease: float = DEFAULT_LEASE,
         reconnect: float = DEFAULT_RECONNECT,
+        durability: str | None = None,
     ) -> None:
         """The arguments are those of :class:`pressure_mp.Queue`. No connection is made yet."""
         if name is None:
@@ -39,6 +40,7 @@ class PressureQueue(Handle):
             prefix=prefix,
             lease=lease,
             reconnect=reconnect,
+            durability=durability,
         )
 
     def create(self, bound: int = 0) -> None:
@@ -63,7 +65,8 @@ class PressureQueue(Handle):
 
         With ``overfill`` the bound is not looked at: for a program that must save all it has
         before it ends. Raises QueueFullError or ProducerInUseError when the time is up,
-        QueueClosedError.
+        QueueClosedError; NotDurable, when the item is in the queue, but was not confirmed as the
+        handle's ``durability`` asks.
         """
         self._run(self._operations.put(_check_item(item), True, timeout, overfill))
 

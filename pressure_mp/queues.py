@@ -35,6 +35,7 @@ class ObjectQueue(Handle):
         authkey: AuthKey | None = None,
         lease: float = DEFAULT_LEASE,
         reconnect: float = DEFAULT_RECONNECT,
+        durability: str | None = None,
         _how: str = "open",
     ) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
@@ -45,9 +46,9 @@ class ObjectQueue(Handle):
         :param maxsize: items the queue holds before a put waits; less than 1 means no bound.
             To attach with another bound than the queue's own is an error; 0 takes any.
         :param url: where the broker is: ``redis://``, ``rediss://``, ``unix://``,
-            ``embedded://``, ``memory://``. Else ``host``, ``port`` and ``db``; else the
-            environment: ``PRESSURE_URL``, or ``REDIS_SERVER``, ``REDIS_PORT``, ``REDIS_DB``;
-            else ``127.0.0.1:6379``, database 0.
+            ``redis+sentinel://``, ``redis+cluster://``, ``embedded://``, ``memory://``. Else
+            ``host``, ``port`` and ``db``; else the environment: ``PRESSURE_URL``, or
+            ``REDIS_SERVER``, ``REDIS_PORT``, ``REDIS_DB``; else ``127.0.0.1:6379``, database 0.
         :param prefix: what key names begin with; else ``PRESSURE_PREFIX``, else ``__pressure__``.
         :param serializer: ``"pickle"``, ``"json"``, ``"text"``, ``"raw"``, or an object with
             ``dumps`` and ``loads``.
@@ -60,6 +61,9 @@ class ObjectQueue(Handle):
         :param reconnect: seconds for which an operation that lost its connection tries to reach
             the broker again; 0 fails at once. What it does is done once, however often the
             connection breaks.
+        :param durability: who confirms a put or a shutdown before it returns, at most 5 seconds
+            after it was done: ``"replica:N"``, N replicas of the server; ``"fsync"``, the
+            server's append-only file; None, the server only. ``memory://`` has neither.
 
         Blocks for the connection, at most 5 seconds. Raises BrokerUnavailable,
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
@@ -77,6 +81,7 @@ class ObjectQueue(Handle):
             prefix=prefix,
             lease=lease,
             reconnect=reconnect,
+            durability=durability,
         )
         self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
         self._open(_how, bound)
@@ -93,7 +98,8 @@ class ObjectQueue(Handle):
         process without its key, ItemTooLargeError, QueueDoesNotExistError,
         HandleClosedError after :meth:`close`, ArgumentError for a negative timeout. Then nothing
         was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
-        or by the end of ``timeout``; whether it has the item is not known.
+        or by the end of ``timeout``; whether it has the item is not known. With ``durability``,
+        NotDurable says that the item is in the queue, but was not confirmed within 5 seconds.
         (``queue.Queue.put``; specification: Put)
         """
         self._check_open()

@@ -10,11 +10,22 @@ from ..drivers import AsyncSession, Session
 
 
 @dataclass(frozen=True)
+class Durability:
+    """Who confirms a put before it returns: so many replicas; with 0, the server's own disk."""
+
+    replicas: int
+
+    def __str__(self) -> str:
+        return f"replica:{self.replicas}" if self.replicas else "fsync"
+
+
+@dataclass(frozen=True)
 class Options:
     """How one handle wants to be served."""
 
     #: Seconds for which a call that lost its connection tries to reach the broker again.
     reconnect: float = 10.0
+    durability: Durability | None = None
 
 
 DEFAULTS = Options()

@@ -17,6 +17,10 @@ _ENGINES = {
     "redis": "pressure_mp.engines.redis.engine:RedisEngine",
     "rediss": "pressure_mp.engines.redis.engine:RedisEngine",
     "unix": "pressure_mp.engines.redis.engine:RedisEngine",
+    "redis+sentinel": "pressure_mp.engines.redis.sentinel:SentinelEngine",
+    "rediss+sentinel": "pressure_mp.engines.redis.sentinel:SentinelEngine",
+    "redis+cluster": "pressure_mp.engines.redis.cluster:ClusterEngine",
+    "rediss+cluster": "pressure_mp.engines.redis.cluster:ClusterEngine",
     "memory": "pressure_mp.engines.memory.engine:MemoryEngine",
 }
 

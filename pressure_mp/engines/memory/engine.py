@@ -10,6 +10,7 @@ from typing import Any
 
 from ...config import Address
 from ...effects import TICK, Reply
+from ...exceptions import ArgumentError
 from ..base import DEFAULTS, Options
 from .fifo import MemoryFifo
 from .waiting import Waiter
@@ -26,6 +27,11 @@ class MemoryEngine:
         self._hosts: dict[str, set[str]] = {}
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
+        if options.durability:
+            raise ArgumentError(
+                f"memory:// has neither replicas nor a disk: leave out durability="
+                f"{str(options.durability)!r}"
+            )
         with self._lock:
             queue = self._queues.get(name)
             if queue is None:

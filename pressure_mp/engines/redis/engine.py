@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from ...config import Address
 from ...effects import TICK
-from ...exceptions import BrokerError
-from ..base import DEFAULTS, Options
-from . import keys, scripts
+from ..base import DEFAULTS, Durability, Options
+from . import durability, keys, scripts
+from .errors import not_done, refusal
 from .outage import Lane, Outage
 from .pool import LoopPool, Pool
+from .routes import Direct, Route
 from .session import BlockingSession, RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
@@ -32,9 +33,11 @@ _STRAY = 5.0
 class RedisEngine:
     """One server. Threads share it, and so do event loops."""
 
+    _route: type[Route] = Direct
+
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._threads = Pool(address, BlockingWire)
+        self._threads = Pool(self._route(address, BlockingWire))
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = (
             weakref.WeakKeyDictionary()
         )
@@ -53,8 +56,12 @@ class RedisEngine:
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
-            pool = self._loops[loop] = LoopPool(self.address, AsyncWire)
+            pool = self._loops[loop] = LoopPool(self._route(self.address, AsyncWire))
         return pool
+
+    def slot(self, key: bytes) -> int:
+        """Where a key is, for the pools' route."""
+        return 0
 
     def remember(self, host: str, name: str) -> None:
         finish(self._registry("SADD", host, name))
@@ -70,23 +77,26 @@ class RedisEngine:
         lanes = [lane for pool in pools for lane in pool.lanes()]
         if lanes:
             kept = keys.kept(self.address.prefix, name)
-            finish(self._request("UNLINK", *(kept + lane for lane in lanes)))
+            finish(self._request("UNLINK", kept, *(kept + lane for lane in lanes)))
 
     async def _registry(self, command: str, host: str, *names: str) -> Any:
         return await self._request(command, keys.registry(self.address.prefix, host), *names)
 
-    async def _request(self, command: str, *args: Any) -> Any:
+    async def _request(self, command: str, key: bytes, *args: Any) -> Any:
         """A command that may be done twice."""
         outage = Outage(self._threads, DEFAULTS.reconnect, None)
         while True:
             try:
-                async with self._threads.borrowed() as wire:
-                    reply = await wire.request(command, *args)
+                async with self._threads.borrowed(self.slot(key)) as wire:
+                    reply = await wire.request(command, key, *args, timeout=self._threads.silence)
+                    refused = isinstance(reply, Exception)
+                    if refused and (not_now := not_done(str(reply), self.address)):
+                        raise not_now
             except OSError as error:
                 await outage.ride_out(error)
                 continue
-            if isinstance(reply, Exception):
-                raise BrokerError(f"the broker at {self.address.url} refuses {command}: {reply}")
+            if refused:
+                raise refusal(str(reply), self.address, command)
             return reply
 
     def after_fork(self) -> None:
@@ -116,8 +126,18 @@ class RedisBinding:
         self._numbered = {
             op for op, script in self.scripts.items() if script.once and options.reconnect
         }
+        self.slot = engine.slot(self.key("data"))
         self._kept = keys.kept(engine.address.prefix, name)
+        self._keep = options.reconnect + _STRAY
+        self._durable: set[str] = set()
+        if options.durability:
+            self._durable = {op for op, script in self.scripts.items() if script.durable}
+            self._keep += durability.LIMIT
         self._commands: dict[str, _Command] = {}
+
+    def durability(self, op: str) -> Durability | None:
+        """Who is to confirm the effect of ``op``."""
+        return self.options.durability if op in self._durable else None
 
     def kept(self, lane: bytes) -> bytes:
         """The name of the key that keeps a lane's last reply."""
@@ -144,7 +164,7 @@ class RedisBinding:
         """The number of a new call of a script; none when it may be done twice."""
         if op not in self._numbered:
             return ""
-        return lane.number(self._kept, self.options.reconnect + _STRAY)
+        return lane.number(self._kept, self._keep)
 
     def _prepare(self, script: scripts.Script) -> _Command:
         names = [self.key(part) for part in script.keys]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+from ...config import Address
 from ...exceptions import (
     BrokerError,
     BrokerUnavailable,
@@ -21,13 +23,26 @@ if TYPE_CHECKING:
     from .wire import Wire
 
 #: What a server answers that cannot do it now, and has done nothing.
-_NOT_NOW = ("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN")
+_NOT_NOW = re.compile(
+    r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK) "
+)
+_MOVED = re.compile(r"MOVED (\d+) (.*):(\d+)$")
 
 #: What a server answers when a key holds what no pressure client writes there.
 _WRONG_VALUE = ("WRONGTYPE", "not an integer", "increment or decrement would overflow")
 
 #: The status of a call whose number is older than the last one of its lane.
 STALE = b"stale"
+
+
+class Moved(BrokerUnavailable):
+    """The server refuses a call because another one serves the queue's slot now."""
+
+    def __init__(self, slot: int, host: str, port: int) -> None:
+        super().__init__(f"slot {slot} moved to {host}:{port}")
+        self.slot = slot
+        self.host = host.replace("?", "")  # what a cluster says that does not know its own name
+        self.port = port
 
 
 def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
@@ -40,11 +55,31 @@ def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
 
 def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
     """Raise BrokerError for an error reply to a wait, unless the next call will tell more."""
-    if not str(reply).startswith((*_NOT_NOW, "UNBLOCKED", "WRONGTYPE")):
-        raise BrokerError(
-            f"the broker at {binding.engine.address.url} refuses to wait for {signal} on queue "
-            f"{binding.name!r}: {reply}"
-        )
+    text = str(reply)
+    if text.startswith(("UNBLOCKED", "WRONGTYPE")) or not_done(text, binding.engine.address):
+        return
+    raise BrokerError(
+        f"the broker at {binding.engine.address.url} refuses to wait for {signal} on queue "
+        f"{binding.name!r}: {reply}"
+    )
+
+
+def not_done(text: str, address: Address) -> BrokerUnavailable | None:
+    """The error for a reply that says that nothing was done, and may be later or elsewhere."""
+    moved = _MOVED.match(text)
+    if moved and address.nodes:
+        return Moved(int(moved[1]), moved[2], int(moved[3]))
+    if _NOT_NOW.search(text):
+        return BrokerUnavailable(f"the broker at {address.url} is not ready: {text}")
+    return None
+
+
+def refusal(text: str, address: Address, what: str) -> BrokerError:
+    """The error for a reply that nothing can be done about here."""
+    advice = ""
+    if text.startswith(("MOVED ", "CROSSSLOT ")):
+        advice = "; it is a node of a cluster: use redis+cluster://"
+    return BrokerError(f"the broker at {address.url} refuses {what}: {text}{advice}")
 
 
 async def translate(
@@ -59,13 +94,13 @@ async def translate(
             f"the broker at {address.url} refuses an item of {size} bytes for queue {queue!r}; "
             "its setting proto-max-bulk-len is the limit"
         )
-    if text.startswith(_NOT_NOW):
-        return BrokerUnavailable(f"the broker at {address.url} is not ready: {text}")
+    if elsewhere := not_done(text, address):
+        return elsewhere
     if any(sign in text for sign in _WRONG_VALUE):
         wrong = await _wrong_key(binding, op, wire)
         if wrong:
             return WrongKeyTypeError(f"queue {queue!r} cannot be used: {wrong}")
-    return BrokerError(f"the broker at {address.url} refuses {op} on queue {queue!r}: {text}")
+    return refusal(text, address, f"{op} on queue {queue!r}")
 
 
 async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:

@@ -55,6 +55,12 @@ def kept(prefix: str, name: str) -> bytes:
     return f"{prefix}:{name}:mp:kept:".encode()
 
 
+def has_hash_tag(prefix: str, name: str) -> bool:
+    """Whether a cluster keeps all keys of a queue in one slot: they have a part in braces."""
+    _, brace, rest = f"{prefix}:{name}".partition("{")
+    return bool(brace) and rest.find("}") > 0
+
+
 def registry(prefix: str, host: str) -> bytes:
     """The set of the anonymous queues that processes of one host use."""
     return f"{prefix}:mp:hosts:{host}".encode()

@@ -7,11 +7,15 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
+from .errors import Moved
+
 if TYPE_CHECKING:
     from .pool import Pool
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
+#: How often a call is sent on at once from one node of a cluster to another.
+_MOST_MOVES = 16
 #: Seconds after a call's end for the reply to a call that was made just before it.
 _GRACE = 1.0
 
@@ -46,9 +50,13 @@ class Lane:
         return f"{calls[0]} {half * 2000:.0f}"
 
 
-def patience(end: float | None) -> float | None:
-    """For how many seconds a reply is waited for, in a call that ends at ``end``."""
-    return None if end is None else max(end - time.monotonic(), 0.0) + _GRACE
+def patience(end: float | None, silence: float | None) -> float | None:
+    """For how many seconds a reply is waited for, in a call that ends at ``end``, from a server
+    that is given up after ``silence`` seconds; None for no limit."""
+    if end is None:
+        return silence
+    left = max(end - time.monotonic(), 0.0) + _GRACE
+    return left if silence is None else min(left, silence)
 
 
 class Outage:
@@ -64,9 +72,13 @@ class Outage:
         self._end = end
         self._until: float | None = None
         self._pause = 0.0
+        self._moves = 0
 
     async def ride_out(self, error: OSError) -> None:
         """Wait before the next try; raise BrokerUnavailable when there is no time for one."""
+        if isinstance(error, Moved) and self._moves < _MOST_MOVES:
+            self._moves += 1
+            return
         now = time.monotonic()
         if self._until is None:
             limit = self._reconnect if self._pool.was_connected else 0.0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import collections
 import time
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ...config import Address
 from ...effects import T
 from ...exceptions import BrokerError, PressureError
 from .connecting import unavailable
+from .routes import Route
 from .wire import Wire
 
 #: A connection that was idle for longer is looked at before it is used again, in seconds.
@@ -21,31 +20,34 @@ _IDLE_CHECK = 1.0
 
 
 class Pool:
-    """Connections of one kind to one server. It never blocks to wait for one: it makes another,
+    """Connections to where a route leads. It never blocks to wait for one: it makes another,
     so there are as many as operations that were ever in progress at once."""
 
-    def __init__(self, address: Address, kind: type[Wire]) -> None:
-        self.address = address
-        self._kind = kind
-        self._idle: collections.deque[Wire] = collections.deque()
+    def __init__(self, route: Route) -> None:
+        self.address = route.address
+        #: Seconds after which a server that answers nothing is given up; None for never.
+        self.silence = route.silence
+        self._route = route
         self._all: weakref.WeakSet[Wire] = weakref.WeakSet()
         #: Whether this pool ever had a connection.
         self.was_connected = False
 
-    async def checkout(self, timeout: float | None = None) -> Wire:
-        """The connection that was idle for the shortest time, or a new one.
+    async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
+        """The connection that was idle for the shortest time, or a new one; to the slot's server.
 
         ``timeout`` is in seconds, for each step of making one. Raises BrokerUnavailable.
         """
-        while self._idle:
+        node = await self._route.node(slot, timeout)
+        idle = node.idle
+        while idle:
             try:
-                wire = self._idle.pop()
+                wire = idle.pop()
             except IndexError:  # another thread was faster
                 break
             if time.monotonic() - wire.idle_since < _IDLE_CHECK or not wire.is_stale():
                 return wire
             wire.close()
-        wire = await self._kind.open(self.address, timeout)
+        wire = await self._route.open(node, timeout)
         self.was_connected = True
         self._all.add(wire)
         return wire
@@ -57,19 +59,26 @@ class Pool:
     def checkin(self, wire: Wire) -> None:
         """The connection is idle again; it has no reply outstanding."""
         wire.idle_since = time.monotonic()
-        self._idle.append(wire)
+        wire.node.idle.append(wire)
+
+    def lose(self, wire: Wire, error: BaseException) -> None:
+        """Close a connection after ``error``; one of the connection itself, or of a server that
+        cannot do its work, makes the next checkout look for the server anew."""
+        wire.close()
+        if isinstance(error, OSError):
+            self._route.doubt(wire.node, error)
 
     @asynccontextmanager
-    async def borrowed(self) -> AsyncIterator[Wire]:
+    async def borrowed(self, slot: int) -> AsyncIterator[Wire]:
         """A connection for a few commands; closed when anything goes wrong with it."""
-        wire = await self.checkout()
+        wire = await self.checkout(slot)
         try:
             yield wire
         except BrokerError:  # an error reply: the connection is as good as before
             self.checkin(wire)
             raise
         except BaseException as error:
-            wire.close()
+            self.lose(wire, error)
             raise self.translate(error) from error
         self.checkin(wire)
 
@@ -93,12 +102,15 @@ class Pool:
         for wire in list(self._all):
             wire.close()
         self._all.clear()
-        self._idle.clear()
+        self._hang_up()
 
     def close(self) -> None:
         """Close what is idle."""
-        while self._idle:
-            self._idle.pop().close()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for node in self._route.nodes():
+            node.hang_up()
 
 
 class LoopPool(Pool):
@@ -106,11 +118,11 @@ class LoopPool(Pool):
 
     _guard: AsyncGenerator[None, None] | None = None
 
-    async def checkout(self, timeout: float | None = None) -> Wire:
+    async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
         if self._guard is None:
             self._guard = self._closing()
             await anext(self._guard)
-        return await super().checkout(timeout)
+        return await super().checkout(slot, timeout)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

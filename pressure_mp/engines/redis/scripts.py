@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
-_HEADER = re.compile(r"^-- (keys|args|replies|uses|once): (.*)$", re.MULTILINE)
+_HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,9 @@ class Script:
     replies: tuple[str, ...]
     once: bool
     """Whether it takes one key and two arguments more, so that a repeated call does nothing."""
+
+    durable: bool
+    """Whether its effect is confirmed by replicas or the disk, where the handle asks for it."""
 
     @property
     def wants_connection(self) -> bool:
@@ -47,6 +50,7 @@ def parse(name: str, text: str, preludes: dict[str, str]) -> Script:
         args=tuple(header.get("args", "").split()),
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
         once=once,
+        durable=header.get("durable") == "yes",
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...effects import TICK, Reply
-from ...exceptions import BrokerError, PressureError
+from ...effects import DONE, TICK, Reply
+from ...exceptions import PressureError
+from .durability import check, confirm
 from .errors import STALE, refuse_wait, stale, translate
 from .outage import Outage, patience
 from .pool import Pool
@@ -41,25 +42,25 @@ class RedisSession:
         while True:
             wire = None
             try:
-                limit = patience(end)
+                limit = patience(end, self._pool.silence)
                 wire = await self._take_wire(limit)
                 if lane is None:
                     lane, number = wire.lane, self._binding.number(op, wire.lane)
                 wire.lane = lane
                 reply = await self._evaluate(wire, op, args, number, limit)
             except OSError as error:  # BrokerUnavailable too
-                self._lose(wire)
+                self._lose(wire, error)
                 try:
                     outage = outage or Outage(self._pool, self._binding.options.reconnect, end)
                     await outage.ride_out(error)
                 except BaseException:
                     self._discard()  # nobody could be told that the wait is over
                     raise
-            except BrokerError:  # an error reply: the connection is as good as before
+            except PressureError:  # an error reply: the connection is as good as before
                 self._give_wire_back(wire)
                 raise
-            except BaseException:
-                self._lose(wire)
+            except BaseException as error:
+                self._lose(wire, error)
                 raise
             else:
                 self._give_wire_back(wire)
@@ -68,20 +69,20 @@ class RedisSession:
     async def _take_wire(self, limit: float | None) -> Wire:
         """The operation's own connection; one beside it while that one waits."""
         if self._parked:
-            return await self._pool.checkout(limit)
+            return await self._pool.checkout(self._binding.slot, limit)
         if self._wire is None:
-            self._wire = await self._pool.checkout(limit)
+            self._wire = await self._pool.checkout(self._binding.slot, limit)
         return self._wire
 
     def _give_wire_back(self, wire: Wire | None) -> None:
         if wire is not None and wire is not self._wire:
             self._pool.checkin(wire)
 
-    def _lose(self, wire: Wire | None) -> None:
+    def _lose(self, wire: Wire | None, error: BaseException) -> None:
         if wire is self._wire:
-            self._discard()
-        elif wire is not None:
-            wire.close()
+            self._wire = self._parked = None
+        if wire is not None:
+            self._pool.lose(wire, error)
 
     async def _evaluate(
         self, wire: Wire, op: str, args: tuple[Any, ...], number: str, limit: float | None
@@ -90,6 +91,9 @@ class RedisSession:
             return [
                 await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit) for waiter in args
             ]
+        durability = self._binding.durability(op)
+        if durability:
+            await check(wire, self._binding, durability)
         command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
         reply = await wire.request(*command, timeout=limit)
         if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
@@ -100,6 +104,8 @@ class RedisSession:
             raise await translate(reply, self._binding, op, args, wire)
         if reply[0] == STALE:
             raise stale(self._binding, wire.lane.id)
+        if durability and reply[0] == DONE:
+            await confirm(wire, self._binding, durability, op)
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
@@ -108,7 +114,7 @@ class RedisSession:
         limit = TICK if timeout is None else min(timeout, TICK)
         try:
             if self._wire is None:
-                self._wire = await self._pool.checkout()
+                self._wire = await self._pool.checkout(self._binding.slot)
             if self._parked is None:
                 self._parked = signal
                 command, limit = self._binding.waiting(signal, timeout)
@@ -117,12 +123,11 @@ class RedisSession:
         except TimeoutError:
             return False
         except OSError as error:
+            self._lose(self._wire, error)
             if not self._binding.options.reconnect:
-                self._discard()
                 raise self._pool.translate(error) from error
             # The signal may have come with what was lost: for one in line, the role itself. The
             # call that follows connects again.
-            self._discard()
             return self._binding.is_line(signal)
         except BaseException:  # cancelled, or KeyboardInterrupt: a granted turn goes back first
             await self._abandon()
@@ -142,7 +147,10 @@ class RedisSession:
         if wire is None or signal is None:
             return
         try:
-            async with self._pool.borrowed() as beside:
+            async with self._pool.borrowed(self._binding.slot) as beside:
+                if beside.node is not wire.node:  # the queue moved; so ended the wait
+                    self._discard()
+                    return
                 await beside.request("CLIENT", "UNBLOCK", wire.id, timeout=_LAST_WORD)
                 granted = await wire.read(_LAST_WORD)
                 self._parked = None

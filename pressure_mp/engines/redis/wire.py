@@ -14,7 +14,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hiredis
 import redis.asyncio.connection
@@ -25,6 +25,9 @@ from ...config import Address
 from ...effects import T
 from . import connecting
 from .outage import Lane
+
+if TYPE_CHECKING:
+    from .routes import Node
 
 _READ_SIZE = 1 << 16
 _NOTHING = object()
@@ -49,6 +52,11 @@ class Wire(ABC):
         self._reader = hiredis.Reader(notEnoughData=_NOTHING)
         self._refusal: Any = _NOTHING
         self.id = 0
+        self.role = (
+            ""  #: the server's, when it was connected: master, replica, or none for a sentinel
+        )
+        self.confirms = False  #: whether the server is known to confirm what is durable
+        self.node: Node  #: where this leads; from the route that opened it
         self.lane = Lane()
         self.idle_since = time.monotonic()
 
@@ -73,7 +81,7 @@ class Wire(ABC):
         except BaseException:
             self.close()
             raise
-        self.id = int(greeting[b"id"])
+        self.id, self.role = int(greeting[b"id"]), greeting.get(b"role", b"").decode()
         return self
 
     async def request(self, *command: Any, timeout: float | None = None) -> Any:

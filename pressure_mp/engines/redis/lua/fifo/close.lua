@@ -6,6 +6,7 @@
 -- replies: done holder holder | busy producer tickets again | busy consumer tickets again | closed | missing
 -- uses: role line bound tasks
 -- once: yes
+-- durable: yes
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
 local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
 local p_free, p_claim, p_holder = KEYS[10], KEYS[11], KEYS[12]

@@ -6,6 +6,7 @@
 -- replies: done | full space | busy producer tickets again | closed | missing
 -- uses: role line bound count
 -- once: yes
+-- durable: yes
 -- After `full` in mode wait the caller has the producer role and waits for space with it.
 local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]

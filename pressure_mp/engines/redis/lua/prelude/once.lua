@@ -2,6 +2,7 @@
 -- the reply came sends the same call again, under the same number. The last argument is the call's
 -- number in its lane, or the number and for how many milliseconds from now the lane's last number
 -- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`.
+-- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
 local function once(operation)
   local kept, number, keep = KEYS[#KEYS], tonumber(ARGV[#ARGV]), nil
   if not number then

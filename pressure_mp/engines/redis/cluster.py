@@ -1,0 +1,93 @@
+"""Redis Cluster: each queue is in one slot, each slot at one node, and slots may move.
+
+The map of slots is asked for when it is first needed and after a connection broke; a node that is
+asked for a slot that moved says where it went.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis.crc import key_slot
+
+from ...config import Address
+from ...exceptions import ArgumentError, BrokerUnavailable
+from ..base import DEFAULTS, Options
+from . import keys
+from .engine import RedisBinding, RedisEngine
+from .errors import Moved
+from .routes import SILENCE, Node, Route
+from .wire import Wire
+
+
+class ClusterRoute(Route):
+    """To the node that serves a slot."""
+
+    silence = SILENCE
+
+    def __init__(self, address: Address, kind: type[Wire]) -> None:
+        super().__init__(address, kind)
+        self._slots: dict[int, Node] = {}
+        self._is_doubtful = True
+
+    async def node(self, slot: int, timeout: float | None) -> Node:
+        if self._is_doubtful or slot not in self._slots:
+            await self._load(timeout)
+        try:
+            return self._slots[slot]
+        except KeyError:
+            raise BrokerUnavailable(f"no node of {self.address.url} serves slot {slot}") from None
+
+    async def open(self, node: Node, timeout: float | None) -> Wire:
+        try:
+            return await super().open(node, timeout)
+        except BrokerUnavailable as error:
+            self._is_doubtful = True
+            raise BrokerUnavailable(f"a node of {self.address.url} is lost: {error}") from error
+
+    def doubt(self, node: Node, error: OSError) -> None:
+        if isinstance(error, Moved):
+            self._slots[error.slot] = self._node_at(error.host or node.address.host, error.port)
+        else:
+            self._is_doubtful = True
+
+    async def _load(self, timeout: float | None) -> None:
+        """Ask for the map of slots, until a node answers."""
+        seeds = (self._node_at(*place) for place in self.address.nodes)
+        known = dict.fromkeys([*seeds, *self._slots.values()])
+        addresses = [node.address for node in known]
+        self._slots = await self._ask(addresses, ("CLUSTER", "SLOTS"), self._read, timeout)
+        self._is_doubtful = False
+        for left in set(self.nodes()) - set(self._slots.values()):
+            left.hang_up()
+
+    def _read(self, asked: Address, reply: Any) -> dict[int, Node]:
+        if not isinstance(reply, list):
+            raise BrokerUnavailable(f"the server at {asked.url} has no slots: {reply}")
+        slots: dict[int, Node] = {}
+        for first, last, (host, port, *_), *_ in reply:
+            serving = self._node_at(_known(host) or asked.host, port)
+            slots.update(dict.fromkeys(range(first, last + 1), serving))
+        return slots
+
+
+def _known(host: bytes | None) -> str:
+    """A host's name, or nothing where the cluster says that it is the one that was asked."""
+    return "" if host in (None, b"?") else host.decode()
+
+
+class ClusterEngine(RedisEngine):
+    """Nodes that share the slots."""
+
+    _route = ClusterRoute
+
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisBinding:
+        if not keys.has_hash_tag(self.address.prefix, name):
+            raise ArgumentError(
+                f"queue name {name!r} has no hash tag, so a cluster would spread the queue's keys "
+                f"over its nodes: call it '{{{name}}}', or have one in the prefix"
+            )
+        return super().bind(name, discipline, options)
+
+    def slot(self, key: bytes) -> int:
+        return key_slot(key)

@@ -1,0 +1,67 @@
+"""After the effect: replicas, or the disk, confirm it on the connection that brought it about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...exceptions import BrokerError, BrokerUnavailable, NotDurable, UnsupportedServerError
+from ..base import Durability
+from .errors import not_done
+
+if TYPE_CHECKING:
+    from .engine import RedisBinding
+    from .wire import Wire
+
+#: Seconds for replicas or the disk to confirm.
+LIMIT = 5.0
+#: Seconds more for the server to say that they did not.
+_GRACE = 1.0
+
+_DONE = {"put": "the item is in queue {!r}", "close": "queue {!r} is shut down"}
+_AGAIN = {"put": "; to put it again would add it a second time"}
+
+
+async def check(wire: Wire, binding: RedisBinding, wanted: Durability) -> None:
+    """Raise an error if the server cannot confirm anything; before anything is done there."""
+    if wire.confirms:
+        return
+    reply = await wire.request(*_command(wanted, 1, probe=True), timeout=LIMIT)
+    if isinstance(reply, Exception):
+        url, text = binding.engine.address.url, str(reply)
+        if not_now := not_done(text, binding.engine.address):
+            raise not_now
+        if "unknown command" in text:
+            raise UnsupportedServerError(
+                f"the server at {url} cannot do durability={str(wanted)!r}, which needs Redis 7.2 "
+                "or Valkey 7.2, or later; nothing was done"
+            )
+        raise BrokerError(
+            f"the server at {url} cannot do durability={str(wanted)!r}; nothing was done: {text}"
+        )
+    wire.confirms = True
+
+
+async def confirm(wire: Wire, binding: RedisBinding, wanted: Durability, op: str) -> None:
+    """Wait until what this connection did last is confirmed. Raises NotDurable."""
+    limit = int(LIMIT * 1000)
+    reply = await wire.request(*_command(wanted, limit), timeout=LIMIT + _GRACE)
+    if isinstance(reply, Exception):
+        text = str(reply)
+        if text.startswith("UNBLOCKED") or not_done(text, binding.engine.address):
+            # The server is no primary any more. The call is sent again to the one that is.
+            raise BrokerUnavailable(f"the broker at {binding.engine.address.url} changes: {text}")
+        confirmed, who = 0, f"the server says: {text}"
+    elif wanted.replicas:
+        confirmed = int(reply)
+        who = f"{confirmed} of {wanted.replicas} replicas confirmed it within {LIMIT:g} s"
+    else:
+        confirmed, who = int(reply[0]), f"no fsync confirmed it within {LIMIT:g} s"
+    if confirmed < (wanted.replicas or 1):
+        done = _DONE[op].format(binding.name)
+        raise NotDurable(f"{done}, but {who}{_AGAIN.get(op, '')}", confirmed)
+
+
+def _command(wanted: Durability, limit: int, probe: bool = False) -> tuple[Any, ...]:
+    if wanted.replicas:
+        return ("WAIT", 0 if probe else wanted.replicas, limit)
+    return ("WAITAOF", 1, 0, limit)

@@ -1,0 +1,134 @@
+"""Where a pool's connections lead: to one server, or to the one that has the word just now."""
+
+from __future__ import annotations
+
+import collections
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from ...config import Address
+from ...effects import T
+from ...exceptions import AddressError, BrokerUnavailable, PressureError
+from .wire import Wire
+
+#: Seconds for one of several servers to say what it knows; then the next one is asked.
+_PATIENCE = 1.0
+#: A route's ``silence`` where another server may take the place of one: longer than a script takes.
+SILENCE = 10.0
+
+
+class Node:
+    """One server, and the connections to it that are idle."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.idle: collections.deque[Wire] = collections.deque()
+
+    def hang_up(self) -> None:
+        """Close what is idle."""
+        while self.idle:
+            try:
+                self.idle.pop().close()
+            except IndexError:  # another thread was faster
+                return
+
+
+class Route(ABC):
+    """From an address, as a user gave it, to the server for a slot. Each pool has its own.
+
+    A slot is a number that the engine has for each queue; only in a cluster are there several.
+    """
+
+    #: Seconds after which a server that answers nothing is given up. One that nobody can take the
+    #: place of is waited for.
+    silence: float | None = None
+
+    def __init__(self, address: Address, kind: type[Wire]) -> None:
+        self.address = address
+        self._kind = kind
+        self._nodes: dict[tuple[str, int], Node] = {}
+
+    @abstractmethod
+    async def node(self, slot: int, timeout: float | None) -> Node:
+        """The server to go to. May have to ask others, for ``timeout`` seconds in each step.
+
+        Raises BrokerUnavailable when nobody knows.
+        """
+
+    async def open(self, node: Node, timeout: float | None) -> Wire:
+        """A new connection to ``node``. Raises what :meth:`Wire.open` does."""
+        wire = await self._kind.open(node.address, timeout)
+        wire.node = node
+        return wire
+
+    @abstractmethod
+    def doubt(self, node: Node, error: OSError) -> None:
+        """An operation there ended with ``error``: look anew before the next one."""
+
+    async def _ask(
+        self,
+        servers: Iterable[Address],
+        command: tuple[str, ...],
+        read: Callable[[Address, Any], T],
+        timeout: float | None,
+    ) -> T:
+        """What ``read`` makes of the first reply to ``command`` that it can use."""
+        patience = _PATIENCE if timeout is None else min(timeout, _PATIENCE)
+        problems = []
+        for one in servers:
+            try:
+                wire = await self._kind.open(one, patience)
+                try:
+                    reply = await wire.request(*command, timeout=patience)
+                finally:
+                    wire.close()
+                return read(one, reply)
+            except AddressError:
+                raise
+            except (OSError, PressureError) as error:
+                problems.append(str(error))
+        raise BrokerUnavailable(
+            f"no server of {self.address.url} says where to go: {'; '.join(problems)}"
+        )
+
+    def nodes(self) -> Iterable[Node]:
+        """All servers that were ever gone to."""
+        return list(self._nodes.values())
+
+    def _node_at(self, host: str, port: int) -> Node:
+        found = self._nodes.get((host, port))
+        if found is None:
+            address = server(self.address, host, port)
+            found = self._nodes.setdefault((host, port), Node(address))
+        return found
+
+
+class Direct(Route):
+    """To the one server that the address names."""
+
+    def __init__(self, address: Address, kind: type[Wire]) -> None:
+        super().__init__(address, kind)
+        self._node = self._nodes[address.host, address.port] = Node(address)
+
+    async def node(self, slot: int, timeout: float | None) -> Node:
+        return self._node
+
+    def doubt(self, node: Node, error: OSError) -> None:
+        """There is no other."""
+
+
+def server(address: Address, host: str, port: int) -> Address:
+    """The address of one of the servers that ``address`` stands for."""
+    scheme = address.scheme.partition("+")[0]
+    return replace(
+        address,
+        scheme=scheme,
+        host=host,
+        port=port,
+        nodes=(),
+        service="",
+        sentinel_username=None,
+        sentinel_password=None,
+    )

@@ -1,0 +1,87 @@
+"""Redis Sentinel: the sentinels say which server is the primary, and another one after a failover.
+
+They are asked whenever a connection is made after one broke, or after a server said that it is
+not the primary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...config import Address
+from ...exceptions import BrokerUnavailable
+from .engine import RedisEngine
+from .routes import SILENCE, Node, Route, server
+from .wire import Wire
+
+
+class SentinelRoute(Route):
+    """To the primary of a service."""
+
+    silence = SILENCE
+
+    def __init__(self, address: Address, kind: type[Wire]) -> None:
+        super().__init__(address, kind)
+        self._sentinels = [_sentinel(address, *place) for place in address.nodes]
+        self._primary: Node | None = None
+
+    async def node(self, slot: int, timeout: float | None) -> Node:
+        primary = self._primary
+        if primary is None:
+            command = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.address.service)
+            primary = await self._ask(self._sentinels, command, self._read, timeout)
+            self._primary = primary
+        return primary
+
+    async def open(self, node: Node, timeout: float | None) -> Wire:
+        try:
+            wire = await super().open(node, timeout)
+        except BrokerUnavailable as error:
+            self._ask_another()
+            raise BrokerUnavailable(f"no primary for {self.address.url}: {error}") from error
+        if wire.role != "master":
+            wire.close()
+            self._ask_another()
+            raise BrokerUnavailable(
+                f"no primary for {self.address.url}: the sentinels name {node.address.url}, "
+                f"which is a {wire.role} still, or again"
+            )
+        return wire
+
+    def doubt(self, node: Node, error: OSError) -> None:
+        node.hang_up()
+        if self._primary is node:
+            self._primary = None
+
+    def _ask_another(self) -> None:
+        """What the sentinel said that was asked first does not help."""
+        self._primary = None
+        first, *others = self._sentinels
+        self._sentinels = [*others, first]
+
+    def _read(self, sentinel: Address, reply: Any) -> Node:
+        if not isinstance(reply, list):
+            what = (
+                f"knows no service {self.address.service!r}" if reply is None else f"says {reply}"
+            )
+            raise BrokerUnavailable(f"the sentinel at {sentinel.url} {what}")
+        # The one that answered is asked first, until it names a server that is no primary.
+        self._sentinels = [sentinel, *(one for one in self._sentinels if one is not sentinel)]
+        host, port = reply
+        return self._node_at(host.decode(), int(port))
+
+
+def _sentinel(address: Address, host: str, port: int) -> Address:
+    return replace(
+        server(address, host, port),
+        username=address.sentinel_username,
+        password=address.sentinel_password,
+        db=0,
+    )
+
+
+class SentinelEngine(RedisEngine):
+    """Servers of which one is the primary, as the sentinels have agreed."""
+
+    _route = SentinelRoute
