@@ -1,0 +1,199 @@
+"""A queue of a cluster is at one node; it is found there, and found again when it has moved."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from urllib.parse import quote
+
+import pytest
+import rights
+from deployments import clustered
+from redis.crc import key_slot
+from servers import free_port
+from waiting import Background, until
+
+import pressure_mp
+from pressure_mp import PressureQueue, Queue
+from pressure_mp.drivers import adrive
+from pressure_mp.engines import registry
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Three primaries."""
+    with clustered("redis", 3, 0) as found:
+        yield found
+
+
+@pytest.fixture
+def tagged(name):
+    """A name with a hash tag."""
+    return f"{{{name}}}"
+
+
+def slot_of(queue):
+    return key_slot(queue.name.encode())
+
+
+def another(cluster, queue):
+    """A primary that does not have the queue."""
+    return next(s for s in cluster.servers if s is not cluster.owner(slot_of(queue)))
+
+
+def test_queues_are_spread_over_the_nodes(cluster, name):
+    queues = [Queue(2, f"{{{name}-{number}}}", url=cluster.url) for number in range(20)]
+    for number, queue in enumerate(queues):
+        queue.put(number)
+        with cluster.owner(slot_of(queue)).client() as client:
+            assert client.llen(f"__pressure__:{queue.name}") == 1
+    assert {cluster.owner(slot_of(queue)).port for queue in queues} == {
+        server.port for server in cluster.servers
+    }
+    assert [pickle.loads(pickle.dumps(queue)).get() for queue in queues] == list(range(20))
+    for queue in queues:
+        queue.delete()
+
+
+@pytest.mark.parametrize("name", ["jobs", "{jobs", "jobs}", "{}", "{}{jobs}"])
+def test_a_name_without_a_hash_tag_is_refused_with_advice(cluster, name):
+    with pytest.raises(pressure_mp.ArgumentError, match=r"has no hash tag.*call it '\{"):
+        Queue(name=name, url=cluster.url)
+    with pytest.raises(pressure_mp.ArgumentError, match="has no hash tag"):
+        PressureQueue(name, url=cluster.url).create()
+
+
+def test_a_hash_tag_in_the_prefix_serves_every_name(cluster, name):
+    q = Queue(name=name, url=cluster.url, prefix="{app}")
+    q.put(1)
+    assert q.get() == 1
+    q.delete()
+
+
+def test_an_anonymous_queue_leaves_nothing_behind(cluster):
+    with Queue(url=cluster.url) as q:
+        q.put(1)
+        assert q.get() == 1
+    for server in cluster.servers:
+        with server.client() as client:
+            assert not list(client.scan_iter(match=f"*{q.name}*"))
+
+
+def test_an_asyncio_task_finds_the_node_and_follows_the_slot(cluster, tagged):
+    q = PressureQueue(tagged, url=cluster.url)
+    q.create()
+    binding = registry.engine(q._address).bind(tagged, "fifo")
+
+    async def work():
+        for item in (b"1", b"2"):
+            await adrive(q._operations.put(item, True, None), binding.asession())
+            cluster.move(slot_of(q), another(cluster, q))
+        return [await adrive(q._operations.get(True, None), binding.asession()) for _ in "12"]
+
+    assert asyncio.run(work()) == [b"1", b"2"]
+    q.delete()
+
+
+@pytest.mark.parametrize("reconnect", [0, 10])
+def test_operations_follow_a_slot_that_moved(cluster, tagged, reconnect):
+    q = Queue(name=tagged, url=cluster.url, reconnect=reconnect)
+    for number in range(6):
+        q.put(number)
+        cluster.move(slot_of(q), another(cluster, q))
+    assert [q.get() for _ in range(6)] == list(range(6))
+    q.delete()
+
+
+def test_those_who_wait_follow_a_slot_that_moved(cluster, tagged):
+    q = Queue(1, tagged, url=cluster.url)
+    source = cluster.owner(slot_of(q))
+    with source.client() as client:
+        getting = [Background(q.get) for _ in range(3)]
+        until(lambda: client.info("clients")["blocked_clients"] == 3)
+    cluster.move(slot_of(q), another(cluster, q))
+    for item in "abc":
+        q.put(item)
+    assert sorted(get.result(5) for get in getting) == list("abc")
+    q.put("full")
+    with cluster.owner(slot_of(q)).client() as client:
+        putting = Background(q.put, "last")
+        until(lambda: client.info("clients")["blocked_clients"] == 1)
+    cluster.move(slot_of(q), source)
+    assert q.get() == "full"
+    putting.result(5)
+    assert q.get() == "last"
+    q.delete()
+
+
+def test_operations_wait_while_a_slot_is_being_moved(cluster, tagged):
+    q = Queue(name=tagged, url=cluster.url)
+    q.put("first")
+    target = another(cluster, q)
+    with cluster.moving(slot_of(q), target):
+        putting = Background(q.put, "second")
+        with pytest.raises(pressure_mp.BrokerUnavailable, match=r"TRYAGAIN|ASK"):
+            Queue.attach(tagged, url=cluster.url, reconnect=0).put("never")
+        assert putting.is_alive()
+    putting.result()
+    assert [q.get(), q.get()] == ["first", "second"]
+    q.delete()
+
+
+def test_nodes_that_do_not_answer_are_passed_over(cluster, tagged):
+    url = f"redis+cluster://127.0.0.1:{free_port()},127.0.0.1:{cluster.servers[1].port}"
+    q = Queue(name=tagged, url=url)
+    q.put(1)
+    assert q.get() == 1
+    q.delete()
+
+
+def test_no_node_at_all_is_broker_unavailable_and_names_them(tagged):
+    port = free_port()
+    with pytest.raises(pressure_mp.BrokerUnavailable, match=f"says where to go.*:{port}"):
+        Queue(name=tagged, url=f"redis+cluster://127.0.0.1:{port}")
+
+
+def test_the_documents_user_needs_one_right_more(cluster, tagged):
+    user = tagged.strip("{}")
+    url = cluster.url.replace("//", f"//{user}:{quote(rights.PASSWORD)}@")
+    for server in cluster.servers:
+        with server.client() as client:
+            rights.make_user(client, user)
+    with pytest.raises(pressure_mp.BrokerUnavailable, match=r"no slots.*cluster\|slots"):
+        Queue(name=tagged, url=url)
+    for server in cluster.servers:
+        with server.client() as client:
+            client.execute_command("ACL", "SETUSER", user, "+cluster|slots")
+    q = Queue(name=tagged, url=url)
+    q.put(1)
+    assert q.get() == 1
+    q.delete()
+    for server in cluster.servers:
+        with server.client() as client:
+            client.execute_command("ACL", "DELUSER", user)
+
+
+def test_a_server_that_is_no_cluster_says_so(debian_redis, tagged):
+    url = debian_redis.url.replace("redis:", "redis+cluster:")
+    with pytest.raises(pressure_mp.BrokerUnavailable, match="cluster support disabled"):
+        Queue(name=tagged, url=url)
+
+
+def test_a_node_of_a_cluster_is_no_broker_by_itself(cluster, name):
+    for wrong in (name, f"{{{name}}}"):
+        q = PressureQueue(wrong, url=another(cluster, PressureQueue(wrong, url="memory://")).url)
+        with pytest.raises(pressure_mp.BrokerError, match=r"node of a cluster: use redis\+clu"):
+            q.create()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("redis+cluster://", "names no host"),
+        ("redis+cluster://localhost/3", "database 3; a cluster has database 0 only"),
+        ("redis+cluster://u:secret@localhost:x", "…@localhost:x' cannot be read"),
+    ],
+)
+def test_a_bad_url_is_an_address_error(url, message):
+    with pytest.raises(pressure_mp.AddressError, match=message):
+        Queue(url=url)
