@@ -97,5 +97,17 @@ def test_the_protocol_page_names_every_key_and_every_operation():
         assert re.search(rf"^\| [^|]*\b{documented}\b", page, re.MULTILINE), operation
 
 
+def test_every_guarantee_names_tests_that_exist():
+    defined = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        defined |= set(re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE))
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    rows = [row for row in page.splitlines() if row.startswith("| ") and "---" not in row]
+    for row in rows:
+        named = set(re.findall(r"`(test_\w+)`", row))
+        assert named or row.endswith("| shown by |"), row
+        assert named <= defined, named - defined
+
+
 def test_the_differences_page_has_no_loose_ends():
     assert "@@" not in (ROOT / "docs" / "differences.md").read_text()
