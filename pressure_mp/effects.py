@@ -66,6 +66,10 @@ EXISTS = b"exists"
 MISMATCH = b"mismatch"
 EXCESS = b"excess"
 UNFINISHED = b"unfinished"
+ENDED = b"ended"  # closed too, but because every producer has ended
+RENEWED = b"renewed"
+PASSED = b"passed"
+LATE = b"late"
 
 # How a call takes part in a queue's line.
 WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn

@@ -74,6 +74,10 @@ class TaskDoneError(PressureError, ValueError):
     """``task_done()`` was called more often than items were put."""
 
 
+class LateTaskDoneWarning(PressureError, RuntimeWarning):
+    """``task_done()`` came for an item that was given to another consumer; it did not count."""
+
+
 class ArgumentError(PressureError, ValueError):
     """An argument has a value that cannot be used."""
 

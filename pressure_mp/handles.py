@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import lifetimes
+from . import lifetimes, presence
 from .config import resolve
 from .drivers import drive
 from .effects import Operation, T
@@ -25,6 +25,7 @@ from .exceptions import (
 from .identity import client_id
 from .operations.diagnosis import Diagnosis
 from .operations.fifo import FifoOperations, Stats
+from .presence import Presence
 from .processes import host
 
 DEFAULT_LEASE = 5.0
@@ -61,6 +62,8 @@ class Handle:
         self._binding: Binding | None = None
         self._release: Callable[[], None] | None = None
         self._handle_closed = False
+        self._presence: Presence | None = None
+        self._token = object()  # tells this handle from every other one of the process
         if self._anonymous:
             _anonymous_handles.add(self)
             if "multiprocessing" in sys.modules:
@@ -120,6 +123,14 @@ class Handle:
         self._run(self._operations.delete(block, timeout))
         registry.engine(self._address).leave(self._name)
 
+    @property
+    def _here(self) -> Presence:
+        """This process in the queue."""
+        if self._presence is None:
+            engine = registry.engine(self._address)
+            self._presence = presence.of(engine, self._name, int(self._lease * 1000))
+        return self._presence
+
     def _check_open(self) -> None:
         if self._handle_closed:
             raise HandleClosedError(f"{type(self).__name__} {self._name!r} is closed")
@@ -172,7 +183,14 @@ class Handle:
         if self._anonymous and self._binding:
             lifetimes.escape(self._name, registry.engine(self._address))
         state = self.__dict__.copy()
-        for local in ("_operations", "_binding", "_release", "_handle_closed"):
+        for local in (
+            "_operations",
+            "_binding",
+            "_release",
+            "_handle_closed",
+            "_presence",
+            "_token",
+        ):
             del state[local]
         return state
 

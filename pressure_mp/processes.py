@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import secrets
 import socket
 from pathlib import Path
 
@@ -39,22 +40,40 @@ def user() -> str:
     return f"{host()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
 
 
-def is_dead(other: str) -> bool:
-    """Whether it is known that the process with this user id has ended."""
-    where, pid, began = other.rsplit("/", 2)
-    if where != host():
-        return False
+@functools.cache
+def incarnation() -> str:
+    """This process, as no other was or will be: its user id, and 8 random hex digits."""
+    return f"{user()}/{secrets.token_hex(4)}"
+
+
+def state(other: str) -> str:
+    """``alive``, ``stopped`` or ``dead``; ``unknown`` for a process of another host.
+
+    ``other`` is a user id, or the incarnation of a process. Stopped is one that got SIGSTOP.
+    """
+    where, *rest = other.split("/")
+    if where != host() or len(rest) < 2:
+        return "unknown"
+    pid, began = rest[:2]
     import psutil
 
     try:
         process = psutil.Process(int(pid))
         # The start is reckoned from the boot time, which the clock's corrections can shift.
-        same = abs(process.create_time() - float(began)) < 5
-        return not same or process.status() == psutil.STATUS_ZOMBIE
+        if abs(process.create_time() - float(began)) >= 5:
+            return "dead"
+        status = process.status()
     except psutil.NoSuchProcess:
-        return True
+        return "dead"
     except psutil.AccessDenied:
-        return False
+        return "unknown"
+    named = {psutil.STATUS_ZOMBIE: "dead", psutil.STATUS_STOPPED: "stopped"}
+    return named.get(status, "alive")
+
+
+def is_dead(other: str) -> bool:
+    """Whether it is known that the process with this user id has ended."""
+    return state(other) == "dead"
 
 
 def has_ended(pid: int) -> bool:
@@ -73,3 +92,4 @@ def has_ended(pid: int) -> bool:
 
 
 os.register_at_fork(after_in_child=user.cache_clear)
+os.register_at_fork(after_in_child=incarnation.cache_clear)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from types import GenericAlias, TracebackType
 from typing import Any, TypeVar
 
 from . import serializers, signing
 from .codec import Codec
-from .exceptions import PressureError, ShutDown
+from .exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    LateTaskDoneWarning,
+    PressureError,
+    ShutDown,
+)
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_maxsize
+from .operations.flights import Flight
 from .serializers import Serializer
 from .signing import AuthKey
 
@@ -36,6 +44,7 @@ class ObjectQueue(Handle):
         lease: float = DEFAULT_LEASE,
         reconnect: float = DEFAULT_RECONNECT,
         durability: str | None = None,
+        eof: str | None = None,
         _how: str = "open",
     ) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
@@ -57,13 +66,16 @@ class ObjectQueue(Handle):
             commas separate several; else, without a name, the key that
             ``multiprocessing.current_process()`` shares with its children; else nothing is signed.
         :param lease: seconds after which the role of a client that stopped answering while it
-            waited is given to another.
+            waited is given to another; and what it has in flight, see :class:`JoinableQueue`.
         :param reconnect: seconds for which an operation that lost its connection tries to reach
             the broker again; 0 fails at once. What it does is done once, however often the
             connection breaks.
         :param durability: who confirms a put or a shutdown before it returns, at most 5 seconds
             after it was done: ``"replica:N"``, N replicas of the server; ``"fsync"``, the
             server's append-only file; None, the server only. ``memory://`` has neither.
+        :param eof: ``"producers"``: get raises ShutDown too when the queue is empty and every
+            producer has ended. A producer is a process that put through a handle with this
+            option, from its first put until it closes the last such handle, ends, or dies.
 
         Blocks for the connection, at most 5 seconds. Raises BrokerUnavailable,
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
@@ -72,6 +84,9 @@ class ObjectQueue(Handle):
         chosen = serializers.find(serializer)
         keys = signing.gather(authkey, name is None, os.environ)
         bound = check_maxsize(maxsize)
+        if eof not in (None, "producers"):
+            raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
+        self._eof = eof is not None
         super().__init__(
             name,
             url=url,
@@ -104,6 +119,8 @@ class ObjectQueue(Handle):
         """
         self._check_open()
         payload = self._codec.encode(item)
+        if self._eof:
+            self._here.produce(self._run, self._token)
         self._run(self._operations.put(payload, bool(block), timeout))
 
     def put_nowait(self, item: Any) -> None:
@@ -125,15 +142,24 @@ class ObjectQueue(Handle):
         """
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
-        return self._accept(self._run(self._operations.get(bool(block), timeout)))
+        return self._accept(self._receive(bool(block), timeout))
 
-    def _accept(self, item: bytes) -> Any:
+    def _accept(self, flight: Flight) -> Any:
         """The object in an item that was got; what is forged or cannot be decoded is set aside."""
         try:
-            return self._codec.decode(item)
+            return self._codec.decode(flight.item)
         except PressureError:
-            self._run(self._operations.reject(item))
+            self._set_aside(flight)
             raise
+
+    def _receive(self, block: bool, timeout: float | None) -> Flight:
+        if not self._eof:
+            return Flight(0, self._run(self._operations.get(block, timeout)))
+        with self._here:
+            return Flight(0, self._run(self._operations.get(block, timeout, eof=True)))
+
+    def _set_aside(self, flight: Flight) -> None:
+        self._run(self._operations.reject(flight.item))
 
     def get_nowait(self) -> Any:
         """``get(block=False)``."""
@@ -148,15 +174,21 @@ class ObjectQueue(Handle):
         return self.qsize() == 0
 
     def rejected(self, limit: int = 100) -> list[bytes]:
-        """Up to ``limit`` of the items that were set aside, oldest first, as they were queued."""
+        """Up to ``limit`` of the items that were set aside, oldest first, as they were queued.
+
+        They could not be decoded, were forged, or were delivered too often (``max_deliveries``).
+        """
         return self._run(self._operations.rejected(limit))
 
     def close(self) -> None:
         """This handle is done; the queue and its other handles go on.
 
-        Afterwards put and get raise HandleClosedError, a ValueError. Does not wait.
+        Afterwards put and get raise HandleClosedError, a ValueError. Does not wait. What was got
+        from a :class:`JoinableQueue` stays in flight, and ``task_done()`` goes on to work.
         (``multiprocessing.Queue.close``; to close the queue for everyone is ``shutdown``)
         """
+        if self._eof:
+            self._here.stop_producing(self._token)
         self._close_handle()
 
     def delete(self, timeout: float | None = None) -> None:
@@ -266,7 +298,76 @@ class Queue(ObjectQueue):
 
 
 class JoinableQueue(Queue):
-    """``multiprocessing.JoinableQueue``: a Queue whose consumers call ``task_done()``."""
+    """``multiprocessing.JoinableQueue``: a Queue whose consumers call ``task_done()``.
+
+    What was got stays with the broker, in flight, until ``task_done()``. When the process that
+    got it ends, however it ends, the item goes back to the front of the queue, in order, for the
+    next consumer; over the bound if need be. Within a second when another process of the same
+    host waits for an item or for :meth:`join`; on other hosts after the lease. So an item can be
+    delivered more than once, and one that is never acknowledged is kept as long as its process
+    lives: also when its thread has ended, and when the handle was closed.
+    """
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        max_deliveries: int | None = None,
+        **options: Any,
+    ) -> None:
+        """As for :class:`Queue`.
+
+        :param max_deliveries: an item that was got so often, and whose consumer died each time,
+            is set aside (see :meth:`rejected`) and counts as done. None is no limit.
+        """
+        self._limit = _check_limit(max_deliveries)
+        super().__init__(maxsize, name, **options)
+
+    def _receive(self, block: bool, timeout: float | None) -> Flight:
+        return self._here.take(self._run, self._limit, block, timeout, self._eof)
+
+    def _set_aside(self, flight: Flight) -> None:
+        self._here.set_aside(self._run, flight)
+
+    def task_done(self) -> None:
+        """Say that an item that was got is dealt with: it will not be delivered again.
+
+        It is the one that this thread got first, else the one that this process did, else the
+        oldest in flight: then another process got it, and passed it on. Warns with
+        LateTaskDoneWarning, and counts nothing, when the item was given to another consumer
+        because this process was stopped, or cut off, for longer than its lease. Never waits.
+
+        Raises TaskDoneError, a ValueError, when it is called more often than items were put.
+        (``multiprocessing.JoinableQueue.task_done``)
+        """
+        if not self._here.acknowledge(self._run):
+            warnings.warn(
+                f"task_done() on queue {self._name!r} came too late: this process did not answer "
+                "for longer than its lease, and the item was given to another consumer",
+                LateTaskDoneWarning,
+                stacklevel=2,
+            )
+
+    def join(self) -> None:
+        """Block until every item that was put is dealt with (``queue.Queue.join``).
+
+        Meanwhile this process sees to it that what a dead consumer had goes back to the queue.
+        """
+        with self._here:
+            super().join()
+
+
+def _check_limit(max_deliveries: object) -> int:
+    if max_deliveries is None:
+        return 0
+    if not isinstance(max_deliveries, int) or isinstance(max_deliveries, bool):
+        raise ArgumentTypeError(
+            f"max_deliveries is an int or None, not {type(max_deliveries).__name__}"
+        )
+    if max_deliveries < 1:
+        raise ArgumentError(f"max_deliveries is 1 or more, not {max_deliveries}")
+    return max_deliveries
 
 
 class SimpleQueue(ObjectQueue):

@@ -44,6 +44,9 @@ class Binding(Protocol):
 class Engine(Protocol):
     """One broker. Threads share it; a forked child starts it afresh."""
 
+    outlives_process: bool
+    """Whether queues stay when a process that uses them ends."""
+
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         """The queue of that name and discipline; does no I/O, and the queue need not exist."""
 

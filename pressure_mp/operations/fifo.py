@@ -9,6 +9,7 @@ from ..effects import (
     CLOSED,
     DONE,
     EMPTY,
+    ENDED,
     EXCESS,
     EXISTS,
     FULL,
@@ -44,7 +45,11 @@ _MANY, _FEW = 1000, 64
 
 @dataclass(frozen=True)
 class Stats:
-    """A queue at one moment. ``producer`` and ``consumer`` last put and got."""
+    """A queue at one moment. ``producer`` and ``consumer`` last put and got.
+
+    ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged; they count as
+    consumed, and as unfinished.
+    """
 
     length: int
     maxsize: int
@@ -57,6 +62,7 @@ class Stats:
     consumer: str | None
     unfinished: int
     rejected: int
+    in_flight: int
 
 
 class FifoOperations:
@@ -111,9 +117,8 @@ class FifoOperations:
         """Everything that can be counted, at one moment."""
         reply: Reply = yield Call("stats")
         *numbers, producer, consumer = self._check(reply)[1:]
-        bound, length, closed, put, put_bytes, got, got_bytes, unfinished, rejected = map(
-            int, numbers
-        )
+        bound, length, closed, put, put_bytes, got, got_bytes, *tasks = map(int, numbers)
+        unfinished, rejected, in_flight = tasks
         return Stats(
             length=length,
             maxsize=bound,
@@ -126,6 +131,7 @@ class FifoOperations:
             consumer=consumer and consumer.decode(errors="replace"),
             unfinished=unfinished,
             rejected=rejected,
+            in_flight=in_flight,
         )
 
     def put(
@@ -146,16 +152,19 @@ class FifoOperations:
             raise ProducerInUseError(f"queue {self.name!r} has another producer at work{why}")
         self._check(reply)
 
-    def get(self, block: bool, timeout: float | None) -> Operation[bytes]:
+    def get(self, block: bool, timeout: float | None, eof: bool = False) -> Operation[bytes]:
         """Take the oldest item; waits for the consumer role and for an item.
 
-        Raises ShutDown when the queue is closed and empty; Empty or ConsumerInUseError when the
-        time is up.
+        Raises ShutDown when the queue is closed and empty, with ``eof`` also when every producer
+        that registered has ended; Empty or ConsumerInUseError when the time is up.
         """
-        reply = yield from take_turns("get", (), block, timeout, self._lease)
+        reply = yield from take_turns("get", (int(eof),), block, timeout, self._lease)
+        item: bytes = (yield from self._check_got(reply, block, timeout))[1]
+        return item
+
+    def _check_got(self, reply: Reply, block: bool, timeout: float | None) -> Operation[Reply]:
         if reply[0] == DONE:
-            item: bytes = reply[1]
-            return item
+            return reply
         if reply[0] == EMPTY:
             why = yield from self._why("get", block, timeout)
             raise Empty(f"queue {self.name!r} is empty{why}")
@@ -214,7 +223,7 @@ class FifoOperations:
 
     def reject(self, item: bytes) -> Operation[None]:
         """Set aside an item that was got; it counts as dealt with."""
-        reply: Reply = yield Call("reject", (item,))
+        reply: Reply = yield Call("reject", (item, "", ""))
         self._check(reply)
 
     def rejected(self, limit: int) -> Operation[list[bytes]]:
@@ -274,4 +283,6 @@ class FifoOperations:
     def _refusal(self, reply: Reply) -> ShutDown | QueueDoesNotExistError:
         if reply[0] == CLOSED:
             return ShutDown(f"queue {self.name!r} is shut down")
+        if reply[0] == ENDED:
+            return ShutDown(f"queue {self.name!r} is empty and all its producers have ended")
         return QueueDoesNotExistError(f"queue {self.name!r} does not exist")

@@ -180,6 +180,7 @@ def test_stats_are_one_consistent_picture(make):
         consumer=q.client_id,
         unfinished=2,
         rejected=0,
+        in_flight=0,
     )
 
 

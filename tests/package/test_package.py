@@ -82,6 +82,11 @@ LAYERS = {
     "codec.py": ("serializers", "signing"),
     "operations/*.py": ("effects", "exceptions", "identity", "operations"),
     "engines/**/*.py": ("effects", "exceptions", "drivers", "config", "engines"),
+    "flights.py": (),
+    "presence.py": (
+        *("drivers", "effects", "engines.base", "exceptions", "flights", "operations"),
+        "processes",
+    ),
     "lifetimes.py": ("drivers", "effects", "engines.base", "exceptions", "processes"),
 }
 

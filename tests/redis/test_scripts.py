@@ -18,6 +18,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.operations.fifo import FifoOperations
+from pressure_mp.operations.flights import FlightOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
 SCRIPTS = scripts.load("fifo")
@@ -142,7 +143,7 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
 def play(server, name, theirs, client):
     """Brings about every answer there is."""
     ours = PressureQueue(name, url=server.url)
-    operations = FifoOperations(name, 5000)
+    operations = FlightOperations(name, 5000)
 
     def run(operation):
         binding = registry.engine(ours._address).bind(name, operations.discipline)
@@ -169,6 +170,8 @@ def play(server, name, theirs, client):
         *(operations.set_bound(1), operations.task_done(), operations.join()),
         *(operations.reject(b"x"), operations.rejected(1)),
         *(operations.enlist("somebody"), operations.dismiss(["somebody"])),
+        *(operations.take("A", 1, 0, True, None), operations.acknowledge("A", 1)),
+        *(operations.requeue("A"), operations.renew("A", True, True), operations.retire("A")),
     ):
         refused(run, operation)
 
@@ -216,6 +219,26 @@ def play(server, name, theirs, client):
     doomed.join()
     refused(q.put, b"8", timeout=1.2)
 
+    # Items in flight, producers, and the end of both.
+    q.maxsize = 0
+    flights = [run(operations.take("A", call, 0, False, None)) for call in (1, 2)]
+    refused(run, operations.take("A", 3, 0, False, None))
+    run(operations.acknowledge("B", None))
+    run(operations.acknowledge("A", flights[0].seq))
+    run(operations.acknowledge("B", flights[1].seq))
+    run(operations.set_aside(b"x", "B", flights[1].seq))
+    run(operations.requeue("A", seen=1))
+    run(operations.renew("A", True, True))
+    run(operations.retire("A", seen=1))
+    run(operations.retire("A"))
+    run(operations.requeue("A"))
+    q.get()
+    for _ in range(q.unfinished_tasks):
+        run(operations.acknowledge("A", None))
+    refused(run, operations.acknowledge("A", None))
+    refused(run, operations.get(False, None, eof=True))
+    refused(run, operations.take("A", 3, 0, False, None, eof=True))
+
     # Another client has a role.
     theirs.take("producer")
     refused(ours.put_nowait, b"x")
@@ -224,6 +247,7 @@ def play(server, name, theirs, client):
     theirs.give_back("producer")
     theirs.take("consumer")
     refused(ours.get_nowait)
+    refused(run, operations.take("A", 4, 0, False, None))
     refused(ours.delete_nowait)
     shutting = waits(q.shutdown, True)
     theirs.give_back("consumer")
@@ -232,6 +256,7 @@ def play(server, name, theirs, client):
     # It is closed, and deleted.
     refused(ours.put, b"x")
     refused(ours.get)
+    refused(run, operations.take("A", 5, 0, True, None))
     refused(ours.close)
     ours.delete()
 

@@ -24,7 +24,7 @@ from pressure_mp.engines.memory.engine import MemoryEngine
 from pressure_mp.exceptions import PressureError, QueueDoesNotExistError
 from pressure_mp.operations import turns
 from pressure_mp.operations.diagnosis import Diagnosis
-from pressure_mp.operations.fifo import FifoOperations
+from pressure_mp.operations.flights import FlightOperations
 
 CLIENTS = 4
 #: Milliseconds; longer than any history takes.
@@ -33,6 +33,7 @@ ROLES = ("producer", "consumer")
 
 clients = st.integers(0, CLIENTS - 1)
 bounds = st.integers(0, 3)
+owners = st.sampled_from("AB")
 timeouts = st.sampled_from([None, 5.0])
 
 
@@ -265,7 +266,7 @@ class Oracle(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.name = f"test-{secrets.token_hex(8)}"
-        self.operations = FifoOperations(self.name, LEASE)
+        self.operations = FlightOperations(self.name, LEASE)
         self.memory = MemoryEngine(config.parse_url("memory://")).bind(self.name, "fifo")
         self.redis = registry.engine(config.parse_url(self.url)).bind(self.name, "fifo")
         self.loops = [asyncio.new_event_loop() for _ in range(CLIENTS)]
@@ -277,6 +278,8 @@ class Oracle(RuleBasedStateMachine):
         self.put: list[bytes] = []
         self.came_out: list[bytes] = []
         self.got: list[bytes] = []
+        self.flights: list[tuple[str, Any]] = []
+        self.takes = 0
 
     # What the rules are made of
 
@@ -310,12 +313,29 @@ class Oracle(RuleBasedStateMachine):
             return
         if operation == "put":
             self.put.append(item)
+        if operation == "take":
+            self.flights.append((item, outcome.args[0]))
         if operation == "get":
             self.came_out.append(outcome.args[0])
             self.got.append(outcome.args[0])
 
     def queued(self) -> list[bytes]:
         return self.observer.lrange(self.key("data"), 0, -1)[::-1]
+
+    def flying(self) -> list[bytes]:
+        return self.observer.hvals(self.key("flying"))
+
+    def count_from_1(self) -> None:
+        """Where the server's numbers begin with the time."""
+        if self.exists():
+            self.observer.hsetnx(self.key("flights"), "next", 1)
+
+    def settle(self, client: int, operation: str, *args: Any) -> None:
+        """An operation after which items may be gone for good."""
+        before = self.queued() + self.flying()
+        self.run(client, operation, *args)
+        after = self.queued() + self.flying()
+        self.came_out += [item for item in before if item not in after]
 
     def key(self, part: str) -> bytes:
         return self.redis.key(part)
@@ -346,10 +366,12 @@ class Oracle(RuleBasedStateMachine):
     @initialize(bound=bounds)
     def create(self, bound: int) -> None:
         self.run(0, "open", "create", bound)
+        self.count_from_1()
 
     @rule(client=clients, how=st.sampled_from(["open", "create", "attach"]), bound=bounds)
     def open(self, client: int, how: str, bound: int) -> None:
         self.run(client, "open", how, bound, f"user-{client}" if bound == 2 else "")
+        self.count_from_1()
 
     @rule(client=clients, block=st.booleans(), overfill=st.sampled_from([False, False, True]))
     def put_now(self, client: int, block: bool, overfill: bool) -> None:
@@ -359,6 +381,38 @@ class Oracle(RuleBasedStateMachine):
     @rule(client=clients, block=st.booleans())
     def get_now(self, client: int, block: bool) -> None:
         self.count("get", None, self.run(client, "get", block, 0))
+
+    @rule(client=clients, owner=owners, limit=st.integers(0, 2), block=st.booleans())
+    def take_now(self, client: int, owner: str, limit: int, block: bool) -> None:
+        self.takes += 1
+        outcome = self.run(client, "take", owner, self.takes, limit, block, 0)
+        self.count("take", owner, outcome)
+
+    @precondition(lambda self: self.flights)
+    @rule(client=clients, owner=owners, own=st.booleans(), data=st.data())
+    def acknowledge(self, client: int, owner: str, own: bool, data: st.DataObject) -> None:
+        whose, flight = data.draw(st.sampled_from(self.flights))
+        self.settle(client, "acknowledge", whose if own else owner, flight.seq)
+
+    @rule(client=clients, owner=owners)
+    def acknowledge_the_oldest(self, client: int, owner: str) -> None:
+        self.settle(client, "acknowledge", owner, None)
+
+    @precondition(lambda self: self.flights)
+    @rule(client=clients, data=st.data())
+    def set_aside(self, client: int, data: st.DataObject) -> None:
+        owner, flight = data.draw(st.sampled_from(self.flights))
+        self.settle(client, "set_aside", flight.item, owner, flight.seq)
+
+    @rule(client=clients, owner=owners)
+    def requeue(self, client: int, owner: str) -> None:
+        self.settle(client, "requeue", owner)
+
+    @precondition(lambda self: self.takes)
+    @rule(client=clients, owner=owners, data=st.data())
+    def requeue_one(self, client: int, owner: str, data: st.DataObject) -> None:
+        call = data.draw(st.integers(1, self.takes))
+        self.settle(client, "requeue", owner, None, call)
 
     @rule(client=clients, number=st.integers(0, 2))
     def task_done(self, client: int, number: int) -> None:
@@ -397,7 +451,7 @@ class Oracle(RuleBasedStateMachine):
 
     @rule(client=clients, users=st.sampled_from([["user-1"], ["user-2"], ["user-1", "user-2"]]))
     def dismiss(self, client: int, users: list[str]) -> None:
-        before = self.queued()
+        before = self.queued() + self.flying()
         self.run(client, "dismiss", users)
         if not self.exists():
             self.came_out += before
@@ -416,7 +470,7 @@ class Oracle(RuleBasedStateMachine):
     def delete(self, client: int, block: bool, really: int) -> None:
         if really:
             return
-        self.came_out += self.queued()
+        self.came_out += self.queued() + self.flying()
         # One that may wait sees to it that all who stand in line are told before it ends, which
         # in memory they are at once.
         self.run(client, "delete", block and not self.parked, None)
@@ -424,6 +478,7 @@ class Oracle(RuleBasedStateMachine):
 
     def everyone_sees_that_it_is_gone(self) -> None:
         self.got.clear()
+        self.flights.clear()
         for pair in list(self.parked.values()):
             if not pair.look():
                 outcome = self.go(pair, pair.tick)
@@ -445,6 +500,12 @@ class Oracle(RuleBasedStateMachine):
     def put_and_wait(self, client: int, timeout: float | None) -> None:
         item = self.new_item()
         self.start("put", item, client, item, True, timeout)
+
+    @precondition(lambda self: len(self.parked) < CLIENTS)
+    @rule(client=clients, timeout=timeouts)
+    def take_and_wait(self, client: int, timeout: float | None) -> None:
+        self.takes += 1
+        self.start("take", "A", client, "A", self.takes, 2, True, timeout)
 
     @precondition(lambda self: len(self.parked) < CLIENTS)
     @rule(client=clients, timeout=timeouts)
@@ -514,7 +575,7 @@ class Oracle(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        assert sorted(self.put) == sorted(self.came_out + self.queued())
+        assert sorted(self.put) == sorted(self.came_out + self.queued() + self.flying())
 
     def teardown(self) -> None:
         try:
@@ -544,6 +605,8 @@ class Oracle(RuleBasedStateMachine):
                 assert self.observer.llen(self.key(f"{role}_free")) == 1
                 assert self.observer.llen(self.key(f"{role}_claim")) == 0
                 assert self.observer.exists(self.key(f"{role}_holder")) == 0
+            self.requeue(0, "A")
+            self.requeue(0, "B")
             while self.queued():
                 self.get_now(0, False)
             self.nothing_is_lost()

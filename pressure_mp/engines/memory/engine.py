@@ -13,13 +13,16 @@ from ...effects import TICK, Reply
 from ...exceptions import ArgumentError
 from ..base import DEFAULTS, Options
 from .fifo import MemoryFifo
+from .flights import MemoryFlights
 from .waiting import Waiter
 
-_DISCIPLINES = {"fifo": MemoryFifo}
+_DISCIPLINES = {"fifo": MemoryFlights}
 
 
 class MemoryEngine:
     """The queues of one ``memory://`` address in this process."""
+
+    outlives_process = False
 
     def __init__(self, address: Address) -> None:
         self._lock = threading.Lock()

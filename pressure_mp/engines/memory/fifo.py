@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import collections
 import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...effects import (
@@ -12,9 +10,11 @@ from ...effects import (
     CLOSED,
     DONE,
     EMPTY,
+    ENDED,
     EXCESS,
     EXISTS,
     FULL,
+    LATE,
     MISMATCH,
     MISSING,
     NOW,
@@ -22,34 +22,9 @@ from ...effects import (
     WAIT,
     Reply,
 )
+from .state import Entry, FifoState
 from .waiting import Line, Place, Role, Waiter, milliseconds
 from .waiting import signal as wake
-
-
-@dataclass
-class FifoState:
-    """Everything a broker keeps of one FIFO queue."""
-
-    bound: int
-    discipline: str
-    format: str
-    items: collections.deque[bytes] = field(default_factory=collections.deque)
-    closed: bool = False
-    producer_id: bytes | None = None
-    consumer_id: bytes | None = None
-    produced: list[int] = field(default_factory=lambda: [0, 0])
-    consumed: list[int] = field(default_factory=lambda: [0, 0])
-    done: int = 0
-    rejected: list[bytes] = field(default_factory=list)
-    users: set[str] = field(default_factory=set)
-
-    @property
-    def unfinished(self) -> int:
-        return max(self.produced[0], self.consumed[0]) - self.done
-
-    @property
-    def has_room(self) -> bool:
-        return not 0 < self.bound <= len(self.items)
 
 
 class MemoryFifo:
@@ -160,31 +135,45 @@ class MemoryFifo:
         if full:
             self._pause(role, standing, mode, ticket, client, lease)
             return [FULL, b"space"]
-        state.items.append(item)
+        state.items.append(Entry(item))
         state.produced[0] += 1
         state.produced[1] += len(item)
         state.producer_id = client.encode()
         role.give_back(standing)
         return [DONE]
 
-    def _get(self, client: str, ticket: str, mode: bytes, turn: str, lease: int) -> Reply:
+    def _get(self, eof: int, client: str, ticket: str, mode: bytes, turn: str, lease: int) -> Reply:
+        found = self._consume(bool(eof), None, client, ticket, mode, turn, lease)
+        return [DONE, found.item] if isinstance(found, Entry) else found
+
+    def _consume(
+        self,
+        eof: bool,
+        owner: str | None,
+        client: str,
+        ticket: str,
+        mode: bytes,
+        turn: str,
+        lease: int,
+    ) -> Entry | Reply:
+        """The oldest item, which is no longer queued; or the refusal."""
         state, role = self._state, self._consumer
         place = self._line.leave(turn, ticket)
         standing = role.standing(turn, ticket)
-        if state is None or (state.closed and not state.items):
+        if state is None or (not state.items and (state.closed or (eof and state.ended(owner)))):
             role.give_back(standing)
-            return [MISSING] if state is None else [CLOSED]
+            return [MISSING] if state is None else [CLOSED] if state.closed else [ENDED]
         if standing == "ours" and (mode == WAIT or not state.items):
             return self._busy(role, place, client, ticket, mode, turn, lease)
         if not state.items:
             self._pause(role, standing, mode, ticket, client, lease)
             return [EMPTY, b"item"]
-        item = state.items.popleft()
+        entry = state.items.popleft()
         state.consumed[0] += 1
-        state.consumed[1] += len(item)
+        state.consumed[1] += len(entry.item)
         state.consumer_id = client.encode()
         role.give_back(standing)
-        return [DONE, item]
+        return entry
 
     @staticmethod
     def _pause(
@@ -233,6 +222,7 @@ class MemoryFifo:
             state.closed = True
             state.producer_id = client.encode()
         if immediate:
+            state.dropping = True
             state.done += len(state.items)
             state.items.clear()
         return [DONE, b"", b""]
@@ -311,6 +301,7 @@ class MemoryFifo:
             *state.consumed,
             state.unfinished,
             len(state.rejected),
+            sum(not flight.passed for flight in state.flights.values()),
             state.producer_id,
             state.consumer_id,
         ]
@@ -335,9 +326,14 @@ class MemoryFifo:
             return [MISSING]
         return [UNFINISHED, b"finished"] if self._state.unfinished > 0 else [DONE]
 
-    def _reject(self, item: bytes) -> Reply:
+    def _reject(self, item: bytes, owner: str, seq: int | str) -> Reply:
         if self._state is None:
             return [MISSING]
+        if seq != "":
+            flight = self._state.flights.get(int(seq))
+            if flight is None or flight.owner != owner or flight.passed:
+                return [LATE]
+            del self._state.flights[int(seq)]
         self._state.rejected.append(item)
         self._state.done += 1
         return [DONE]

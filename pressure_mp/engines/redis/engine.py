@@ -33,6 +33,7 @@ _STRAY = 5.0
 class RedisEngine:
     """One server. Threads share it, and so do event loops."""
 
+    outlives_process = True
     _route: type[Route] = Direct
 
     def __init__(self, address: Address) -> None:

@@ -31,6 +31,11 @@ OWN = {
     "consumer_holder": ":mp:consumer_holder",
     "deleting": ":mp:deleting",
     "waiting": ":mp:waiting",
+    "flying": ":mp:flying",
+    "flights": ":mp:flights",
+    "presence": ":mp:presence",
+    "returned": ":mp:returned",
+    "producers": ":mp:producers",
 }
 
 _SUFFIXES = {**PROTOCOL, **OWN}
@@ -40,8 +45,10 @@ TYPES = {
     **dict.fromkeys(_SUFFIXES, "string"),
     **dict.fromkeys(("data", "producer_free", "consumer_free", "not_full", "closed"), "list"),
     **dict.fromkeys(("finished", "rejected", "producer_claim", "consumer_claim"), "list"),
+    "returned": "list",
     **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
     **dict.fromkeys(("waiting", "kept"), "hash"),
+    **dict.fromkeys(("flying", "flights", "presence", "producers"), "hash"),
 }
 
 

@@ -1,5 +1,5 @@
 -- close: close the queue for everyone, for good (specification: Close).
--- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting
+-- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting meta returned
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop what is queued; the dropped items count as done
@@ -43,6 +43,9 @@ if ARGV[2] == '1' then
     give_back(p_state, p_free, p_claim, p_holder)
     return taken('consumer')
   end
+  -- What is in flight now is dropped too, if it comes back.
+  redis.call('HSET', KEYS[17], 'dropping', '1')
+  redis.call('DEL', KEYS[18])
   local dropped = redis.call('LLEN', KEYS[3])
   if dropped > 0 then
     finish(dropped, KEYS[6], KEYS[7], KEYS[8], KEYS[9])

@@ -1,10 +1,18 @@
 -- reject: set aside an item that was got and cannot be decoded; it counts as done.
--- keys: bound produced_messages consumed_messages done finished rejected
--- args: item
--- replies: done | missing
--- uses: bound tasks
+-- keys: bound produced_messages consumed_messages done finished rejected flying flights
+-- args: item owner seq
+--   owner, seq  whose item in flight it is; empty when it was got for good
+-- replies: done | late | missing
+-- uses: bound tasks flights
 -- once: yes
+-- `late`: the item was taken away from this owner; nothing is done.
 if not read_bound(KEYS[1]) then return {'missing'} end
+if ARGV[3] ~= '' then
+  local deliveries, _, _, whose = read_flight(redis.call('HGET', KEYS[8], ARGV[3]))
+  if whose ~= ARGV[2] or deliveries == 0 then return {'late'} end
+  redis.call('HDEL', KEYS[8], ARGV[3])
+  redis.call('HDEL', KEYS[7], ARGV[3])
+end
 redis.call('LPUSH', KEYS[6], ARGV[1])
 finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 return {'done'}

@@ -1,0 +1,66 @@
+"""What a broker keeps of a FIFO queue."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """A queued item. One that was in flight keeps its number and how often it was delivered."""
+
+    item: bytes
+    seq: int = 0
+    deliveries: int = 0
+
+
+@dataclass
+class Flight:
+    """An item in flight. ``passed``: another process said that it is dealt with."""
+
+    entry: Entry
+    owner: str
+    call: int
+    limit: int
+    passed: bool = False
+
+
+@dataclass
+class FifoState:
+    """Everything a broker keeps of one FIFO queue."""
+
+    bound: int
+    discipline: str
+    format: str
+    items: collections.deque[Entry] = field(default_factory=collections.deque)
+    closed: bool = False
+    dropping: bool = False  # shut down with immediate: what comes back is dropped
+    producer_id: bytes | None = None
+    consumer_id: bytes | None = None
+    produced: list[int] = field(default_factory=lambda: [0, 0])
+    consumed: list[int] = field(default_factory=lambda: [0, 0])
+    done: int = 0
+    rejected: list[bytes] = field(default_factory=list)
+    users: set[str] = field(default_factory=set)
+    seqs: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    flights: dict[int, Flight] = field(default_factory=dict)
+    presence: dict[str, int] = field(default_factory=dict)  # the end of each owner's lease, in ms
+    producers: dict[str, int] | None = None  # the same of producers; None: there was never one
+
+    @property
+    def unfinished(self) -> int:
+        return max(self.produced[0], self.consumed[0]) - self.done
+
+    @property
+    def has_room(self) -> bool:
+        return not 0 < self.bound <= len(self.items)
+
+    def ended(self, owner: str | None) -> bool:
+        """Whether every producer has ended; for the owner of flights: and nothing comes back."""
+        elsewhere = owner is not None and any(
+            flight.owner != owner and not flight.passed for flight in self.flights.values()
+        )
+        return self.producers == {} and not elsewhere

@@ -1,0 +1,32 @@
+-- acknowledge: an item in flight is dealt with.
+-- keys: bound produced_messages consumed_messages done finished flying flights
+-- args: owner seq
+--   seq  the item, or empty when the owner has none: then it is the oldest in flight, if any is
+-- replies: done unfinished | passed | late | excess | missing
+-- uses: bound tasks flights
+-- once: yes
+-- `passed`: another process acknowledged this item before, having none of its own. `late`: the
+-- item was taken away from this owner; it is, or was, another's.
+if not read_bound(KEYS[1]) then return {'missing'} end
+local owner, seq = ARGV[1], ARGV[2]
+local flying, flights = KEYS[6], KEYS[7]
+local left = unfinished(KEYS[2], KEYS[3], KEYS[4])
+if seq ~= '' then
+  local deliveries, _, _, whose = read_flight(redis.call('HGET', flights, seq))
+  if whose ~= owner then return {'late'} end
+  redis.call('HDEL', flights, seq)
+  if deliveries == 0 then return {'passed'} end
+  redis.call('HDEL', flying, seq)
+else
+  local oldest
+  for _, candidate in ipairs(redis.call('HKEYS', flying)) do
+    if not oldest or tonumber(candidate) < tonumber(oldest) then oldest = candidate end
+  end
+  if oldest then
+    local _, limit, call, whose = read_flight(redis.call('HGET', flights, oldest))
+    redis.call('HDEL', flying, oldest)
+    redis.call('HSET', flights, oldest, string.format('0 %d %s %s', limit, call, whose))
+  end
+end
+if left <= 0 then return {'excess'} end
+return {'done', finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])}

@@ -1,0 +1,34 @@
+-- What `get` and `take` share.
+
+-- Why no item will come any more: 'closed', or 'ended' for a caller that asks for the end of all
+-- producers, when there were some and none is left. Nil while one may come.
+local function end_of_stream(closed, eof, producers)
+  if redis.call('EXISTS', closed) == 1 then return 'closed' end
+  -- One field says that there was ever one; the others are those that are left.
+  if eof == '1' and redis.call('HLEN', producers) == 1 then return 'ended' end
+end
+
+-- The status of a caller that is not served now, or nil. `over` is the end of the stream.
+-- First come, first served; but one who cannot wait may pass a holder of ours who only waits.
+local function refusal(state, bound, length, over, mode)
+  if not bound then return 'missing' end
+  if length == 0 and over then return over end
+  if state == 'foreign' or (state == 'ours' and (length == 0 or mode == 'wait')) then return 'busy' end
+  if length == 0 then return 'empty' end
+end
+
+-- Take the oldest item out and count it; answers it and the messages counted so far, or nil and
+-- the server's error.
+local function remove(data, length, bound, not_full, messages, bytes, consumer, client)
+  local signs = redis.call('LLEN', not_full)
+  -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
+  local item = redis.call('RPOP', data)
+  local total, problem = count(messages, bytes, #item)
+  if not total then
+    redis.call('RPUSH', data, item)
+    return nil, problem
+  end
+  redis.call('SET', consumer, client)
+  if signs == 0 and (bound == 0 or length - 1 < bound) then redis.call('LPUSH', not_full, '1') end
+  return item, total
+end

@@ -1,0 +1,317 @@
+"""That this process is there: it answers for items in flight, or it is a producer of a queue.
+
+The broker keeps a lease for each such process. One thread in the background renews those of this
+process, and looks after the others: what a process had in flight goes back to the queue when it
+is known to have ended, or when its lease has run out. As long as a process of this host can be
+seen to live, and is not stopped, its lease does not matter: a call into C that holds Python's
+lock keeps the thread from renewing it, and loses nothing.
+
+The thread runs while this process has something in flight, is a producer, or waits in an operation
+whose outcome depends on others; it ends by itself. Nothing here is needed on an engine whose
+queues end with the process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .drivers import drive
+from .effects import LATE, PASSED, Operation, T
+from .engines.base import Engine, Options
+from .exceptions import (
+    Empty,
+    PressureError,
+    QueueDoesNotExistError,
+    ShutDown,
+    TaskDoneError,
+)
+from .flights import Flights
+from .operations.flights import Flight, FlightOperations
+from .processes import incarnation, state
+
+#: Seconds between two looks at the others, at most: a dead process of this host is seen by then.
+_LOOK = 0.5
+#: Seconds for which a process that found nothing goes on to look: it may be polling.
+_LINGER = 3.0
+#: Seconds that an ending process waits for a look that is in progress.
+_LAST_LOOK = 1.0
+
+#: Runs an operation on a handle's queue.
+Run = Callable[[Operation[T]], T]
+
+_calls = itertools.count(1)
+
+
+class Presence:
+    """This process in one queue. As a context manager: while it waits for what others have."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+        self._lease = 0
+        self._operations = FlightOperations(name, 0)
+        self.reset()
+
+    def reset(self) -> None:
+        """A process that has not used the queue: a new one, or a forked child."""
+        self.flights = Flights()
+        self._producers: set[object] = set()  # handles
+        self._retires = False  # was a producer, and has not yet said that it is none
+        self._waiting = 0  # operations
+        self._look_until = 0.0
+        self._doubtful: dict[int, float] = {}
+        self._is_gone = False  # no queue, no leases
+
+    def want_lease(self, lease: int) -> None:
+        """A handle's lease in milliseconds; the longest of this process's handles counts."""
+        if lease > self._lease:
+            self._lease = lease
+            self._operations = FlightOperations(self._name, lease)
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one look to the next."""
+        return min(self._lease / 3000, _LOOK)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to renew or to look for."""
+        return not self._is_gone and bool(
+            self._waiting > 0
+            or self.flights
+            or self._producers
+            or self._retires
+            or self._doubtful
+            or time.monotonic() < self._look_until
+        )
+
+    def __enter__(self) -> None:
+        """An operation begins that can go on when another process is found dead."""
+        with _lock:
+            self._waiting += 1
+            self._keep_looking()
+
+    def __exit__(self, *error: object) -> None:
+        with _lock:
+            self._waiting -= 1
+            self._look_until = time.monotonic() + _LINGER
+
+    def take(
+        self, run: Run[Flight], limit: int, block: bool, timeout: float | None, eof: bool
+    ) -> Flight:
+        """Get an item that stays in flight until it is acknowledged."""
+        call = next(_calls)
+        with self:
+            try:
+                flight = run(self._operations.take(incarnation(), call, limit, block, timeout, eof))
+            except (Empty, ShutDown, QueueDoesNotExistError):
+                raise
+            except BaseException:
+                # The broker may have given an item, and the answer was lost.
+                self._doubtful[call] = time.monotonic() + self._lease / 1000
+                raise
+            self.flights.add(flight.seq)
+        return flight
+
+    def acknowledge(self, run: Run[bytes]) -> bool:
+        """The calling thread's oldest item is dealt with, else this process's, else the queue's.
+
+        Answers False when it was taken away meanwhile.
+        """
+        while True:
+            seq = self.flights.pop()
+            try:
+                status = run(self._operations.acknowledge(incarnation(), seq))
+            except (TaskDoneError, QueueDoesNotExistError):
+                raise
+            except BaseException:
+                if seq is not None:
+                    self.flights.push_back(seq)
+                raise
+            if status != PASSED:
+                return status != LATE
+
+    def set_aside(self, run: Run[None], flight: Flight) -> None:
+        """The calling thread's last item cannot be used."""
+        run(self._operations.set_aside(flight.item, incarnation(), flight.seq))
+        self.flights.discard(flight.seq)
+
+    def produce(self, run: Run[Any], handle: object) -> None:
+        """See to it that this process is a producer of the queue; ``handle`` puts into it."""
+        if handle in self._producers:
+            return
+        run(self._operations.renew(incarnation(), False, True))
+        with _lock:
+            self._producers.add(handle)
+            self._keep_looking()
+
+    def stop_producing(self, handle: object) -> None:
+        """``handle`` puts no more; with the last one this process is no producer any longer."""
+        with _lock:
+            if handle not in self._producers:
+                return
+            self._producers.remove(handle)
+            if self._producers:
+                return
+            self._retires = True
+            self._keep_looking()
+        # A look that is in progress would renew what ends here; then the next look ends it.
+        if _looking.acquire(timeout=_LAST_LOOK):
+            try:
+                self._retire()
+            except PressureError:
+                pass
+            finally:
+                _looking.release()
+
+    def _retire(self) -> None:
+        if self._retires and not self._producers:
+            self._run(self._operations.retire(incarnation()))
+        self._retires = False
+
+    def look(self) -> None:
+        """Renew what this process holds, and take from the others what they can no longer hold."""
+        me = incarnation()
+        try:
+            for call, until in list(self._doubtful.items()):
+                self._run(self._operations.requeue(me, call=call))
+                if until < time.monotonic():  # by now also what was still on its way was done
+                    del self._doubtful[call]
+            self._retire()
+            there = self._run(self._operations.renew(me, bool(self.flights), bool(self._producers)))
+            for other, until in there.consumers.items():
+                if is_over(other, until, there.now):
+                    self._run(self._operations.requeue(other, seen=until))
+            for other, until in there.producers.items():
+                if is_over(other, until, there.now):
+                    self._run(self._operations.retire(other, seen=until))
+        except QueueDoesNotExistError:
+            self._is_gone = True
+        except PressureError:
+            pass  # the broker does not answer; the next look tries again
+
+    def leave(self) -> None:
+        """The process ends: at once, instead of after a lease."""
+        held = bool(self.flights or self._doubtful)
+        producing = self._retires or bool(self._producers)
+        self.reset()
+        try:
+            if held:
+                self._run(self._operations.requeue(incarnation()))
+            if producing:
+                self._run(self._operations.retire(incarnation()))
+        except PressureError:
+            pass  # others see that it has ended
+
+    def _keep_looking(self) -> None:
+        """See to it that the thread runs, and looks as often as this queue needs."""
+        self._is_gone = False
+        if self._engine.outlives_process:
+            _needed.add(self)
+            _start_looking(self.interval)
+
+    def _run(self, operation: Operation[T]) -> T:
+        # The next look tries again: this one must not keep other queues waiting.
+        binding = self._engine.bind(self._name, FlightOperations.discipline, Options(reconnect=0))
+        return drive(operation, binding.session())
+
+
+def is_over(other: str, until: int, now: int) -> bool:
+    """Whether a process is no longer there: it has ended, or it let its lease run out.
+
+    A lease does not count while the process is seen to run.
+    """
+    seen = state(other)
+    return seen == "dead" or (seen != "alive" and until < now)
+
+
+_lock = threading.RLock()
+_looking = threading.Lock()
+_all: weakref.WeakValueDictionary[tuple[int, str], Presence] = weakref.WeakValueDictionary()
+_needed: set[Presence] = set()  # also without a handle, as long as something is in flight
+_thread: threading.Thread | None = None
+_sooner = threading.Event()
+_pace = _LOOK  # seconds from one look to the next, at present
+_leaves_at_exit = False
+
+
+def of(engine: Engine, name: str, lease: int) -> Presence:
+    """This process in the queue of that name; does no I/O."""
+    with _lock:
+        found = _all.get((id(engine), name))
+        if found is None:
+            found = _all[id(engine), name] = Presence(engine, name)
+    found.want_lease(lease)
+    return found
+
+
+def _start_looking(interval: float) -> None:
+    global _thread
+    if _thread is None:
+        _leave_at_exit()
+        _thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
+        try:
+            _thread.start()
+        except RuntimeError:  # the interpreter is ending, and this process's leases with it
+            _thread = None
+    elif interval < _pace:
+        _sooner.set()
+
+
+def _look_around() -> None:
+    global _thread, _pace
+    while True:
+        with _lock:
+            needed = {presence for presence in _needed if presence.is_needed}
+            _needed.intersection_update(needed)
+            if not needed:
+                _thread = None
+                return
+            _pace = min(presence.interval for presence in needed)
+            _sooner.clear()
+        if _sooner.wait(_pace):
+            continue
+        for presence in needed:
+            with _looking:
+                presence.look()
+
+
+def _leave_at_exit() -> None:
+    global _leaves_at_exit
+    if _leaves_at_exit:
+        return
+    _leaves_at_exit = True
+    from multiprocessing.util import Finalize
+
+    # Not a negative priority: before this process's own children are waited for, because they
+    # may be waiting for what it holds.
+    Finalize(None, _leave, exitpriority=10)
+
+
+def _leave() -> None:
+    if not _looking.acquire(timeout=_LAST_LOOK):
+        return  # the broker does not answer; others see that this process has ended
+    try:
+        for presence in list(_needed):
+            presence.leave()
+    finally:
+        _looking.release()
+
+
+def _after_fork_in_child() -> None:
+    global _lock, _looking, _sooner, _thread, _leaves_at_exit
+    _lock, _looking, _sooner = threading.RLock(), threading.Lock(), threading.Event()
+    _thread = None
+    _leaves_at_exit = False
+    _needed.clear()
+    for presence in list(_all.values()):
+        presence.reset()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

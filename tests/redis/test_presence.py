@@ -1,0 +1,372 @@
+"""Items in flight of real processes that end, die, stop, fork, or keep the interpreter busy."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import flight_programs as programs
+import pytest
+from waiting import Background, lasting, until
+
+import pressure_mp
+from pressure_mp import Empty, JoinableQueue
+from pressure_mp.drivers import drive
+from pressure_mp.engines import registry
+from pressure_mp.operations.flights import FlightOperations
+
+METHODS = ["fork", "spawn"]
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+#: Seconds: what is promised on one host, and a little for a loaded machine.
+AT_ONCE = 1.0 + 1.0
+
+
+@pytest.fixture
+def make(valkey, name):
+    made = []
+
+    def make(kind=JoinableQueue, **options):
+        made.append(kind(0, name, url=valkey.url, **options))
+        return made[-1]
+
+    yield make
+    made[0].delete()
+    with valkey.client() as client:
+        assert lasting(client, f"*{name}*") == []
+
+
+@pytest.fixture
+def start():
+    """Starts a program with one end of a pipe; whatever is left of it at the end is killed."""
+    processes = []
+
+    def start(program, *args, method="fork"):
+        here, there = multiprocessing.Pipe()
+        process = multiprocessing.get_context(method).Process(target=program, args=(there, *args))
+        process.start()
+        there.close()
+        processes.append(process)
+        return process, here
+
+    yield start
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+        process.join()
+
+
+def fill(q, *items):
+    for item in items:
+        q.put(item)
+
+
+def timed(call, *args, **kwargs):
+    """What a call returns, and how many seconds it took."""
+    begin = time.monotonic()
+    return call(*args, **kwargs), time.monotonic() - begin
+
+
+def elsewhere(q, operation, *args, **kwargs):
+    """An operation of a process on another host."""
+    binding = registry.engine(q._address).bind(q.name, "fifo")
+    operations = FlightOperations(q.name, int(q._lease * 1000))
+    return drive(getattr(operations, operation)(*args, **kwargs), binding.session())
+
+
+STRANGER = "another-host/1/1/aaaaaaaa"
+
+
+# A process ends
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("act", ["return", "raise"])
+def test_a_process_that_ends_gives_back_what_it_had_before_it_is_gone(make, start, method, act):
+    q = make()
+    fill(q, 1, 2, 3, 4)
+    process, pipe = start(programs.get_and_act, q, 3, act, method=method)
+    assert pipe.recv() == [1, 2, 3]
+    process.join()
+    assert q.stats().in_flight == 0
+    assert [q.get_nowait() for _ in range(4)] == [1, 2, 3, 4]
+    for _ in range(4):
+        q.task_done()
+    q.join()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("act", ["exit", "kill"])
+def test_who_waits_gets_what_a_dead_process_had_within_a_second(make, start, method, act):
+    q = make()
+    fill(q, 1, 2, 3)
+    process, pipe = start(programs.get_and_act, q, 3, act, method=method)
+    assert pipe.recv() == [1, 2, 3]
+    item, took = timed(q.get)
+    assert item == 1
+    assert took < AT_ONCE
+    assert [q.get_nowait(), q.get_nowait()] == [2, 3]
+    process.join()
+    for _ in range(3):
+        q.task_done()
+    q.join()
+
+
+def test_who_polls_gets_what_a_dead_process_had_within_a_second(make, start):
+    q = make()
+    q.put(1)
+    process, pipe = start(programs.get_and_act, q, 1, "kill")
+    assert pipe.recv() == [1]
+    process.join()
+
+    def poll():
+        try:
+            return q.get_nowait()
+        except Empty:
+            return None
+
+    item, took = timed(until, poll)
+    assert item == 1
+    assert took < AT_ONCE
+    q.task_done()
+
+
+def test_who_joins_sees_to_it_that_poison_is_set_aside(make, start):
+    q = make(max_deliveries=2)
+    q.put("poison")
+    for _ in range(2):
+        process, pipe = start(programs.get_and_act, q, 1, "kill")
+        assert pipe.recv() == ["poison"]
+        process.join()
+    _, took = timed(q.join)
+    assert took < AT_ONCE
+    assert (q.stats().rejected, q.unfinished_tasks) == (1, 0)
+
+
+def test_what_a_process_acknowledged_does_not_come_back(make, start):
+    q = make()
+    fill(q, *range(10))
+    worker, pipe = start(programs.work, q)
+    q.join()
+    assert [pipe.recv() for _ in range(10)] == list(range(10))
+    worker.kill()
+    worker.join()
+    with pytest.raises(Empty):
+        q.get(timeout=1.2)
+
+
+def test_workers_that_are_killed_lose_nothing(make, start):
+    q = make()
+    fill(q, *range(200))
+    seen = []
+
+    def follow(pipe, until_sent=None):
+        """What a worker says that it got, as far as it was able to say it."""
+        try:
+            while len(seen) != until_sent:
+                seen.append(pipe.recv())
+        except EOFError:
+            pass
+
+    for _ in range(5):
+        worker, pipe = start(programs.work, q)
+        follow(pipe, len(seen) + 20)
+        worker.kill()
+        follow(pipe)
+    worker, pipe = start(programs.work, q)
+    q.join()
+    q.shutdown()
+    follow(pipe)
+    assert sorted(set(seen)) == list(range(200))
+    assert len(seen) <= 200 + 5
+
+
+# A process does not end
+
+
+def test_a_closed_handle_keeps_its_items_as_long_as_its_process_lives(make, start):
+    q = make()
+    q.put(1)
+    process, pipe = start(programs.get_and_act, q, 1, "close")
+    assert pipe.recv() == [1]
+    with pytest.raises(Empty):
+        q.get(timeout=1.2)
+    pipe.send("end")
+    process.join()
+    assert q.get_nowait() == 1
+    q.task_done()
+
+
+def test_a_stopped_process_loses_its_items_after_its_lease_and_harms_nothing_later(make, start):
+    q = make(lease=1.0)
+    q.put("a")
+    process, pipe = start(programs.get_late, q)
+    assert pipe.recv() == "a"
+    os.kill(process.pid, signal.SIGSTOP)
+    item, took = timed(q.get, timeout=10)
+    assert item == "a"
+    assert took < 1.0 + AT_ONCE
+    os.kill(process.pid, signal.SIGCONT)
+    pipe.send("now")
+    assert pipe.recv() == ["LateTaskDoneWarning"]
+    assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
+    q.task_done()
+    q.join()
+
+
+def test_a_process_that_was_stopped_for_less_than_its_lease_keeps_its_items(make, start):
+    q = make(lease=30.0)
+    q.put("a")
+    process, pipe = start(programs.get_late, q)
+    assert pipe.recv() == "a"
+    os.kill(process.pid, signal.SIGSTOP)
+    with pytest.raises(Empty):
+        q.get(timeout=1.2)
+    os.kill(process.pid, signal.SIGCONT)
+    pipe.send("now")
+    assert pipe.recv() == []
+    q.join()
+
+
+def test_a_process_that_keeps_the_interpreter_busy_keeps_its_items(make, start):
+    q = make(lease=0.3)
+    q.put("a")
+    process, pipe = start(programs.get_and_hold_the_interpreter, q, 2.0)
+    assert pipe.recv() == "a"
+    with pytest.raises(Empty):
+        q.get(timeout=1.5)
+    assert elsewhere(q, "renew", STRANGER, False, False).now > max(
+        elsewhere(q, "renew", STRANGER, False, False).consumers.values()
+    ), "its lease had run out"
+    assert pipe.recv() == "done"
+    q.join()
+    process.join()
+
+
+def test_a_busy_consumer_renews_its_lease(make, start):
+    q = make(lease=0.5)
+    q.put("a")
+    _, pipe = start(programs.get_late, q)
+    assert pipe.recv() == "a"
+    (owner,) = elsewhere(q, "renew", STRANGER, False, False).consumers
+    for _ in range(4):
+        there = elsewhere(q, "renew", STRANGER, False, False)
+        assert there.consumers[owner] >= there.now
+        time.sleep(0.3)  # the lease has to run out, if nobody renews it
+    pipe.send("now")
+    assert pipe.recv() == []
+    q.join()
+
+
+def test_a_process_of_another_host_loses_its_items_after_its_lease(make):
+    q = make(lease=1.0)
+    q.put("a")
+    elsewhere(q, "take", STRANGER, 1, 0, False, None)
+    item, took = timed(q.get, timeout=10)
+    assert item == "a"
+    assert 0.9 < took < 1.0 + AT_ONCE
+    q.task_done()
+
+
+def test_a_process_of_another_host_that_renews_keeps_its_items(make):
+    q = make(lease=0.5)
+    q.put("a")
+    elsewhere(q, "take", STRANGER, 1, 0, False, None)
+    getting = Background(q.get, timeout=10)
+    for _ in range(6):
+        elsewhere(q, "renew", STRANGER, True, False)
+        assert q.stats().in_flight == 1
+        time.sleep(0.2)  # more than a lease in all
+    assert getting.is_alive()
+    assert getting.result() == "a"
+    q.task_done()
+
+
+# Forks, threads, lost answers
+
+
+def test_a_forked_child_has_nothing_in_flight_and_loses_nothing_of_its_parents(make, start):
+    q = make()
+    fill(q, "parent's", "child's")
+    process, pipe = start(programs.get_and_fork, q)
+    assert pipe.recv() == "parent's"
+    assert pipe.recv() == "child's"
+    assert q.stats().in_flight == 2
+    pipe.send("go on")
+    child = pipe.recv()
+    assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
+    os.kill(child, signal.SIGKILL)
+    item, took = timed(q.get)
+    assert item == "child's"
+    assert took < AT_ONCE
+    process.join()
+    q.task_done()
+    q.join()
+
+
+def test_the_thread_in_the_background_ends_by_itself(make, start):
+    q = make()
+    q.put(1)
+    process, pipe = start(programs.threads_of, q)
+    assert "pressure_mp" in pipe.recv()
+    pipe.send("end")
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_an_item_whose_answer_was_lost_comes_back(make, monkeypatch):
+    q = make(lease=1.0)
+    q.put("a")
+    run = q._run
+
+    def lose_the_answer(operation):
+        run(operation)
+        raise pressure_mp.BrokerUnavailable("the connection broke")
+
+    monkeypatch.setattr(q, "_run", lose_the_answer)
+    with pytest.raises(pressure_mp.BrokerUnavailable):
+        q.get()
+    monkeypatch.setattr(q, "_run", run)
+    assert q.stats().in_flight == 1
+    assert q.get(timeout=5) == "a"
+    q.task_done()
+    q.join()
+
+
+# The end of a program
+
+PROGRAM = """
+import pressure_mp, sys, threading
+q = pressure_mp.JoinableQueue(name=sys.argv[1], url=sys.argv[2])
+for _ in range(3): q.put("x")
+q.get()
+threading.Thread(target=pressure_mp.JoinableQueue(url=sys.argv[2]).get, daemon=True).start()
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["", "import os; os.fork()", "sys.exit(0)"])
+def test_a_program_ends_at_once_and_prints_nothing(make, end, name, valkey):
+    q = make()
+    run, took = timed(
+        subprocess.run,
+        [sys.executable, "-W", "ignore", "-c", PROGRAM.format(end=end), name, valkey.url],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert took < 5
+    assert (q.qsize(), q.stats().in_flight) == (3, 0)
+
+
+def test_an_anonymous_queue_with_items_in_flight_leaves_no_key(valkey, name):
+    environ = {**os.environ, "PRESSURE_URL": valkey.url, "PRESSURE_PREFIX": name}
+    code = "import pressure_mp as p; q = p.JoinableQueue(eof='producers'); q.put(1); q.get()"
+    subprocess.run([sys.executable, "-c", code], check=True, env=environ)
+    with valkey.client() as client:
+        assert lasting(client, f"{name}*") == []
