@@ -344,7 +344,8 @@ import pressure_mp, sys, threading
 q = pressure_mp.JoinableQueue(name=sys.argv[1], url=sys.argv[2])
 for _ in range(3): q.put("x")
 q.get()
-threading.Thread(target=pressure_mp.JoinableQueue(url=sys.argv[2]).get, daemon=True).start()
+other = pressure_mp.JoinableQueue(name=sys.argv[1] + "-other", url=sys.argv[2])
+threading.Thread(target=other.get, daemon=True).start()
 {end}
 """
 
@@ -359,6 +360,7 @@ def test_a_program_ends_at_once_and_prints_nothing(make, end, name, valkey):
         text=True,
         timeout=20,
     )
+    JoinableQueue.attach(f"{name}-other", url=valkey.url).delete()
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
     assert took < 5
     assert (q.qsize(), q.stats().in_flight) == (3, 0)

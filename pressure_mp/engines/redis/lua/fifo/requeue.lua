@@ -49,8 +49,8 @@ if settled > 0 then finish(settled, KEYS[5], KEYS[6], KEYS[8], KEYS[9]) end
 local number = #back
 -- Not consumed in this queue: left by one that a client of another make deleted.
 if number == 0 or consumed < number then return {'done', 0} end
-redis.call('DECRBY', KEYS[6], number)
-redis.call('DECRBY', KEYS[7], bytes)
+redis.call('INCRBY', KEYS[6], -number)
+redis.call('INCRBY', KEYS[7], -bytes)
 
 -- What was put back before and is older stands in front of it.
 local record = redis.call('LINDEX', returned, -1)

@@ -23,8 +23,9 @@ local length = redis.call('LLEN', data)
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[4], KEYS[12])
 if over == 'ended' then
   -- What is in flight elsewhere may come back.
-  for _, record in ipairs(redis.call('HVALS', flights)) do
-    local deliveries, _, _, other = read_flight(record)
+  local all = redis.call('HGETALL', flights)
+  for i = 2, #all, 2 do
+    local deliveries, _, _, other = read_flight(all[i])
     if deliveries and deliveries > 0 and other ~= owner then over = nil end
   end
 end
