@@ -18,6 +18,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.operations.fifo import FifoOperations
+from pressure_mp.operations.flights import FlightOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
 SCRIPTS = scripts.load("fifo")
@@ -75,6 +76,24 @@ class Uses:
         self.run(self.operations.reject(self.run(self.operations.get(False, None))))
         self.queue.rejected()
 
+    def take_and_requeue(self):
+        """Two come back one after the other, and then the stream is over while one is in flight."""
+        operations = FlightOperations(self.name, 5000)
+        self.queue.put_nowait(4)
+        self.queue.put_nowait(5)
+        self.run(operations.take("A", 1, 0, False, None))
+        second = self.run(operations.take("B", 2, 0, False, None))
+        self.run(operations.requeue("B"))
+        self.run(operations.requeue("A"))
+        self.run(operations.take("A", 3, 0, False, None))
+        second = self.run(operations.take("B", 4, 0, False, None))
+        self.run(operations.acknowledge("B", second.seq))
+        self.run(operations.renew("B", True, True))
+        self.run(operations.retire("B"))
+        with pytest.raises(pressure_mp.Empty):
+            self.run(operations.take("B", 5, 0, False, None, eof=True))
+        self.run(operations.acknowledge("C", None))
+
     def look(self):
         self.queue.exists()
         self.queue.qsize()
@@ -87,8 +106,8 @@ class Uses:
     def wait_in_line(self):
         """One holds the consumer's role; another is granted it, and gives it back."""
         holding, waiting = self.session(), self.session()
-        holding.call("get", ("holder", "h/1/1:1", b"wait", "first", 5000))
-        waiting.call("get", ("waiter", "h/1/1:2", b"wait", "first", 5000))
+        holding.call("get", (0, "holder", "h/1/1:1", b"wait", "first", 5000))
+        waiting.call("get", (0, "waiter", "h/1/1:2", b"wait", "first", 5000))
         holding.park("item", 0.01)
         holding.call("release", ("h/1/1:1", "", 5000))
         assert waiting.park("consumer", 0.1)
@@ -129,7 +148,8 @@ class Uses:
             queue._run(operations.dismiss(["elsewhere/1/1"]))
 
     STEPS = (
-        *(make, put_and_get, set_an_item_aside, look, wait_in_line, wake, unlock),
+        *(make, put_and_get, set_an_item_aside, take_and_requeue),
+        *(look, wait_in_line, wake, unlock),
         *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
     )
 

@@ -221,6 +221,7 @@ def play(server, name, theirs, client):
 
     # Items in flight, producers, and the end of both.
     q.maxsize = 0
+    q.get()
     flights = [run(operations.take("A", call, 0, False, None)) for call in (1, 2)]
     refused(run, operations.take("A", 3, 0, False, None))
     run(operations.acknowledge("B", None))
