@@ -1,0 +1,255 @@
+"""The checker accepts the histories of a FIFO queue and rejects forged ones, for each rule."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+
+import histories
+import history_checker
+import pytest
+from histories import BUSY, CLOSED, DONE, EMPTY, FULL, NEVER, UNKNOWN, Operation
+from history_checker import Deliveries, History, check
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+
+def op(client, kind, item, begin, end, outcome=DONE):
+    return Operation(client, kind, begin, end, outcome, item)
+
+
+def put(client, item, begin, end, outcome=DONE):
+    return op(client, "put", item, begin, end, outcome)
+
+
+def get(client, item, begin, end, outcome=DONE):
+    return op(client, "get", item, begin, end, outcome)
+
+
+A1, A2, B1 = put("a", "a1", 0, 10), put("a", "a2", 20, 30), put("b", "b1", 12, 18)
+
+#: rule -> histories that break it: operations, and perhaps what was left and the bound
+FORGED = {
+    "nothing_invented": [
+        ([A1, get("c", "a1", 5, 15), get("c", "never put", 20, 30)],),
+        ([A1], ["a1", "never put"]),
+        ([A2, get("c", "a2", 0, 15)],),
+        ([put("a", "a1", 0, 10, FULL), get("c", "a1", 5, 15)],),
+    ],
+    "nothing_twice": [
+        ([A1, get("c", "a1", 5, 15), get("d", "a1", 6, 16)],),
+        ([A1, get("c", "a1", 5, 15)], ["a1"]),
+        ([A1], ["a1", "a1"]),
+        ([put("a", "a1", 0, NEVER, UNKNOWN), get("c", "a1", 5, 15), get("d", "a1", 6, 16)],),
+    ],
+    "nothing_lost": [
+        ([A1],),
+        ([A1, A2, get("c", "", 35, NEVER, UNKNOWN)],),
+        ([A1, get("c", "", 35, 40, EMPTY)],),
+    ],
+    "oldest_first": [
+        ([A1, B1, get("c", "b1", 40, 50), get("d", "a1", 60, 70)],),
+        ([A1, B1], ["b1", "a1"]),
+        ([A1, B1, get("c", "b1", 40, 50)], ["a1"]),
+    ],
+    "producers_in_order": [
+        ([A1, A2, get("c", "a2", 40, 50), get("c", "a1", 60, 70)],),
+        ([A1, A2, get("c", "a2", 40, 50), get("d", "a1", 60, 70)],),
+        ([A1, A2, get("c", "a2", 40, 50)], ["a1"]),
+    ],
+    "bound_kept": [
+        ([A1, A2], ["a1", "a2"], 1),
+        ([A1, A2, get("c", "a1", 31, 40), get("c", "a2", 41, 50)], [], 1),
+    ],
+    "honest_refusals": [
+        ([A1, get("c", "", 15, 16, EMPTY)], ["a1"]),
+        ([A1, get("c", "", 15, 16, CLOSED)], ["a1"]),
+        ([A1, op("d", "shutdown", "", 11, 13), get("c", "", 15, 16, CLOSED)], ["a1"]),
+        ([put("a", "a1", 0, 10, FULL)], [], 1),
+        ([A1, get("c", "a1", 11, 12), put("b", "b1", 15, 16, FULL)], [], 1),
+        ([op("d", "shutdown", "", 0, 5), put("a", "a1", 6, 10)], ["a1"]),
+        ([put("a", "a1", 0, 10, CLOSED), op("d", "shutdown", "", 11, 12)],),
+    ],
+    "one_holder": [
+        ([op("a", "producer", "", 0, 10), op("b", "producer", "", 5, 15)],),
+        ([op("a", "producer", "", 0, 20), put("b", "b1", 12, 18)], ["b1"]),
+        ([op("x", "consumer", "", 38, 52), A1, get("c", "a1", 40, 50)],),
+    ],
+}
+
+#: What looks wrong and may be right, because operations overlap or their outcome is unknown.
+POSSIBLE = [
+    ([A1, get("c", "a1", 5, 6)],),
+    ([A1, get("c", "", 5, NEVER, UNKNOWN)],),
+    ([put("a", "a1", 0, NEVER, UNKNOWN)],),
+    ([put("a", "a1", 0, NEVER, UNKNOWN), get("c", "a1", 500, 600)],),
+    ([A1, put("b", "b1", 5, 15), get("c", "b1", 40, 50), get("d", "a1", 60, 70)],),
+    ([A1, B1, get("c", "b1", 40, 50), get("d", "a1", 45, 70)],),
+    ([A1, A2, get("d", "a1", 29, 40), get("d", "a2", 41, 50)], [], 1),
+    ([A1, put("b", "b1", 15, 16, FULL)], ["a1"], 1),
+    ([A1, get("c", "", 9, 16, EMPTY)], ["a1"]),
+    ([A1, get("c", "", 12, 16, BUSY)], ["a1"]),
+    ([put("a", "a1", 0, 10, FULL), put("b", "b1", 5, NEVER, UNKNOWN)], [], 1),
+    ([op("d", "shutdown", "", 0, 5), put("a", "a1", 4, 10)], ["a1"]),
+    ([op("d", "shutdown", "", 0, NEVER, UNKNOWN), put("a", "a1", 4, 10, CLOSED)],),
+    ([op("a", "producer", "", 0, 10), op("b", "producer", "", 11, 15)],),
+    ([op("a", "producer", "", 0, 10), op("b", "consumer", "", 5, 15)],),
+    ([op("a", "producer", "", 0, 16), put("b", "b1", 12, 18)], ["b1"]),
+    ([op("a", "producer", "", 0, 20), put("a", "a1", 2, 18)], ["a1"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "forged"),
+    [(rule, history) for rule, bad in FORGED.items() for history in bad],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_forged_history_is_rejected(rule, forged):
+    assert any(problem.startswith(rule + ":") for problem in check(History(*forged)))
+
+
+def test_there_is_a_forged_history_for_each_rule():
+    assert [rule.__name__ for rule in history_checker.RULES] == list(FORGED)
+
+
+@pytest.mark.parametrize("history", POSSIBLE)
+def test_what_can_have_happened_is_accepted(history):
+    assert check(History(*history)) == []
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from("abcd"),
+        st.sampled_from([*["put", "get"] * 4, "shutdown"]),
+        st.floats(0, 1),
+        st.floats(0, 0.9),
+    ),
+    max_size=40,
+)
+BOUNDS = st.integers(0, 3)
+
+
+def good_history(steps, bound):
+    """What a FIFO queue answers to clients that do one thing after the other.
+
+    Step n happens at the moment n; it begins some time before that and ends some time after it.
+    """
+    queue, shut, ended, done = deque(), False, {}, []
+    for moment, (client, kind, before, after) in enumerate(steps, 1):
+        item = ""
+        if kind == "put":
+            item = f"{client}{moment}"
+            outcome = CLOSED if shut else FULL if 0 < bound <= len(queue) else DONE
+            if outcome == DONE:
+                queue.append(item)
+        elif kind == "get":
+            outcome = DONE if queue else CLOSED if shut else EMPTY
+            item = queue.popleft() if queue else ""
+        else:
+            outcome, shut = DONE, True
+        following = (n for n, step in enumerate(steps, 1) if n > moment and step[0] == client)
+        begin = moment - before * (moment - ended.get(client, 0.0))
+        end = ended[client] = moment + after * (next(following, moment + 10) - moment)
+        done.append(op(client, kind, item, begin, end, outcome))
+    return History(done, list(queue), bound)
+
+
+@given(STEPS, BOUNDS)
+def test_every_history_of_a_queue_is_accepted(steps, bound):
+    assert check(good_history(steps, bound)) == []
+
+
+@given(STEPS, BOUNDS, st.data())
+def test_a_client_that_did_not_live_to_tell_is_no_loss(steps, bound, data):
+    history = good_history(steps, bound)
+    number = data.draw(st.integers(0, len(steps)))
+    operations = list(history.operations)
+    for victim in operations[number : number + 1]:
+        changes = dataclasses.replace(victim, end=NEVER, outcome=UNKNOWN)
+        if victim.kind == "get":
+            changes = dataclasses.replace(changes, item="")
+        kept = [o for o in operations if o.client != victim.client or o.begin < victim.begin]
+        after = [o for o in operations if o not in kept and o.outcome == DONE]
+        assume(not after)  # else its later operations would be missing, too
+        operations = [changes if o is victim else o for o in kept]
+    rest = [o.item for o in history.rest]
+    assert check(History(operations, rest, bound)) == []
+
+
+@given(STEPS, BOUNDS, st.data())
+def test_a_good_history_that_is_spoilt_is_rejected(steps, bound, data):
+    history = good_history(steps, bound)
+    gets = [o for o in history.operations if o.kind == "get" and o.outcome == DONE]
+    assume(gets)
+    one, other = data.draw(st.sampled_from(gets)), data.draw(st.sampled_from(gets))
+    rest = [o.item for o in history.rest]
+    others = [o for o in history.operations if o is not one]
+    spoil = data.draw(st.sampled_from(["lose", "repeat", "invent", "swap"]))
+    if spoil == "lose":
+        operations, rule = others, "nothing_lost"
+    elif spoil == "repeat":
+        again = dataclasses.replace(one, client="e")
+        operations, rule = [*others, one, again], "nothing_twice"
+    elif spoil == "invent":
+        operations = [*others, dataclasses.replace(one, item="never put")]
+        rule = "nothing_invented"
+    else:
+        first, second = sorted((one, other), key=lambda o: o.end)
+        puts = history.put_of[first.item], history.put_of[second.item]
+        assume(first.end < second.begin and puts[0].end < puts[1].begin)
+        operations = [o for o in history.operations if o not in (first, second)]
+        operations += [
+            dataclasses.replace(first, item=second.item),
+            dataclasses.replace(second, item=first.item),
+        ]
+        rule = "oldest_first"
+    assert any(problem.startswith(rule) for problem in check(History(operations, rest, bound)))
+
+
+DELIVERED = [A1, A2, get("c", "a1", 31, 40), get("d", "a1", 50, 60), get("d", "a2", 61, 70)]
+DONE_BY_C = op("c", "task_done", "a1", 41, 42)
+
+
+def test_what_a_killed_consumer_had_may_come_again():
+    deliveries = Deliveries(History(DELIVERED), ["c"])
+    assert list(deliveries.problems()) == []
+    assert deliveries.in_flight == 1
+
+
+@pytest.mark.parametrize(
+    ("operations", "killed"),
+    [
+        (DELIVERED, []),
+        (DELIVERED, ["d"]),
+        ([*DELIVERED, DONE_BY_C], ["c"]),
+        ([A1, A2, get("c", "a1", 31, 40)], ["c"]),
+        ([A1, get("c", "", 31, NEVER, UNKNOWN)], ["c"]),
+    ],
+    ids=["nobody killed", "another killed", "it had acknowledged", "lost", "lost on its way"],
+)
+def test_forged_deliveries_are_rejected(operations, killed):
+    assert list(Deliveries(History(operations), killed).problems())
+
+
+def test_a_log_is_read_as_it_was_written(tmp_path):
+    log = histories.Log(tmp_path, "a")
+    log.begin("put", "a1")
+    log.end()
+    log.begin("get")
+    log.end(DONE, "b1")
+    with log.held("producer"):
+        pass
+    log.begin("get")
+    log.end(UNKNOWN)
+    log.begin("get")
+    log.close()
+    read = histories.read(tmp_path)
+    assert [(o.client, o.kind, o.item, o.outcome) for o in read] == [
+        ("a", "put", "a1", DONE),
+        ("a", "get", "b1", DONE),
+        ("a", "producer", "", DONE),
+        ("a", "get", "", UNKNOWN),
+        ("a", "get", "", UNKNOWN),
+    ]
+    assert all(o.begin <= o.end for o in read)
+    assert [o.end for o in read[3:]] == [NEVER, NEVER]
