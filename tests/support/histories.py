@@ -11,7 +11,6 @@ import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ NEVER = float("inf")
 DONE = "done"
 UNKNOWN = "unknown"  #: the client was killed or lost its broker: it may or may not have happened
 EMPTY, FULL, CLOSED, BUSY = "empty", "full", "closed", "busy"  #: it certainly did not
+FENCED = "fenced"  #: a task_done that came after the item had been given to another
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,14 @@ class Operation:
 class Log:
     """A client's own account: one line when an operation begins, one when it has ended.
 
-    Each is written to the file at once, so that nothing is lost with the client.
+    Each is written to the file at once, so that nothing is lost with the client. What overlaps
+    the client's operations, as having a role does, is another ``part`` with a log of its own.
     """
 
-    def __init__(self, directory: Path | str, client: str) -> None:
+    def __init__(self, directory: Path | str, client: str, part: str = "operations") -> None:
+        self.directory = Path(directory)
         self.client = client
-        path = Path(directory) / f"{client}.log"
+        path = self.directory / f"{client}.{part}.log"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL, 0o600)
 
     def begin(self, kind: str, item: str = "") -> None:
@@ -60,13 +62,6 @@ class Log:
 
     def end(self, outcome: str = DONE, item: str = "") -> None:
         self._write(f"end {time.monotonic_ns()} {outcome} {item}\n")
-
-    @contextmanager
-    def held(self, role: str) -> Iterator[None]:
-        """For the time in which this client certainly has a role."""
-        self.begin(role)
-        yield
-        self.end()
 
     def _write(self, line: str) -> None:
         os.write(self._file, line.encode())
@@ -81,14 +76,15 @@ def read(directory: Path) -> list[Operation]:
 
 
 def _read_one(path: Path) -> Iterator[Operation]:
+    client = path.stem.partition(".")[0]
     begun: Operation | None = None
     for line in path.read_text().splitlines():
         what, when, kind_or_outcome, item = line.split(" ", 3)
         if what == "begin":
-            assert begun is None, f"{path.stem} began {line!r} before {begun} had ended"
-            begun = Operation(path.stem, kind_or_outcome, int(when), item=item)
+            assert begun is None, f"{client} began {line!r} before {begun} had ended"
+            begun = Operation(client, kind_or_outcome, int(when), item=item)
         else:
-            assert begun is not None, f"{path.stem} ended {line!r} without a begin"
+            assert begun is not None, f"{client} ended {line!r} without a begin"
             end = NEVER if kind_or_outcome == UNKNOWN else int(when)
             yield dataclasses.replace(
                 begun, end=end, outcome=kind_or_outcome, item=item or begun.item

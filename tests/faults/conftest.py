@@ -1,0 +1,91 @@
+"""The fault suite: how long it runs, its seed, and the figures that it prints in the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults_nursery import Nursery
+from servers import Server
+
+_FIGURES = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("faults")
+    group.addoption("--long", action="store_true", help="the long form of the fault suite")
+    group.addoption("--fault-seed", type=int, help="make the faults of an earlier run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_FIGURES] = []
+    if config.option.fault_seed is None:
+        config.option.fault_seed = random.randrange(2**32)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"fault seed: {config.option.fault_seed}"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    terminalreporter.section(f"figures of the fault suite, seed {config.option.fault_seed}")
+    for line in config.stash[_FIGURES]:
+        terminalreporter.write_line(line)
+
+
+class Figures:
+    """What a run found: printed with the test's name, also when the test fails."""
+
+    def __init__(self, test: str) -> None:
+        self.test = test
+        self.found: dict[str, object] = {}
+
+    def note(self, **figures: object) -> None:
+        self.found.update(figures)
+
+    def __str__(self) -> str:
+        texts = (
+            f"{name.replace('_', ' ')} {value:.2f}"
+            if isinstance(value, float)
+            else f"{name.replace('_', ' ')} {value}"
+            for name, value in self.found.items()
+        )
+        return f"{self.test}: {', '.join(texts)}"
+
+
+@pytest.fixture
+def figures(request: pytest.FixtureRequest) -> Iterator[Figures]:
+    found = Figures(request.node.name)
+    yield found
+    request.config.stash[_FIGURES].append(str(found))
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """Of this test in this run: another for each test."""
+    return random.Random(f"{request.config.option.fault_seed} {request.node.name}").randrange(2**32)
+
+
+@pytest.fixture
+def long(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.option.long)
+
+
+@pytest.fixture
+def nursery(tmp_path: Path) -> Iterator[Nursery]:
+    with Nursery(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def durable() -> Iterator[Server]:
+    """A server of its own that has on disk what it acknowledged, so that it may be killed."""
+    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
+    try:
+        yield server.start()
+    finally:
+        server.stop()

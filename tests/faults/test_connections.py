@@ -1,0 +1,55 @@
+"""Connections that are cut, delayed and half closed: nothing is lost, nothing comes twice."""
+
+from __future__ import annotations
+
+import time
+
+import faults_clients
+import histories
+import pytest
+from faults_proxy import Faults, Proxy
+from history_checker import History, check
+from waiting import until
+
+from pressure_mp import Queue
+
+pytestmark = pytest.mark.timeout(900)
+
+PRODUCERS = CONSUMERS = 4
+BOUND = 50
+
+
+def test_every_item_comes_once_over_connections_that_break(
+    server, name, nursery, seed, long, figures
+):
+    items, cuts, limit = (100_000, 1_000, 600.0) if long else (12_500, 50, 12.0)
+    queue = Queue.create(name, BOUND, url=server.url)
+    with Proxy(server.port, Faults(seed)) as proxy:
+        options = {
+            "url": proxy.url,
+        }
+        for _ in range(CONSUMERS):
+            nursery.start("consume", name=name, options=options)
+        for _ in range(PRODUCERS):
+            nursery.start("produce", name=name, options=options, items=items // PRODUCERS)
+        deadline = time.monotonic() + limit
+        until(lambda: not nursery.running("produce") or time.monotonic() > deadline, limit + 10)
+        made, cut = proxy.made, proxy.cuts
+        faults_clients.shut_down(queue, nursery.directory)
+        nursery.wait(60)
+    history = History(histories.read(nursery.directory), bound=BOUND)
+    figures.note(
+        seed=seed,
+        items=len(history.gets),
+        items_per_second=histories.rate(history.operations),
+        faults=made,
+        unknown=sum(o.outcome == histories.UNKNOWN for o in history.operations),
+        lost=len(history.lost),
+        duplicated=history.extra,
+        longest_stall=histories.longest_stall(history.operations),
+    )
+    queue.delete()
+    assert check(history) == []
+    assert not [o for o in history.operations if o.outcome == histories.UNKNOWN]
+    assert cut >= cuts
+    assert len(history.gets) == items or not long
