@@ -10,6 +10,7 @@ import pytest
 from faults_nursery import Nursery
 from servers import Server
 
+KINDS = ["valkey", "debian_redis"]
 _FIGURES = pytest.StashKey[list[str]]()
 
 
@@ -35,6 +36,15 @@ def pytest_terminal_summary(
     terminalreporter.section(f"figures of the fault suite, seed {config.option.fault_seed}")
     for line in config.stash[_FIGURES]:
         terminalreporter.write_line(line)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The long form uses each kind of server; the short form one for each test, as the seed
+    says."""
+    if "server" in metafunc.fixturenames:
+        option = metafunc.config.option
+        one = random.Random(f"{option.fault_seed} {metafunc.function.__name__}").choice(KINDS)
+        metafunc.parametrize("server", KINDS if option.long else [one], indirect=True)
 
 
 class Figures:
@@ -79,6 +89,13 @@ def long(request: pytest.FixtureRequest) -> bool:
 def nursery(tmp_path: Path) -> Iterator[Nursery]:
     with Nursery(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Server:
+    """See pytest_generate_tests."""
+    found: Server = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture

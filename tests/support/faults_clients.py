@@ -6,11 +6,13 @@ import random
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, UNKNOWN, Log
 from stepwise import Closed, StepwiseClient
+from waiting import Background
 
 import pressure_mp
 from pressure_mp import (
@@ -94,6 +96,14 @@ def shut_down(queue: Queue, directory: Path) -> None:
     log.close()
 
 
+def drain(queue: Queue, directory: Path) -> None:
+    """Get what is left, until the queue is shut down and empty; the test itself does it."""
+    log = Log(directory, "drain")
+    with suppress(ShutDown):
+        while True:
+            get(queue, log, True, 0.05)
+
+
 def produce(log: Log, name: str, options: dict[str, Any], items: int) -> None:
     """Put so many items; end when the queue is shut down."""
     queue = attach("Queue", name, options)
@@ -146,9 +156,20 @@ def acknowledge(queue: Queue, log: Log, item: str) -> None:
 _WAYS = [(False,), (True, 0.0), (True, 0.02), (True, 0.2), (True, None)]
 
 
-def wander(log: Log, name: str, options: dict[str, Any], seed: int, operations: int) -> None:
-    """Put and get at random, waiting or not, for so many operations."""
+def wander(
+    log: Log, name: str, options: dict[str, Any], seed: int, operations: int, threads: int
+) -> None:
+    """In so many threads that share a handle: so many operations each, waiting or not."""
     queue = attach("Queue", name, options)
+    wandering = [
+        Background(_wander, queue, Log(log.directory, f"{log.client}-{n}"), seed + n, operations)
+        for n in range(threads)
+    ]
+    for thread in wandering:
+        thread.result(60)
+
+
+def _wander(queue: Queue, log: Log, seed: int, operations: int) -> None:
     chance = random.Random(seed)
     for number in range(operations):
         how = chance.choice(_WAYS)

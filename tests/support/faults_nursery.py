@@ -49,16 +49,18 @@ class Client:
 
 
 class Nursery:
-    """Starts clients whose logs and errors are in ``directory``; in the end it leaves none."""
+    """Starts clients that log to ``directory``, which may be changed for those that come; in the
+    end it leaves no client behind."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.clients: list[Client] = []
         self._ended: dict[int, int] = {}
         self._started: list[int] = []
-        with (directory / "errors").open("ab") as errors:
+        self._errors = directory / "errors"
+        with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(directory)],
+                [sys.executable, __file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -82,7 +84,7 @@ class Nursery:
         number = len(self.clients)
         name = f"{role}{number}"
         assert self._process.stdin is not None
-        json.dump([role, name, arguments], self._process.stdin)
+        json.dump([str(self.directory), role, name, arguments], self._process.stdin)
         print(file=self._process.stdin, flush=True)
         until(lambda: len(self._started) > number)
         client = Client(name, role, self._started[number])
@@ -118,13 +120,13 @@ class Nursery:
             for client in self.clients
             if self._ended.get(client.pid, 0) and not client.killed
         ]
-        assert not failed, f"{failed}: {(self.directory / 'errors').read_text()[-5000:]}"
+        assert not failed, f"{failed}: {self._errors.read_text()[-5000:]}"
 
     def _where(self, clients: list[Client]) -> str:
         for client in clients:
             client.send(signal.SIGUSR1)  # makes it write down where it is
         time.sleep(0.5)
-        return (self.directory / "errors").read_text()[-20000:]
+        return self._errors.read_text()[-20000:]
 
     def __enter__(self) -> Nursery:
         return self
@@ -143,7 +145,7 @@ class Nursery:
         self._process.stdout.close()
 
 
-def _main(directory: Path) -> None:
+def _main() -> None:
     """Fork a client for each line; tell of each one that starts (-1) or ends (its status)."""
     children: set[int] = set()
 
@@ -154,11 +156,11 @@ def _main(directory: Path) -> None:
 
     signal.signal(signal.SIGCHLD, bury)
     for line in sys.stdin:
-        role, name, arguments = json.loads(line)
+        directory, role, name, arguments = json.loads(line)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         pid = os.fork()
         if pid == 0:
-            _live(directory, role, name, arguments)
+            _live(Path(directory), role, name, arguments)
         children.add(pid)
         os.write(1, b"%d -1\n" % pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
@@ -197,4 +199,4 @@ def _live(directory: Path, role: str, name: str, arguments: dict[str, Any]) -> N
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main()

@@ -1,0 +1,105 @@
+"""Random histories of concurrent operations, checked against what a bounded queue can do."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import faults_clients
+import histories
+import pytest
+from faults_nursery import Nursery
+from faults_proxy import Faults, Proxy
+from history_checker import History, check
+from servers import Server
+from waiting import Background
+
+from pressure_mp import Queue
+
+pytestmark = pytest.mark.timeout(900)
+
+BOUNDS = [0, 1, 1, 2, 3, 5]
+OPERATIONS = 40
+
+_PLACES = [
+    f"{role}_free mp:{role}_claim mp:{role}_holder".split() for role in ("producer", "consumer")
+]
+
+
+def tokens(server: Server, name: str) -> list[int]:
+    """In how many places the producer's and the consumer's token are, at one moment."""
+    with server.client() as client, client.pipeline() as looking:
+        for free, claim, holder in _PLACES:
+            looking.llen(f"__pressure__:{name}:{free}")
+            looking.llen(f"__pressure__:{name}:{claim}")
+            looking.hget(f"__pressure__:{name}:{holder}", "ticket")
+        found = looking.execute()
+    return [
+        free + claim + (holder not in (None, b"promised"))
+        for free, claim, holder in (found[:3], found[3:])
+    ]
+
+
+def one_history(
+    nursery: Nursery, server: Server, url: str, name: str, chance: random.Random, stepwise: int
+) -> History:
+    """What threads of three processes, and clients of another make, did with a queue."""
+    bound = chance.choice(BOUNDS)
+    queue = Queue.create(name, bound, url=server.url, serializer="raw")
+    for _ in range(3):
+        arguments = {"seed": chance.randrange(2**32), "operations": OPERATIONS, "threads": 2}
+        options = {"url": url, "serializer": "raw"}
+        nursery.start("wander", name=name, options=options, **arguments)
+    for _ in range(stepwise):
+        arguments = {"seed": chance.randrange(2**32), "operations": OPERATIONS}
+        nursery.start("wander_stepwise", port=server.port, name=name, **arguments)
+    ending = time.monotonic() + chance.uniform(0.1, 0.5)
+    while time.monotonic() < ending:
+        assert max(tokens(server, name)) <= 1
+    # A client of another make that waits for space has the role that a shutdown needs.
+    draining = Background(faults_clients.drain, queue, nursery.directory)
+    faults_clients.shut_down(queue, nursery.directory)
+    nursery.wait(30)
+    draining.result(30)
+    queue.delete()
+    return History(histories.read(nursery.directory), bound=bound)
+
+
+def many_histories(nursery, server, url, name, seed, figures, seconds, stepwise):
+    """Histories, one after the other, for so many seconds; each must be one of a queue."""
+    chance = random.Random(seed)
+    directory = nursery.directory
+    deadline = time.monotonic() + seconds
+    number = operations = 0
+    stall = 0.0
+    figures.note(seed=seed)
+    while time.monotonic() < deadline:
+        nursery.directory = directory / str(number)
+        nursery.directory.mkdir()
+        history = one_history(nursery, server, url, f"{name}-{number}", chance, stepwise)
+        assert check(history) == [], f"of {nursery.directory}"
+        number += 1
+        operations += len(history.operations)
+        stall = max(stall, histories.longest_stall(history.operations))
+    figures.note(histories=number, operations=operations, lost=0, duplicated=0, longest_stall=stall)
+
+
+def test_every_history_is_one_of_a_queue(server, name, nursery, seed, long, figures):
+    seconds = 120 if long else 8
+    many_histories(nursery, server, server.url, name, seed, figures, seconds, 0)
+
+
+def test_every_history_with_clients_of_another_make_is_one_of_a_queue(
+    server, name, nursery, seed, long, figures
+):
+    seconds = 120 if long else 8
+    many_histories(nursery, server, server.url, name, seed, figures, seconds, 2)
+
+
+def test_every_history_over_connections_that_break_is_one_of_a_queue(
+    server, name, nursery, seed, long, figures
+):
+    seconds = 120 if long else 8
+    with Proxy(server.port, Faults(seed, requests=20_000, replies=1_000)) as proxy:
+        many_histories(nursery, server, proxy.url, name, seed, figures, seconds, 0)
+        figures.note(faults=proxy.made)
