@@ -8,7 +8,7 @@ from collections import deque
 import histories
 import history_checker
 import pytest
-from histories import BUSY, CLOSED, DONE, EMPTY, FULL, NEVER, UNKNOWN, Operation
+from histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, NEVER, UNKNOWN, Operation
 from history_checker import Deliveries, History, check
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -214,6 +214,13 @@ def test_what_a_killed_consumer_had_may_come_again():
     deliveries = Deliveries(History(DELIVERED), ["c"])
     assert list(deliveries.problems()) == []
     assert deliveries.in_flight == 1
+
+
+def test_a_consumer_that_slept_too_long_may_get_its_item_again():
+    operations = [A1, get("c", "a1", 11, 20), op("c", "task_done", "a1", 50, 60, FENCED)]
+    operations += [get("c", "a1", 61, 70), op("c", "task_done", "a1", 71, 80)]
+    assert list(Deliveries(History(operations), ["c"]).problems()) == []
+    assert list(Deliveries(History(operations), []).problems())
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,6 @@ class Killer:
             after = {NAP: LEASE / 4, SLEEP: 2 * LEASE, COMA: LEASE / 2}[what]
             then = signal.SIGKILL if what == COMA else signal.SIGCONT
             self.due.append((time.monotonic() + self.random.uniform(0.2, 1) * after, victim, then))
-            if what == SLEEP:
-                self.slept.add(victim.name)
         self.populate()
 
     def follow(self, everything: bool = False) -> None:
@@ -65,12 +63,15 @@ class Killer:
         for event in list(self.due):
             when, victim, then = event
             if everything or time.monotonic() >= when:
-                victim.send(then)
                 self.due.remove(event)
+                victim.send(then)
+                if time.monotonic() - victim.stopped_at > LEASE / 2:
+                    self.slept.add(victim.name)
 
     @property
     def killed(self) -> set[str]:
-        """Those that were killed, or stopped for so long that they may have lost what they had."""
+        """Those that were killed, or stopped for so long that they may have lost what they had:
+        the last renewal of its lease was some time before a client was stopped."""
         return {client.name for client in self.nursery.clients if client.killed} | self.slept
 
 

@@ -226,30 +226,32 @@ class Deliveries:
 
     def __init__(self, history: History, killed: Iterable[str]) -> None:
         self.history = history
-        self._acknowledged = {
+        self._killed = set(killed)
+        acknowledged = Counter(
             (o.client, o.item)
             for o in history.operations
             if o.kind == "task_done" and o.outcome == DONE
-        }
-        self._killed = set(killed)
+        )
+        self._kept: set[Operation] = set(history.rest)
+        for get in sorted(history.gets, key=lambda o: o.end, reverse=True):
+            key = (get.client, get.item)
+            if get.client not in self._killed or acknowledged[key] > 0:
+                # One who had an item taken away may get it again, and acknowledges the latter.
+                self._kept.add(get)
+                acknowledged[key] -= 1
 
     @property
     def in_flight(self) -> int:
         """How many items the killed consumers had got and not acknowledged, at most."""
-        unknown = Counter(get.client for get in self.history.unknown_gets)
-        known = [get for get in self.history.gets if self._was_in_flight(get)]
-        return len(known) + sum(unknown[client] for client in self._killed)
-
-    def _was_in_flight(self, get: Operation) -> bool:
-        key = (get.client, get.item)
-        return get.client in self._killed and key not in self._acknowledged
+        unknown = sum(get.client in self._killed for get in self.history.unknown_gets)
+        return len(self.history.gets) - len(self._kept) + unknown
 
     def problems(self) -> Iterator[str]:
         """Nothing is lost, and what came twice was in flight at a consumer that was killed."""
         if self.history.lost:
             yield f"{len(self.history.lost)} items were lost: {self.history.lost[:10]}"
         for item, gets in self.history.gets_of.items():
-            kept = [get for get in gets if not self._was_in_flight(get)]
+            kept = [get for get in gets if get in self._kept]
             again = [get for get in gets if any(get.begin > one.end for one in kept)]
             if len(kept) > 1 or again:
                 yield (
