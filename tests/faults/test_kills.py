@@ -139,6 +139,9 @@ def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, se
     killer = Killer(nursery, population, 4, random.Random(seed))
     run(killer, queue, items, strikes, 600 if long else 60)
     history = History(histories.read(nursery.directory), rest_of(queue))
+    for _ in history.rest:
+        queue.task_done()
+    assert queue.unfinished_tasks == 0
     deliveries = Deliveries(history, killer.killed)
     figures.note(
         seed=seed,

@@ -1,0 +1,193 @@
+"""What a hostile or broken client can put into a queue's keys: clear errors, no lasting harm."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from waiting import Background, until
+
+from pressure_mp import JoinableQueue, PressureError, PressureQueue, Queue
+from pressure_mp.engines.redis import keys
+
+FUZZ = settings(
+    max_examples=150,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+#: Seconds an operation may take that was told to wait for PATIENCE.
+LIMIT, PATIENCE = 5.0, 0.01
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        [
+            *(b"", b" ", b"0", b"-1", b"-0", b"+1", b" 1", b"1 ", b"01", b"1.5", b"1e3", b"0x10"),
+            *(
+                b"nan",
+                b"inf",
+                b"-inf",
+                b"1e400",
+                b"many",
+                b"\x00",
+                b"\xff\xfe",
+                b"1\x00",
+                b"9" * 40,
+            ),
+            *(b"%d" % (2**n + off) for n in (31, 32, 53, 63, 64) for off in (-1, 0, 1)),
+            *(b"-%d" % (2**63 + off) for off in (-1, 0, 1)),
+            *(b"[]", b"{}", b"null", b"x" * 100_000),
+        ]
+    ),
+    st.binary(max_size=50),
+    st.integers().map(lambda n: b"%d" % n),
+    st.floats().map(lambda n: repr(n).encode()),
+)
+LISTS = st.lists(TEXTS, min_size=1, max_size=4)
+FIELDS = st.sampled_from([b"ticket", b"client", b"conn", b"until", b"discipline", b"format", b"x"])
+HASHES = st.dictionaries(st.one_of(FIELDS, TEXTS), TEXTS, min_size=1, max_size=5)
+VALUES = st.one_of(
+    st.tuples(st.just("string"), TEXTS),
+    st.tuples(st.just("list"), LISTS),
+    st.tuples(st.just("hash"), HASHES),
+    st.tuples(st.just("set"), LISTS),
+    st.tuples(st.just("zset"), LISTS),
+    st.tuples(st.just("stream"), HASHES),
+)
+PARTS = st.sampled_from(sorted(keys.PROTOCOL) + sorted(keys.OWN))
+
+#: Operations after which the queue can be used as before.
+HARMLESS = {
+    "exists": lambda q, p: p.exists(),
+    "length": lambda q, p: p.length(),
+    "closed": lambda q, p: p.closed(),
+    "put": lambda q, p: p.put(b"item", PATIENCE),
+    "put_nowait": lambda q, p: p.put_nowait(b"item"),
+    "overfill": lambda q, p: p.put_nowait(b"item", overfill=True),
+    "get": lambda q, p: p.get(PATIENCE),
+    "get_nowait": lambda q, p: p.get_nowait(),
+    "unlock producer": lambda q, p: p.unlock("producer"),
+    "unlock consumer": lambda q, p: p.unlock("consumer"),
+    "create": lambda q, p: p.create(),
+    "put an object": lambda q, p: q.put("object", timeout=PATIENCE),
+    "get an object": lambda q, p: q.get(timeout=PATIENCE),
+    "get an object at once": lambda q, p: q.get_nowait(),
+    "attach": lambda q, p: Queue.attach(q.name, url=q.url),
+    "attach with a bound": lambda q, p: Queue.attach(q.name, 3, url=q.url),
+    "full": lambda q, p: q.full(),
+    "stats": lambda q, p: q.stats(),
+    "maxsize": lambda q, p: q.maxsize,
+    "task_done": lambda q, p: q.task_done(),
+    "join": lambda q, p: q._run(q._operations.join(PATIENCE)),
+    "rejected": lambda q, p: q.rejected(),
+}
+#: Those that end it.
+ENDS = {
+    "shutdown": lambda q, p: q.shutdown(),
+    "shutdown at once": lambda q, p: q.shutdown(immediate=True),
+    "close": lambda q, p: p.close(PATIENCE),
+    "close_nowait": lambda q, p: p.close_nowait(),
+    "delete": lambda q, p: p.delete(PATIENCE),
+    "delete_nowait": lambda q, p: p.delete_nowait(),
+}
+
+
+class Victim:
+    """A queue with a key that holds what does not belong there."""
+
+    def __init__(self, server, name: str) -> None:
+        self.client: redis.Redis = server.client()
+        self.queue = JoinableQueue(3, name, url=server.url)
+        self.protocol = PressureQueue(name, url=server.url)
+        self.queue.put("first")
+        self._name = name
+
+    def spoil(self, part: str, kind: str, value) -> None:
+        """Put ``value`` where ``part`` of the queue is."""
+        self._key = keys.key(self.queue.prefix, self._name, part)
+        self._good = self.client.dump(self._key)
+        self.client.delete(self._key)
+        if kind == "string":
+            self.client.set(self._key, value)
+        elif kind == "list":
+            self.client.rpush(self._key, *value)
+        elif kind == "hash":
+            self.client.hset(self._key, mapping=value)
+        elif kind == "set":
+            self.client.sadd(self._key, *value)
+        elif kind == "zset":
+            self.client.zadd(self._key, dict.fromkeys(value, 1.0))
+        else:
+            self.client.xadd(self._key, value)
+
+    def attempt(self, operation) -> None:
+        """Do it: it ends in time, with what it answers or with an error of the package."""
+        with suppress(PressureError):
+            Background(operation, self.queue, self.protocol).result(LIMIT)
+
+    def mend(self) -> None:
+        """Have the key as it was."""
+        self.client.delete(self._key)
+        if self._good is not None:
+            self.client.restore(self._key, 0, self._good)
+
+    def remove(self) -> None:
+        """Remove what there is, in whatever state."""
+        for part in (*keys.PROTOCOL, *keys.OWN):
+            self.client.delete(keys.key(self.queue.prefix, self._name, part))
+        self.client.close()
+
+
+@pytest.fixture
+def make(server, name):
+    number = 0
+    made = []
+
+    def make() -> Victim:
+        nonlocal number
+        number += 1
+        made.append(Victim(server, f"{name}-{number}"))
+        return made[-1]
+
+    yield make
+    for victim in made:
+        victim.remove()
+
+
+def test_no_value_of_any_key_does_harm(make):
+    @FUZZ
+    @given(PARTS, VALUES, st.lists(st.sampled_from(sorted(HARMLESS)), min_size=1, max_size=8))
+    def check(part, value, operations):
+        victim = make()
+        victim.spoil(part, *value)
+        for operation in operations:
+            victim.attempt(HARMLESS[operation])
+        victim.mend()
+        victim.queue.maxsize = 0
+        victim.queue.put("last", timeout=1)
+        until(lambda: victim.protocol.get(1) and not victim.queue.qsize(), LIMIT)
+        victim.queue.delete(timeout=1)
+
+    check()
+
+
+def test_a_spoilt_queue_can_be_ended(make):
+    @FUZZ
+    @given(PARTS, VALUES, st.lists(st.sampled_from(sorted(ENDS)), min_size=1, max_size=3))
+    def check(part, value, operations):
+        victim = make()
+        victim.spoil(part, *value)
+        for operation in operations:
+            victim.attempt(ENDS[operation])
+        victim.mend()
+        if victim.protocol.exists():
+            victim.protocol.delete(1)
+        victim.protocol.create()
+        victim.protocol.delete(1)
+
+    check()
