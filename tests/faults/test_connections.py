@@ -25,9 +25,7 @@ def test_every_item_comes_once_over_connections_that_break(
     items, cuts, limit = (100_000, 1_000, 600.0) if long else (12_500, 50, 12.0)
     queue = Queue.create(name, BOUND, url=server.url)
     with Proxy(server.port, Faults(seed)) as proxy:
-        options = {
-            "url": proxy.url,
-        }
+        options = {"url": proxy.url}
         for _ in range(CONSUMERS):
             nursery.start("consume", name=name, options=options)
         for _ in range(PRODUCERS):

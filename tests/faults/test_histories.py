@@ -20,6 +20,7 @@ pytestmark = pytest.mark.timeout(900)
 
 BOUNDS = [0, 1, 1, 2, 3, 5]
 OPERATIONS = 40
+LEASE = 0.5  # seconds for which the others wait when a client lost its broker with a role
 
 _PLACES = [
     f"{role}_free mp:{role}_claim mp:{role}_holder".split() for role in ("producer", "consumer")
@@ -45,11 +46,11 @@ def one_history(
 ) -> History:
     """What threads of three processes, and clients of another make, did with a queue."""
     bound = chance.choice(BOUNDS)
-    queue = Queue.create(name, bound, url=server.url, serializer="raw")
+    options = {"serializer": "raw", "lease": LEASE}
+    queue = Queue.create(name, bound, url=server.url, **options)
     for _ in range(3):
         arguments = {"seed": chance.randrange(2**32), "operations": OPERATIONS, "threads": 2}
-        options = {"url": url, "serializer": "raw"}
-        nursery.start("wander", name=name, options=options, **arguments)
+        nursery.start("wander", name=name, options={**options, "url": url}, **arguments)
     for _ in range(stepwise):
         arguments = {"seed": chance.randrange(2**32), "operations": OPERATIONS}
         nursery.start("wander_stepwise", port=server.port, name=name, **arguments)
@@ -100,6 +101,6 @@ def test_every_history_over_connections_that_break_is_one_of_a_queue(
     server, name, nursery, seed, long, figures
 ):
     seconds = 120 if long else 8
-    with Proxy(server.port, Faults(seed, requests=20_000, replies=1_000)) as proxy:
+    with Proxy(server.port, Faults(seed, requests=20_000, replies=20_000)) as proxy:
         many_histories(nursery, server, proxy.url, name, seed, figures, seconds, 0)
         figures.note(faults=proxy.made)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(900)
 
 LEASE = 1.0
 BOUND = 20
-PAUSE = 0.1  # seconds between two events, on average
+PAUSE = 0.08  # seconds between two events, on average
 KILL, NAP, SLEEP, COMA = "killed", "stopped shortly", "stopped beyond the lease", "stopped, killed"
 
 

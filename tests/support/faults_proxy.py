@@ -68,6 +68,7 @@ class Side(asyncio.Protocol):
         self._held = bytearray()
         self._waits = True  # for the other end's connection, or for a delay to be over
         self._ended = False
+        self._heard_all = False
         self._left = self._draw()
         self.transport: asyncio.Transport | None = None
 
@@ -99,8 +100,9 @@ class Side(asyncio.Protocol):
                 self._break()
 
     def _write(self, data: bytes) -> None:
-        if self.peer.transport is not None and not self.peer.transport.is_closing():
-            self.peer.transport.write(data)
+        transport = self.peer.transport
+        if transport is not None and not transport.is_closing() and not self._heard_all:
+            transport.write(data)
 
     def _draw(self) -> int:
         """After how many bytes the next fault comes."""
@@ -125,7 +127,10 @@ class Side(asyncio.Protocol):
             proxy.later(proxy.random.uniform(0, proxy.faults.delay), self.go_on)
 
     def eof_received(self) -> bool:
-        if self.peer.transport is not None and not self.peer.transport.is_closing():
+        self._heard_all = True
+        if self.peer._heard_all:
+            self._pair.cut()
+        elif self.peer.transport is not None and not self.peer.transport.is_closing():
             self.peer.transport.write_eof()
         return True  # the other way stays open
 
