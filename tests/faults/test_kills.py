@@ -141,7 +141,7 @@ def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, se
     history = History(histories.read(nursery.directory), rest_of(queue))
     for _ in history.rest:
         queue.task_done()
-    assert queue.unfinished_tasks == 0
+    unfinished = queue.unfinished_tasks
     deliveries = Deliveries(history, killer.killed)
     figures.note(
         seed=seed,
@@ -155,5 +155,6 @@ def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, se
     )
     queue.delete()
     assert list(deliveries.problems()) == []
+    assert unfinished == 0
     assert check(history, [nothing_invented]) == []
     assert histories.longest_stall(history.operations) < 3 * (LEASE + 1)
