@@ -49,15 +49,28 @@ TEXTS = st.one_of(
 LISTS = st.lists(TEXTS, min_size=1, max_size=4)
 FIELDS = st.sampled_from([b"ticket", b"client", b"conn", b"until", b"discipline", b"format", b"x"])
 HASHES = st.dictionaries(st.one_of(FIELDS, TEXTS), TEXTS, min_size=1, max_size=5)
-VALUES = st.one_of(
-    st.tuples(st.just("string"), TEXTS),
-    st.tuples(st.just("list"), LISTS),
-    st.tuples(st.just("hash"), HASHES),
-    st.tuples(st.just("set"), LISTS),
-    st.tuples(st.just("zset"), LISTS),
-    st.tuples(st.just("stream"), HASHES),
+VALUES = {
+    "string": TEXTS,
+    "list": LISTS,
+    "hash": HASHES,
+    "set": LISTS,
+    "zset": LISTS,
+    "stream": HASHES,
+}
+PARTS = sorted([*keys.PROTOCOL, *keys.OWN])
+
+
+def values(part):
+    """What may be at a key: of its type and wrong inside, of another type, or nothing."""
+    right = keys.TYPES[part]
+    others = [st.tuples(st.just(kind), value) for kind, value in VALUES.items()]
+    nothing = [] if part == "bound" else [st.just(("none", None))]
+    return st.one_of(st.tuples(st.just(right), VALUES[right]), *nothing, st.one_of(others))
+
+
+SPOILT = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3, unique=True).flatmap(
+    lambda parts: st.fixed_dictionaries({part: values(part) for part in parts})
 )
-PARTS = st.sampled_from(sorted(keys.PROTOCOL) + sorted(keys.OWN))
 
 #: Operations after which the queue can be used as before.
 HARMLESS = {
@@ -86,8 +99,10 @@ HARMLESS = {
 }
 #: Those that end it.
 ENDS = {
-    "shutdown": lambda q, p: q.shutdown(),
-    "shutdown at once": lambda q, p: q.shutdown(immediate=True),
+    "shutdown": lambda q, p: q._run(q._operations.close(True, PATIENCE, once=False)),
+    "shutdown at once": lambda q, p: q._run(
+        q._operations.close(True, PATIENCE, once=False, immediate=True)
+    ),
     "close": lambda q, p: p.close(PATIENCE),
     "close_nowait": lambda q, p: p.close_nowait(),
     "delete": lambda q, p: p.delete(PATIENCE),
@@ -96,32 +111,36 @@ ENDS = {
 
 
 class Victim:
-    """A queue with a key that holds what does not belong there."""
+    """A queue with keys that hold what does not belong there."""
 
     def __init__(self, server, name: str) -> None:
         self.client: redis.Redis = server.client()
         self.queue = JoinableQueue(3, name, url=server.url)
         self.protocol = PressureQueue(name, url=server.url)
         self.queue.put("first")
-        self._name = name
+        self._good: dict[bytes, bytes | None] = {}
 
-    def spoil(self, part: str, kind: str, value) -> None:
-        """Put ``value`` where ``part`` of the queue is."""
-        self._key = keys.key(self.queue.prefix, self._name, part)
-        self._good = self.client.dump(self._key)
-        self.client.delete(self._key)
-        if kind == "string":
-            self.client.set(self._key, value)
-        elif kind == "list":
-            self.client.rpush(self._key, *value)
-        elif kind == "hash":
-            self.client.hset(self._key, mapping=value)
-        elif kind == "set":
-            self.client.sadd(self._key, *value)
-        elif kind == "zset":
-            self.client.zadd(self._key, dict.fromkeys(value, 1.0))
-        else:
-            self.client.xadd(self._key, value)
+    def key(self, part: str) -> bytes:
+        return keys.key(self.queue.prefix, self.queue.name, part)
+
+    def spoil(self, spoilt) -> None:
+        """Put values where parts of the queue are."""
+        for part, (kind, value) in spoilt.items():
+            key = self.key(part)
+            self._good[key] = self.client.dump(key)
+            self.client.delete(key)
+            if kind == "string":
+                self.client.set(key, value)
+            elif kind == "list":
+                self.client.rpush(key, *value)
+            elif kind == "hash":
+                self.client.hset(key, mapping=value)
+            elif kind == "set":
+                self.client.sadd(key, *value)
+            elif kind == "zset":
+                self.client.zadd(key, dict.fromkeys(value, 1.0))
+            elif kind == "stream":
+                self.client.xadd(key, value)
 
     def attempt(self, operation) -> None:
         """Do it: it ends in time, with what it answers or with an error that names a thing."""
@@ -133,16 +152,17 @@ class Victim:
         assert "script" not in str(error)
 
     def mend(self) -> None:
-        """Have the key as it was, unless the queue was deleted meanwhile."""
-        exists = self.client.exists(keys.key(self.queue.prefix, self._name, "bound"))
-        self.client.delete(self._key)
-        if self._good is not None and exists:
-            self.client.restore(self._key, 0, self._good)
+        """Have the keys as they were, unless the queue was deleted meanwhile."""
+        exists = self.client.exists(self.key("bound"))
+        for key, good in self._good.items():
+            self.client.delete(key)
+            if good is not None and exists:
+                self.client.restore(key, 0, good)
 
     def remove(self) -> None:
         """Remove what there is, in whatever state."""
         for part in (*keys.PROTOCOL, *keys.OWN):
-            self.client.delete(keys.key(self.queue.prefix, self._name, part))
+            self.client.delete(self.key(part))
         self.client.close()
 
 
@@ -164,10 +184,10 @@ def make(server, name):
 
 def test_no_value_of_any_key_does_harm(make):
     @FUZZ
-    @given(PARTS, VALUES, st.lists(st.sampled_from(sorted(HARMLESS)), min_size=1, max_size=8))
-    def check(part, value, operations):
+    @given(SPOILT, st.lists(st.sampled_from(sorted(HARMLESS)), min_size=1, max_size=8))
+    def check(spoilt, operations):
         victim = make()
-        victim.spoil(part, *value)
+        victim.spoil(spoilt)
         for operation in operations:
             victim.attempt(HARMLESS[operation])
         victim.mend()
@@ -181,10 +201,10 @@ def test_no_value_of_any_key_does_harm(make):
 
 def test_a_spoilt_queue_can_be_ended(make):
     @FUZZ
-    @given(PARTS, VALUES, st.lists(st.sampled_from(sorted(ENDS)), min_size=1, max_size=3))
-    def check(part, value, operations):
+    @given(SPOILT, st.lists(st.sampled_from(sorted(ENDS)), min_size=1, max_size=3))
+    def check(spoilt, operations):
         victim = make()
-        victim.spoil(part, *value)
+        victim.spoil(spoilt)
         for operation in operations:
             victim.attempt(ENDS[operation])
         victim.mend()

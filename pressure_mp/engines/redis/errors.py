@@ -120,10 +120,18 @@ async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:
                 )
         elif expected == "string" and part not in ("producer", "consumer", "deleting"):
             value = await wire.request("GET", name)
-            if value is not None and not value.lstrip(b"-").isdigit():
-                return f"key {name.decode()!r} holds {value[:40]!r}, where a number belongs"
+            if value is not None and not _is_count(value):
+                return f"key {name.decode()!r} holds {value[:40]!r}, where a count belongs"
     number = await wire.request("HGET", binding.kept(wire.lane.id), "number")
     if number is not None and not (number.isdigit() and len(number) < 16):
         kept = binding.kept(wire.lane.id).decode()
         return f"key {kept!r} holds {number[:40]!r}, where the number of a call belongs"
     return None
+
+
+def _is_count(value: bytes) -> bool:
+    """Whether the server can count on from there."""
+    digits = value.removeprefix(b"-")
+    if not digits.isdigit() or len(digits) > 19 or b"%d" % int(value) != value:
+        return False
+    return -(2**63) <= int(value) < 2**63

@@ -4,11 +4,9 @@
 -- uses: bound tasks
 local bound = redis.call('GET', KEYS[1])
 if not read_bound(KEYS[1]) then return {'missing'} end
-local counts = redis.call('MGET', KEYS[4], KEYS[5], KEYS[6], KEYS[7])
-for i = 1, 4 do counts[i] = counts[i] or '0' end
 return {
   'done', bound, redis.call('LLEN', KEYS[2]), redis.call('EXISTS', KEYS[3]),
-  counts[1], counts[2], counts[3], counts[4],
+  read_count(KEYS[4]), read_count(KEYS[5]), read_count(KEYS[6]), read_count(KEYS[7]),
   unfinished(KEYS[4], KEYS[6], KEYS[10]), redis.call('LLEN', KEYS[11]),
   redis.call('HLEN', KEYS[12]),
   redis.call('GET', KEYS[8]), redis.call('GET', KEYS[9]),

@@ -27,7 +27,7 @@ local function standing(name, turn, free, claim, holder, ticket, lease)
     -- One who dies between the grant and the next call must not keep the token for ever.
     held[2] = now + lease
     redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', held[2]))
-  elseif tonumber(held[2]) < now then
+  elseif not (tonumber(held[2] or '') and tonumber(held[2]) >= now) then -- no number, no lease
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, '1')
   end
