@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+
 import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import Background, until
 
+import pressure_mp
 from pressure_mp import JoinableQueue, PressureError, PressureQueue, Queue
 from pressure_mp.engines.redis import keys
 
@@ -49,6 +53,22 @@ TEXTS = st.one_of(
 LISTS = st.lists(TEXTS, min_size=1, max_size=4)
 FIELDS = st.sampled_from([b"ticket", b"client", b"conn", b"until", b"discipline", b"format", b"x"])
 HASHES = st.dictionaries(st.one_of(FIELDS, TEXTS), TEXTS, min_size=1, max_size=5)
+#: What a lane's last reply may be: some that no script answers, some that mean nothing.
+REPLIES = st.one_of(
+    st.sampled_from([b"", b"\x90", b"\x91\xa4done", b"\x91\xa4busy", b"\x92\xa4done\xc3", b"\xc1"]),
+    st.binary(max_size=20),
+)
+KEPT = st.one_of(
+    st.integers(0, 12).flatmap(
+        lambda number: st.fixed_dictionaries(
+            {
+                b"number": st.just(b"%d" % number),
+                b"reply": REPLIES.map(lambda reply: b"%d %s" % (number, reply)),
+            }
+        )
+    ),
+    st.dictionaries(st.sampled_from([b"number", b"reply"]), TEXTS, min_size=1),
+)
 VALUES = {
     "string": TEXTS,
     "list": LISTS,
@@ -57,15 +77,16 @@ VALUES = {
     "zset": LISTS,
     "stream": HASHES,
 }
-PARTS = sorted([*keys.PROTOCOL, *keys.OWN])
+PARTS = sorted([*keys.PROTOCOL, *keys.OWN, "kept"])
 
 
 def values(part):
     """What may be at a key: of its type and wrong inside, of another type, or nothing."""
     right = keys.TYPES[part]
+    content = KEPT if part == "kept" else VALUES[right]
     others = [st.tuples(st.just(kind), value) for kind, value in VALUES.items()]
     nothing = [] if part == "bound" else [st.just(("none", None))]
-    return st.one_of(st.tuples(st.just(right), VALUES[right]), *nothing, st.one_of(others))
+    return st.one_of(st.tuples(st.just(right), content), *nothing, st.one_of(others))
 
 
 SPOILT = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3, unique=True).flatmap(
@@ -119,8 +140,11 @@ class Victim:
         self.protocol = PressureQueue(name, url=server.url)
         self.queue.put("first")
         self._good: dict[bytes, bytes | None] = {}
+        (self._kept,) = self.client.keys(f"*:{name}:mp:kept:*")
 
     def key(self, part: str) -> bytes:
+        if part == "kept":  # of the connection that the next operation will use
+            return self._kept
         return keys.key(self.queue.prefix, self.queue.name, part)
 
     def spoil(self, spoilt) -> None:
@@ -161,7 +185,7 @@ class Victim:
 
     def remove(self) -> None:
         """Remove what there is, in whatever state."""
-        for part in (*keys.PROTOCOL, *keys.OWN):
+        for part in PARTS:
             self.client.delete(self.key(part))
         self.client.close()
 
@@ -214,3 +238,60 @@ def test_a_spoilt_queue_can_be_ended(make):
         victim.protocol.delete(1)
 
     check()
+
+
+class Bomb:
+    """It makes a directory when it is unpickled."""
+
+    def __init__(self, directory) -> None:
+        self.directory = directory
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.directory),)
+
+
+def test_nothing_that_others_wrote_is_unpickled(server, name, tmp_path):
+    bomb = pickle.dumps(Bomb(tmp_path / "it went off"))
+    queue = Queue(name=name, url=server.url, authkey=b"ours", serializer="raw")
+    other = Queue(name=f"{name}-other", url=server.url, authkey=b"ours", serializer="raw")
+    foreign = Queue(name=f"{name}-foreign", url=server.url, authkey=b"theirs", serializer="raw")
+    client = server.client()
+    signed = []
+    for signing in (queue, other, foreign):
+        signing.put(bomb)
+        signed.append(client.rpop(keys.key(signing.prefix, signing.name, "data")))
+        signing.delete()
+    ours, *replayed = signed
+    victim = Queue(name=name, url=server.url, authkey=b"ours")
+    rejected = []
+
+    @FUZZ
+    @given(
+        st.one_of(
+            st.sampled_from([bomb, *replayed]),
+            st.integers(0, len(ours) - 1).map(lambda length: ours[:length]),
+            st.integers(1, len(ours) - 1).map(lambda start: ours[start:]),
+            st.integers(0, len(ours) * 8 - 1).map(lambda bit: flipped(ours, bit)),
+            st.binary(max_size=len(ours) - len(bomb) + 2).map(lambda head: head + bomb),
+            st.binary(min_size=1, max_size=9).map(lambda tail: ours + tail),
+        )
+    )
+    def check(item):
+        client.lpush(keys.key(victim.prefix, name, "data"), item)
+        with pytest.raises(pressure_mp.AuthenticationError):
+            victim.get(timeout=1)
+        rejected.append(item)
+        victim.put("good")
+        assert victim.get(timeout=1) == "good"
+
+    check()
+    assert list(tmp_path.iterdir()) == []
+    assert victim.rejected(len(rejected)) == rejected
+    victim.delete()
+    client.close()
+
+
+def flipped(item: bytes, bit: int) -> bytes:
+    changed = bytearray(item)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
