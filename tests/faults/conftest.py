@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults_nursery import Nursery
@@ -22,8 +23,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_FIGURES] = []
-    if config.option.fault_seed is None:
+    if hasattr(config, "workerinput"):
+        config.option.fault_seed = config.workerinput["fault_seed"]
+    elif config.option.fault_seed is None:
         config.option.fault_seed = random.randrange(2**32)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The workers of pytest-xdist have the seed of the run."""
+    node.workerinput["fault_seed"] = node.config.option.fault_seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -120,8 +120,8 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     seen: dict[str, set[str]] = {op: set() for op in SCRIPTS}
     evaluate = RedisSession._evaluate
 
-    async def noting(session, wire, op, args, number, limit):
-        reply = await evaluate(session, wire, op, args, number, limit)
+    async def noting(session, wire, op, args, *more):
+        reply = await evaluate(session, wire, op, args, *more)
         if op in SCRIPTS:
             status = reply[0].decode()
             seen[op].add(f"{status} {reply[1].decode()}" if status in LATER else status)

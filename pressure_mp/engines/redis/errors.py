@@ -34,6 +34,9 @@ _WRONG_VALUE = ("WRONGTYPE", "not an integer", "increment or decrement would ove
 #: The status of a call whose number is older than the last one of its lane.
 STALE = b"stale"
 
+#: The status of the reply to a call that was done before; that reply follows.
+AGAIN = b"again"
+
 
 class Moved(BrokerUnavailable):
     """The server refuses a call because another one serves the queue's slot now."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...effects import DONE, TICK, Reply
 from ...exceptions import PressureError
 from .durability import check, confirm
-from .errors import STALE, refuse_wait, stale, translate
+from .errors import AGAIN, STALE, refuse_wait, stale, translate
 from .outage import Outage, patience
 from .pool import Pool
 from .wire import Wire, finish
@@ -47,7 +47,7 @@ class RedisSession:
                 if lane is None:
                     lane, number = wire.lane, self._binding.number(op, wire.lane)
                 wire.lane = lane
-                reply = await self._evaluate(wire, op, args, number, limit)
+                reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
                 self._lose(wire, error)
                 try:
@@ -85,7 +85,13 @@ class RedisSession:
             self._pool.lose(wire, error)
 
     async def _evaluate(
-        self, wire: Wire, op: str, args: tuple[Any, ...], number: str, limit: float | None
+        self,
+        wire: Wire,
+        op: str,
+        args: tuple[Any, ...],
+        number: str,
+        limit: float | None,
+        again: bool = False,
     ) -> Reply:
         if op == "wake":
             return [
@@ -102,8 +108,10 @@ class RedisSession:
             reply = await wire.request(*command, timeout=limit)
         if type(reply) is not list:
             raise await translate(reply, self._binding, op, args, wire)
-        if reply[0] == STALE:
-            raise stale(self._binding, wire.lane.id)
+        if reply[0] in (STALE, AGAIN):
+            if reply[0] == STALE or not again:  # what was never sent before has no reply yet
+                raise stale(self._binding, wire.lane.id)
+            reply = reply[1]
         if durability and reply[0] == DONE:
             await confirm(wire, self._binding, durability, op)
         return reply

@@ -3,6 +3,7 @@
 -- number in its lane, or the number and for how many milliseconds from now the lane's last number
 -- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
+-- A reply that was given before is {'again', reply}.
 local function once(operation)
   local kept, number, keep = KEYS[#KEYS], tonumber(ARGV[#ARGV]), nil
   if not number then
@@ -21,8 +22,12 @@ local function once(operation)
     if last > number + 1 then return {'stale'} end
     local reply = redis.call('HGET', kept, 'reply')
     local digits = #tostring(number)
-    if not reply or string.sub(reply, 1, digits + 1) ~= number .. ' ' then return {'done'} end
-    return cmsgpack.unpack(string.sub(reply, digits + 2))
+    if not reply or string.sub(reply, 1, digits + 1) ~= number .. ' ' then
+      return {'again', {'done'}}
+    end
+    local ok, again = pcall(cmsgpack.unpack, string.sub(reply, digits + 2))
+    if not ok or type(again) ~= 'table' or #again == 0 then return {'stale'} end
+    return {'again', again}
   end
   local ok, reply = pcall(operation)
   if not ok or reply.err then
