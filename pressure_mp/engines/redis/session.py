@@ -111,7 +111,7 @@ class RedisSession:
         if reply[0] in (STALE, AGAIN):
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
                 raise stale(self._binding, wire.lane.id)
-            reply = reply[1]
+            reply = list(reply[1])
         if durability and reply[0] == DONE:
             await confirm(wire, self._binding, durability, op)
         return reply
