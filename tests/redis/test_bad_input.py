@@ -16,7 +16,7 @@ from pressure_mp import JoinableQueue, PressureError, PressureQueue, Queue
 from pressure_mp.engines.redis import keys
 
 FUZZ = settings(
-    max_examples=150,
+    max_examples=60,
     derandomize=True,
     deadline=None,
     database=None,
