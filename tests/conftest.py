@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 
@@ -9,7 +10,8 @@ import pytest
 import rights
 from servers import Server
 
-KINDS = ["valkey", "redis"]
+#: The kinds of servers to use. The test environments of some interpreters use one of them only.
+KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
 
 
 @pytest.fixture(scope="session")

@@ -58,3 +58,4 @@ class LossyProxy:
         for one in (source, target):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
+        source.close()
