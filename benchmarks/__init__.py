@@ -1,0 +1,1 @@
+"""pressure_mp beside its peers, in one run on one machine: ``python -m benchmarks --help``."""

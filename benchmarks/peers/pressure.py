@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import inspect
+import secrets
+from dataclasses import dataclass
+
+from pressure_mp import Queue
+
+from ..server import Site
+from .base import NOT_THERE_YET, Ends, Peer
+
+
+@dataclass(frozen=True)
+class Shared:
+    queue: Queue
+
+    @property
+    def list(self) -> str:
+        """The server's list of the items (docs/protocol.md)."""
+        return f"{self.queue.prefix}:{self.queue.name}"
+
+    def connect(self) -> Ends:
+        self.queue.qsize()  # connects
+        return Ends(self.queue.put, self.queue.get, close=self.queue.close)
+
+    def remove(self) -> None:
+        self.queue.close()
+
+
+@dataclass(frozen=True)
+class Pressure(Peer):
+    """`Queue(name=…, url=…)`: a put returns when the broker has the item."""
+
+    distribution = "pressure_mp"
+    module = "pressure_mp"
+
+    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> Shared:
+        return Shared(Queue.create(f"bench-{secrets.token_hex(8)}", maxsize, url=site.url))
+
+
+@dataclass(frozen=True)
+class SharedBatches(Shared):
+    def connect(self) -> Ends:
+        ends = super().connect()
+        many = {"put_many": self.queue.put_many, "get_many": self.queue.get_many}
+        return Ends(ends.put, ends.get, close=ends.close, **many)
+
+
+@dataclass(frozen=True)
+class PressureBatches(Pressure):
+    """`put_many` and `get_many` of lists of that many items."""
+
+    def missing(self) -> str | None:
+        return None if hasattr(Queue, "put_many") else NOT_THERE_YET
+
+    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedBatches:
+        return SharedBatches(super().create(site, maxsize, largest).queue)
+
+
+@dataclass(frozen=True)
+class PressureBuffered(Pressure):
+    """`Queue(…, buffering=1000)`: `put` and `get` of single items; a thread sends batches."""
+
+    buffering: int = 1000
+
+    def missing(self) -> str | None:
+        parameters = inspect.signature(Queue.__init__).parameters
+        return None if "buffering" in parameters else NOT_THERE_YET
+
+    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> Shared:
+        name = f"bench-{secrets.token_hex(8)}"
+        return Shared(Queue.create(name, maxsize, url=site.url, buffering=self.buffering))

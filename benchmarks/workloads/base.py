@@ -1,0 +1,72 @@
+"""What a workload is: something that is done to a queue of each of its peers, and timed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..peers.base import Peer, SharedQueue
+from ..server import Site
+
+#: What is put to say that nothing more comes.
+END = None
+#: Bytes that one case moves at most.
+MOST_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of a case: its figure, how long the timed part was, and single times if it has."""
+
+    value: float
+    seconds: float
+    times: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Workload(ABC):
+    #: How the command line calls it.
+    key: str
+    #: How its column is headed.
+    title: str
+    #: The keys of those who do it.
+    peers: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What the figure counts: ``items/s`` or ``µs``."""
+
+    @abstractmethod
+    def run(self, peer: Peer, site: Site, count: int) -> Measured:
+        """Do it once, with ``count`` items, processes and all."""
+
+    @abstractmethod
+    def counts(self, peer: Peer) -> tuple[int, int]:
+        """The fewest and the most items of one run; equal when the number is not to be tuned."""
+
+
+@contextmanager
+def queues(
+    peer: Peer, site: Site, number: int, maxsize: int = 0, largest: int = 0
+) -> Iterator[list[SharedQueue]]:
+    """New queues, gone afterwards with all that was in them."""
+    created: list[SharedQueue] = []
+    try:
+        for _ in range(number):
+            created.append(peer.create(site, maxsize, largest))
+        yield created
+    finally:
+        for queue in created:
+            queue.remove()
+        site.clear()
+
+
+def size(number: int) -> str:
+    """Bytes as people write them."""
+    for unit, name in ((1 << 20, "MB"), (1 << 10, "KB")):
+        if number >= unit:
+            return f"{number // unit} {name}"
+    return f"{number} B"
