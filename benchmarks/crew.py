@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Barrier, Lock
+from multiprocessing.synchronize import Barrier, Semaphore
 from typing import Any
 
 from .context import CONTEXT
 from .peers.base import Ends, SharedQueue
 
-#: When more members than this do the same, a process has several, each in a thread of its own.
-MOST_PROCESSES = 64
 #: Seconds after which a case has failed.
 LIMIT = 30.0
+
+#: How many connect at once; more would overflow the backlog of a BaseManager.
+CONNECTING = 8
+#: The answer of a member that could not start.
+BROKEN = "broken"
 
 
 class CaseFailed(Exception):
@@ -31,14 +32,14 @@ class CaseFailed(Exception):
 class Member:
     """What a job knows of the others of its case."""
 
-    def __init__(self, connecting: Lock, ready: Barrier, closing: list[Callable[[], object]]):
+    def __init__(self, connecting: Semaphore, ready: Barrier):
         self._connecting = connecting
         self._ready = ready
-        self._closing = closing
+        self._closing: list[Callable[[], object]] = []
 
     def connect(self, queue: SharedQueue) -> Ends:
-        """The queue's methods. They are closed when all members of this process are done."""
-        with self._connecting:  # one by one: not every peer can take 256 at once
+        """The queue's methods; they are closed when the job is done."""
+        with self._connecting:
             ends = queue.connect()
         self._closing.append(ends.close)
         return ends
@@ -47,6 +48,10 @@ class Member:
         """Wait until all members are ready; the time, by ``time.perf_counter``."""
         self._ready.wait()
         return time.perf_counter()
+
+    def close(self) -> None:
+        for close in self._closing:
+            close()
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,15 @@ class Job:
 
 
 def perform(jobs: Sequence[Job]) -> list[Any]:
-    """Run each job in a process of its own, or nearly so; their answers, in the same order."""
-    shared = (CONTEXT.Lock(), CONTEXT.Barrier(len(jobs)))
+    """Run each job in a process of its own; their answers, in the same order."""
+    shared = (CONTEXT.Semaphore(CONNECTING), CONTEXT.Barrier(len(jobs)))
     members: dict[Connection, BaseProcess] = {}
     try:
-        for together in _groups(jobs):
+        for job in jobs:
             receiver, sender = CONTEXT.Pipe(duplex=False)
-            arguments = (together, *shared, sender)
-            process = CONTEXT.Process(target=_process, args=arguments, daemon=True)
-            process.start()
-            members[receiver] = process
+            arguments = (job, *shared, sender)
+            members[receiver] = CONTEXT.Process(target=_process, args=arguments, daemon=True)
+            members[receiver].start()
             sender.close()
         answers = _collect(list(members))
         for process in members.values():
@@ -79,15 +83,6 @@ def perform(jobs: Sequence[Job]) -> list[Any]:
             if process.is_alive():
                 process.kill()
             process.join()
-
-
-def _groups(jobs: Sequence[Job]) -> Iterator[list[Job]]:
-    """The jobs of each process. Only those that do the same share one."""
-    for _, found in itertools.groupby(jobs, lambda job: job.function):
-        same = list(found)
-        each = math.ceil(len(same) / MOST_PROCESSES)
-        for begin in range(0, len(same), each):
-            yield same[begin : begin + each]
 
 
 def _collect(receivers: list[Connection]) -> list[Any]:
@@ -107,38 +102,21 @@ def _collect(receivers: list[Connection]) -> list[Any]:
             if failure:
                 raise CaseFailed(failure)
             answers[receiver] = found
-    if None in answers.values():
+    if BROKEN in answers.values():
         raise CaseFailed("the members did not start together")
-    return [answer for receiver in receivers for answer in answers[receiver]]
+    return [answers[receiver] for receiver in receivers]
 
 
-def _process(jobs: Sequence[Job], connecting: Lock, ready: Barrier, sender: Connection) -> None:
-    """Send what failed or None, and the answers, or None when others did not start."""
-    answers: list[Any] = [None] * len(jobs)
-    failures: list[str] = []
-    closing: list[Callable[[], object]] = []
-    broken = False
-
-    def run(index: int) -> None:
-        nonlocal broken
-        job = jobs[index]
-        try:
-            answers[index] = job.function(Member(connecting, ready, closing), *job.arguments)
-        except threading.BrokenBarrierError:
-            broken = True  # the one that failed says why
-        except Exception:
-            failures.append(traceback.format_exc())
-            ready.abort()
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(1, len(jobs))]
-    for thread in threads:
-        thread.start()
-    run(0)
-    for thread in threads:
-        thread.join()
+def _process(job: Job, connecting: Semaphore, ready: Barrier, sender: Connection) -> None:
+    """Send what failed or None, and the answer, or BROKEN when another did not start."""
+    member = Member(connecting, ready)
+    failure, answer = None, None
     try:
-        for close in closing:
-            close()
+        answer = job.function(member, *job.arguments)
+        member.close()
+    except threading.BrokenBarrierError:
+        answer = BROKEN  # the one that failed says why
     except Exception:
-        failures.append(traceback.format_exc())
-    sender.send((failures[0] if failures else None, None if broken else answers))
+        failure = traceback.format_exc()
+        ready.abort()
+    sender.send((failure, answer))

@@ -13,7 +13,7 @@ from .peers import PEERS
 from .peers.base import Peer
 from .results import Results
 from .server import Site
-from .workloads import Workload
+from .workloads.base import Workload
 
 #: A trial that lasts this share of the time that a case is tuned to tells how long it will take.
 ENOUGH = 0.25
@@ -31,10 +31,11 @@ class Run:
     def rounds(self, most: int, deadline: float) -> int:
         """Run up to so many rounds, as many as end before the deadline; how many they were."""
         self._look_who_is_there()
+        started = time.monotonic()
         for number in range(most):
             begin = time.monotonic()
             for workload in self.workloads:
-                say(f"round {number + 1} of {most}: {workload.key}")
+                say(f"{time.monotonic() - started:5.0f} s, round {number + 1}: {workload.key}")
                 for peer in _turned(self._of(workload), number):
                     self._case(workload, peer)
             took = time.monotonic() - begin

@@ -38,4 +38,4 @@ class FasterFifo(Peer):
     def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> Shared:
         from faster_fifo import Queue
 
-        return Shared(Queue(max(RING, 4 * largest)))
+        return Shared(Queue(max(RING, 4 * largest * self.batch)))

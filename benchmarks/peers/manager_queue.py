@@ -41,6 +41,7 @@ class Shared:
         manager = QueueManager(self.address, AUTHKEY)
         manager.connect()
         proxy = manager.get_queue()  # type: ignore[attr-defined]
+        proxy.qsize()  # each thread has a connection of its own, made at its first call
         return Ends(proxy.put, proxy.get)
 
     def remove(self) -> None:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pressure_mp import Queue
 
@@ -41,9 +42,9 @@ class Pressure(Peer):
 @dataclass(frozen=True)
 class SharedBatches(Shared):
     def connect(self) -> Ends:
-        ends = super().connect()
-        many = {"put_many": self.queue.put_many, "get_many": self.queue.get_many}
-        return Ends(ends.put, ends.get, close=ends.close, **many)
+        queue: Any = self.queue
+        single = super().connect()
+        return replace(single, put_many=queue.put_many, get_many=queue.get_many)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,9 @@ class Shared:
         queue.get_redis_server_version()
 
         def get() -> Any:
-            job, _ = Queue.dequeue_any([queue], PATIENCE, client)
-            return job.args[0]
+            found = Queue.dequeue_any([queue], PATIENCE, client)
+            assert found
+            return found[0].args[0]
 
         return Ends(lambda item: queue.enqueue(task, item), get)
 

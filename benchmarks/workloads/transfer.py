@@ -12,6 +12,10 @@ from ..peers.base import Ends, Peer, SharedQueue
 from ..server import Site
 from .base import END, MOST_BYTES, Measured, Workload, queues
 
+#: With more members than this, a case begins and ends too slowly to be tried out first.
+CROWD = 12
+CROWDS_ITEMS = 4096
+
 
 @dataclass(frozen=True)
 class Transfer(Workload):
@@ -25,6 +29,8 @@ class Transfer(Workload):
         return "items/s"
 
     def counts(self, peer: Peer) -> tuple[int, int]:
+        if self.producers + self.consumers > CROWD:
+            return CROWDS_ITEMS, CROWDS_ITEMS
         # Each producer puts whole batches.
         step = peer.batch * self.producers
         most = max(4 * self.producers, min(2_000_000, MOST_BYTES // self.payload))

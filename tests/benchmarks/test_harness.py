@@ -1,0 +1,65 @@
+"""The benchmarks run: in their quickest form, beside the peers that need nothing installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from servers import find_binary
+
+ROOT = Path(__file__).parents[2]
+PEERS = ["pressure", "pressure-buffered", "pressure-500", "mp-queue", "manager"]
+PEERS += ["redis-brpop", "redis-rpop", "redis-100", "redis-500"]
+
+
+@pytest.fixture(autouse=True)
+def _server():
+    find_binary("valkey")
+
+
+def python(*arguments):
+    """What Python prints in the checkout, where the benchmarks are."""
+    command = [sys.executable, *arguments]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_a_quick_run_measures_and_writes_the_page(tmp_path):
+    kinds = ["transfer-1-1", "bounded", "batches", "put", "hand-off-1", "ping-pong", "depth"]
+    options = ["--quick", "--rounds", "1", "--only", *kinds, "--peers", *PEERS]
+    run = python("-m", "benchmarks", *options, "--output", str(tmp_path))
+    page = (tmp_path / "benchmarks.md").read_text()
+    assert "failed" not in run.stderr + page
+    rows = [line for line in page.splitlines() if line.startswith("| unbuffered put |")]
+    assert len(rows) == 1
+    assert "×" in rows[0].split("|")[4]  # a ratio
+    assert "load averages" in page
+    assert "Valkey" in page
+
+
+def test_the_reason_is_told_for_a_peer_that_is_not_there():
+    found = python(
+        "-c",
+        "from benchmarks.peers.base import Peer\n"
+        "class Absent(Peer):\n"
+        "    distribution, module = 'absent-queue', 'absent_queue'\n"
+        "    create = None\n"
+        "print(Absent('absent', 'absent').missing())",
+    )
+    assert "`pip install absent-queue` is needed: No module named 'absent_queue'" in found.stdout
+
+
+def test_a_process_that_fails_fails_its_case_and_no_more():
+    found = python(
+        "-c",
+        "from benchmarks.crew import CaseFailed, Job, perform\n"
+        "try:\n"
+        "    perform([Job(int, ('not for int',)), Job(int, ('nor this',))])\n"
+        "except CaseFailed as error:\n"
+        "    print('CaseFailed:', error)\n",
+    )
+    assert "CaseFailed: Traceback" in found.stdout
+    assert "TypeError" in found.stdout
