@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 from . import machine, plots, server
@@ -30,21 +31,21 @@ def arguments() -> argparse.Namespace:
         "--minutes", type=float, default=10, help="no round that would end later (default: 10)"
     )
     parser.add_argument("--quick", action="store_true", help="little of everything, to try it out")
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="workloads whose key has a WORD")
+    parser.add_argument("--only", nargs="+", metavar="KEY", help="only these; payload-* is many")
     parser.add_argument("--peers", nargs="+", metavar="KEY", choices=PEERS, help="only these")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="benchmarks.md and its plots")
     parser.add_argument("--list", action="store_true", help="print the keys, and measure nothing")
     return parser.parse_args()
 
 
-def chosen(every: list[Section], words: list[str] | None) -> list[Section]:
+def chosen(every: list[Section], patterns: list[str] | None) -> list[Section]:
     """The sections with the workloads that are wanted."""
     found = []
     for section in every:
         workloads = tuple(
             workload
             for workload in section.workloads
-            if words is None or any(word in workload.key for word in words)
+            if patterns is None or any(fnmatch(workload.key, pattern) for pattern in patterns)
         )
         if workloads:
             found.append(replace(section, workloads=workloads))

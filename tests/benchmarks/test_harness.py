@@ -11,7 +11,7 @@ from servers import find_binary
 
 ROOT = Path(__file__).parents[2]
 PEERS = ["pressure", "pressure-buffered", "pressure-500", "mp-queue", "manager"]
-PEERS += ["redis-brpop", "redis-rpop", "redis-100", "redis-500"]
+PEERS += ["redis-brpop", "redis-rpop", "redis-500"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def python(*arguments):
 
 
 def test_a_quick_run_measures_and_writes_the_page(tmp_path):
-    kinds = ["transfer-1-1", "bounded", "batches", "put", "hand-off-1", "ping-pong", "depth"]
+    kinds = ["transfer-1-1", "bounded-8", "batches", "put", "hand-off-1", "depth-1000"]
     options = ["--quick", "--rounds", "1", "--only", *kinds, "--peers", *PEERS]
     run = python("-m", "benchmarks", *options, "--output", str(tmp_path))
     page = (tmp_path / "benchmarks.md").read_text()
