@@ -38,14 +38,15 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def chosen(every: list[Section], patterns: list[str] | None) -> list[Section]:
-    """The sections with the workloads that are wanted."""
+def chosen(every: list[Section], patterns: list[str], keys: list[str]) -> list[Section]:
+    """The sections with the workloads, and these with the peers, that are wanted."""
     found = []
     for section in every:
         workloads = tuple(
-            workload
+            replace(workload, peers=tuple(key for key in workload.peers if key in keys))
             for workload in section.workloads
-            if patterns is None or any(fnmatch(workload.key, pattern) for pattern in patterns)
+            if any(fnmatch(workload.key, pattern) for pattern in patterns)
+            and not set(keys).isdisjoint(workload.peers)
         )
         if workloads:
             found.append(replace(section, workloads=workloads))
@@ -56,8 +57,8 @@ def main() -> None:
     options = arguments()
     deadline = time.monotonic() + 60 * options.minutes - AFTERWARDS
     scale = QUICK if options.quick else FULL
-    wanted = chosen(sections(scale), options.only)
     peers = [PEERS[key] for key in options.peers or PEERS]
+    wanted = chosen(sections(scale), options.only or ["*"], [peer.key for peer in peers])
     workloads = [workload for section in wanted for workload in section.workloads]
     if options.list:
         print(*(workload.key for workload in workloads), sep="\n")

@@ -38,15 +38,17 @@ def goals(outcomes: Iterable[Outcome]) -> str:
 
 
 def section(found: Section, results: Results) -> str:
-    """A row for each peer, a column for each workload; the first peer's figure is 1×."""
+    """Peers by workloads, the fewer of them as columns; the first peer's figure is 1×."""
     units = {workload.unit for workload in found.workloads}
     parts = [f"## {found.title}", "", f"{found.note} Medians, {', '.join(units)}.", ""]
     keys = dict.fromkeys(key for workload in found.workloads for key in workload.peers)
-    rows = [
-        [PEERS[key].title, *(_cell(workload, key, results) for workload in found.workloads)]
-        for key in keys
-    ]
-    parts.append(table(["", *(workload.title for workload in found.workloads)], rows))
+    lines = [["", *(workload.title for workload in found.workloads)]]
+    for key in keys:
+        cells = (_cell(workload, key, results) for workload in found.workloads)
+        lines.append([PEERS[key].title, *cells])
+    if len(found.workloads) > len(keys):
+        lines = [list(line) for line in zip(*lines, strict=True)]
+    parts.append(table(lines[0], lines[1:]))
     return "\n".join(parts)
 
 

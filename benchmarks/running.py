@@ -52,8 +52,7 @@ class Run:
                 say(f"left out: {peer.title}: {reason}")
 
     def _of(self, workload: Workload) -> list[Peer]:
-        wanted = {peer.key for peer in self.peers} - set(self.results.missing)
-        return [PEERS[key] for key in workload.peers if key in wanted]
+        return [PEERS[key] for key in workload.peers if key not in self.results.missing]
 
     def _case(self, workload: Workload, peer: Peer) -> None:
         case = (workload.key, peer.key)
