@@ -35,7 +35,7 @@ class Page:
         parts = [
             INTRODUCTION,
             report.facts(self.facts),
-            "## Goals\n\nOurs divided by what stands beside it.",
+            "## Goals\n\nOurs divided by what stands beside it; µs for hand-off and ping-pong.",
             report.goals(self._outcomes()),
         ]
         for section in self.sections:

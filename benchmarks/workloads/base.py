@@ -12,8 +12,9 @@ from ..server import Site
 
 #: What is put to say that nothing more comes.
 END = None
-#: Bytes that one case moves at most.
+#: Bytes that one run moves at most, and the first that tells how fast it is; but for two items.
 MOST_BYTES = 256 << 20
+TRIAL_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..crew import CaseFailed, Job, Member, perform
 from ..peers.base import Ends, Peer, SharedQueue
 from ..server import Site
-from .base import END, MOST_BYTES, Measured, Workload, queues
+from .base import END, MOST_BYTES, TRIAL_BYTES, Measured, Workload, queues
 
 #: With more members than this, a case begins and ends too slowly to be tried out first.
 CROWD = 12
@@ -33,8 +33,9 @@ class Transfer(Workload):
             return CROWDS_ITEMS, CROWDS_ITEMS
         # Each producer puts whole batches.
         step = peer.batch * self.producers
-        most = max(4 * self.producers, min(2_000_000, MOST_BYTES // self.payload))
-        return min(step * (20 if peer.batch == 1 else 2), most), most
+        most = max(2 * step, min(2_000_000, MOST_BYTES // self.payload))
+        trial = max(2 * step, min(20 * self.producers, TRIAL_BYTES // self.payload))
+        return trial, most
 
     def run(self, peer: Peer, site: Site, count: int) -> Measured:
         step = peer.batch * self.producers
