@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import pickle
 from urllib.parse import quote
 
+import flight_programs as programs
 import pytest
 import rights
 from deployments import clustered
@@ -14,7 +16,7 @@ from servers import free_port
 from waiting import Background, until
 
 import pressure_mp
-from pressure_mp import PressureQueue, Queue
+from pressure_mp import JoinableQueue, PressureQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 
@@ -101,6 +103,26 @@ def test_operations_follow_a_slot_that_moved(cluster, tagged, reconnect):
         q.put(number)
         cluster.move(slot_of(q), another(cluster, q))
     assert [q.get() for _ in range(6)] == list(range(6))
+    q.delete()
+
+
+def test_what_is_in_flight_moves_with_its_queue_and_comes_back(cluster, tagged):
+    q = JoinableQueue(name=tagged, url=cluster.url, lease=1)
+    for number in range(3):
+        q.put(number)
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    consumer = context.Process(target=programs.get_and_wait, args=(there, q, 2))
+    consumer.start()
+    assert here.recv() == [0, 1]
+    cluster.move(slot_of(q), another(cluster, q))
+    assert q.stats().in_flight == 2
+    consumer.kill()
+    consumer.join()
+    assert sorted(q.get(timeout=10) for _ in range(3)) == [0, 1, 2]
+    for _ in range(3):
+        q.task_done()
+    q.join()
     q.delete()
 
 
