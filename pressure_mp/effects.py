@@ -70,6 +70,7 @@ ENDED = b"ended"  # closed too, but because every producer has ended
 RENEWED = b"renewed"
 PASSED = b"passed"
 LATE = b"late"
+DECLINED = b"declined"
 
 # How a call takes part in a queue's line.
 WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn

@@ -34,7 +34,7 @@ from ..exceptions import (
     TaskDoneError,
 )
 from .diagnosis import Diagnosis, diagnose
-from .turns import take_turns, until_finished, wake
+from .turns import Shortcut, take_turns, until_finished, wake
 
 DISCIPLINE = "fifo"
 FORMAT = "1"
@@ -77,6 +77,8 @@ class FifoOperations:
     def __init__(self, name: str, lease: int) -> None:
         self.name = name
         self._lease = lease
+        self._offer = Shortcut("offer", takes=1)
+        self._poll = Shortcut("poll", takes=0)
 
     def open(self, how: str, maxsize: int, user: str = "") -> Operation[int]:
         """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).
@@ -141,7 +143,8 @@ class FifoOperations:
 
         Raises ShutDown; Full or ProducerInUseError when the time is up.
         """
-        reply = yield from take_turns("put", (item, int(overfill)), block, timeout, self._lease)
+        args, shortcut = (item, int(overfill)), None if overfill else self._offer
+        reply = yield from take_turns("put", args, block, timeout, self._lease, shortcut)
         if reply[0] == DONE:
             return
         if reply[0] == FULL:
@@ -158,7 +161,8 @@ class FifoOperations:
         Raises ShutDown when the queue is closed and empty, with ``eof`` also when every producer
         that registered has ended; Empty or ConsumerInUseError when the time is up.
         """
-        reply = yield from take_turns("get", (int(eof),), block, timeout, self._lease)
+        shortcut = None if eof else self._poll
+        reply = yield from take_turns("get", (int(eof),), block, timeout, self._lease, shortcut)
         item: bytes = (yield from self._check_got(reply, block, timeout))[1]
         return item
 

@@ -25,6 +25,7 @@ from pressure_mp import (
 )
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
+from pressure_mp.engines.redis.wire import finish
 
 
 @pytest.fixture
@@ -106,20 +107,18 @@ def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name
     binding = q._binding
     (wire,) = binding.engine.thread_pool._all
     turn = ("somebody", "ticket", b"wait", "first", 5000)
-    with server.client() as client:
-        last = wire.lane._calls[binding._kept][0]
+    last = wire.lane._calls[binding._kept][0]
 
-        def send(number):
-            args = (b"again", 0, *turn)
-            return client.execute_command(
-                *binding.command("put", args, wire.id, wire.lane, str(number))
-            )
+    def send(number):
+        args = (b"again", 0, *turn)
+        packed = binding.command("put", args, wire.id, wire.lane, str(number))
+        return finish(wire.exchange(packed, None))
 
-        assert send(last) == [b"again", [b"done"]], "the reply that was kept"
-        assert send(last - 1) == [b"stale"]
-        assert q.qsize() == 1
-        assert send(last + 1) == [b"done"]
-        assert q.qsize() == 2
+    assert send(last) == [b"again", [b"done"]], "the reply that was kept"
+    assert send(last - 1) == [b"stale"]
+    assert q.qsize() == 1
+    assert send(last + 1) == [b"done"]
+    assert q.qsize() == 2
 
 
 def test_what_is_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(server, name):

@@ -121,16 +121,25 @@ class Uses:
         session.call("wake", (b"0",))
         session.end()
 
+    def take_the_long_way(self):
+        """A put that does not look at the bound, and so is not tried the short way."""
+        self.run(self.operations.put(b"x", False, None, overfill=True))
+        self.run(self.operations.get(False, None))
+
     def unlock(self):
         self.run(self.operations.unlock("consumer"))
 
     def meet_a_counter_that_is_no_number(self):
         """Whatever was done before the script came to it is taken back."""
-        key = f"__pressure__:{self.name}:stats:consumed_bytes"
+        self._with_a_wrong_counter("produced_bytes", lambda: self.queue.put_nowait("goes back"))
         self.queue.put_nowait("stays")
+        self._with_a_wrong_counter("consumed_bytes", self.queue.get_nowait)
+
+    def _with_a_wrong_counter(self, counter, call):
+        key = f"__pressure__:{self.name}:stats:{counter}"
         right = self.admin.getset(key, "many")
         try:
-            self.queue.get_nowait()
+            call()
         except pressure_mp.WrongKeyTypeError:
             pass
         finally:
@@ -149,7 +158,7 @@ class Uses:
 
     STEPS = (
         *(make, put_and_get, set_an_item_aside, take_and_requeue),
-        *(look, wait_in_line, wake, unlock),
+        *(look, wait_in_line, wake, take_the_long_way, unlock),
         *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
     )
 

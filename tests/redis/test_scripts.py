@@ -204,6 +204,13 @@ def play(server, name, theirs, client):
     assert (q.qsize(), q.is_shutdown, q.stats().length) == (3, False, 3)
     run(operations.reject(q._run(operations.get(False, None))))
     assert q.rejected() == [b"3"]
+    # A put that has to wait and one that need not; a get the short way.
+    q.maxsize = 0
+    q.put(b"8")
+    q.put(b"9")
+    for _ in range(2):
+        q._run(q._operations.get(False, None))
+    q.maxsize = 3
     assert q._run(q._operations.unlock("producer")) is None
     assert q.why_blocked().length == 2
 

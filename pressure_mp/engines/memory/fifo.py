@@ -8,6 +8,7 @@ from typing import Any
 from ...effects import (
     BUSY,
     CLOSED,
+    DECLINED,
     DONE,
     EMPTY,
     ENDED,
@@ -135,12 +136,22 @@ class MemoryFifo:
         if full:
             self._pause(role, standing, mode, ticket, client, lease)
             return [FULL, b"space"]
-        state.items.append(Entry(item))
-        state.produced[0] += 1
-        state.produced[1] += len(item)
-        state.producer_id = client.encode()
+        state.append(item, client)
         role.give_back(standing)
         return [DONE]
+
+    def _offer(self, item: bytes, client: str) -> Reply:
+        state = self._state
+        if state is None or state.closed or not (state.has_room and self._producer.is_free):
+            return [DECLINED]
+        state.append(item, client)
+        return [DONE]
+
+    def _poll(self, client: str) -> Reply:
+        state = self._state
+        if state is None or not (state.items and self._consumer.is_free):
+            return [DECLINED]
+        return [DONE, state.pop(client).item]
 
     def _get(self, eof: int, client: str, ticket: str, mode: bytes, turn: str, lease: int) -> Reply:
         found = self._consume(bool(eof), None, client, ticket, mode, turn, lease)
@@ -168,10 +179,7 @@ class MemoryFifo:
         if not state.items:
             self._pause(role, standing, mode, ticket, client, lease)
             return [EMPTY, b"item"]
-        entry = state.items.popleft()
-        state.consumed[0] += 1
-        state.consumed[1] += len(entry.item)
-        state.consumer_id = client.encode()
+        entry = state.pop(client)
         role.give_back(standing)
         return entry
 

@@ -58,6 +58,21 @@ class FifoState:
     def has_room(self) -> bool:
         return not 0 < self.bound <= len(self.items)
 
+    def append(self, item: bytes, client: str) -> None:
+        """Queue an item and count it."""
+        self.items.append(Entry(item))
+        self.produced[0] += 1
+        self.produced[1] += len(item)
+        self.producer_id = client.encode()
+
+    def pop(self, client: str) -> Entry:
+        """Take the oldest item and count it."""
+        entry = self.items.popleft()
+        self.consumed[0] += 1
+        self.consumed[1] += len(entry.item)
+        self.consumer_id = client.encode()
+        return entry
+
     def ended(self, owner: str | None) -> bool:
         """Whether every producer has ended; for the owner of flights: and nothing comes back."""
         elsewhere = owner is not None and any(

@@ -40,7 +40,11 @@ class Role:
             return "granted"
         if self.holder == ticket:
             return "mine"
-        return "ours" if self.promised or self.holder is not None else "free"
+        return "free" if self.is_free else "ours"
+
+    @property
+    def is_free(self) -> bool:
+        return self.holder is None and not self.promised
 
     def hold(self, ticket: str, client: str, lease: int) -> None:
         now = milliseconds()

@@ -17,8 +17,9 @@ LIMIT = 5.0
 #: Seconds more for the server to say that they did not.
 _GRACE = 1.0
 
-_DONE = {"put": "the item is in queue {!r}", "close": "queue {!r} is shut down"}
-_AGAIN = {"put": "; to put it again would add it a second time"}
+_PUT = "the item is in queue {!r}"
+_DONE = {"put": _PUT, "offer": _PUT, "close": "queue {!r} is shut down"}
+_AGAIN = dict.fromkeys(("put", "offer"), "; to put it again would add it a second time")
 
 
 async def check(wire: Wire, binding: RedisBinding, wanted: Durability) -> None:

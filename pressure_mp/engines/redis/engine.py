@@ -6,6 +6,8 @@ import asyncio
 import weakref
 from typing import Any, NamedTuple
 
+import hiredis
+
 from ...config import Address
 from ...effects import TICK
 from ..base import DEFAULTS, Durability, Options
@@ -109,9 +111,13 @@ class RedisEngine:
 
 
 class _Command(NamedTuple):
-    """The constant part of a script's command."""
+    """The constant part of a script's command for so many arguments."""
 
-    head: tuple[Any, ...]
+    #: Packed, all up to the arguments; with the lane's id left out, if it ends with that.
+    head: bytes
+    #: How many bytes the packed arguments have before the first: their count.
+    skip: int
+    arguments: int
     wants_connection: bool
     once: bool
 
@@ -148,18 +154,17 @@ class RedisBinding:
         """The name of one of the queue's keys."""
         return keys.key(self.engine.address.prefix, self.name, part)
 
-    def command(
-        self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: str
-    ) -> tuple[Any, ...]:
+    def command(self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: str) -> bytes:
         """The command that runs a script: in a lane, under a number, for a connection's client."""
         found = self._commands.get(op)
-        if found is None:
-            found = self._commands[op] = self._prepare(self.scripts[op])
+        if found is None or found.arguments != len(args):
+            found = self._commands[op] = self._prepare(self.scripts[op], len(args))
         if found.wants_connection:
             args = (*args, conn)
-        if not found.once:
-            return (*found.head, *args)
-        return (*found.head, self._kept + lane.id, *args, number)
+        if found.once:
+            packed = hiredis.pack_command((*args, number))
+            return found.head + lane.id + memoryview(packed)[found.skip :]
+        return found.head + memoryview(hiredis.pack_command(args))[found.skip :]
 
     def number(self, op: str, lane: Lane) -> str:
         """The number of a new call of a script; none when it may be done twice."""
@@ -167,10 +172,22 @@ class RedisBinding:
             return ""
         return lane.number(self._kept, self._keep)
 
-    def _prepare(self, script: scripts.Script) -> _Command:
+    def _prepare(self, script: scripts.Script, arguments: int) -> _Command:
         names = [self.key(part) for part in script.keys]
-        head = ("EVALSHA", script.sha, len(names) + script.once, *names)
-        return _Command(head, script.wants_connection, script.once)
+        lane = b"-" * Lane.ID_SIZE if script.once else b""
+        if script.once:
+            names.append(self.kept(lane))
+        parts: tuple[Any, ...] = ("EVALSHA", script.sha, len(names), *names)
+        constant = hiredis.pack_command(parts)
+        start = constant.index(b"\r\n")
+        more = arguments + script.wants_connection + script.once
+        return _Command(
+            head=b"*%d" % (len(parts) + more) + constant[start:].removesuffix(lane + b"\r\n"),
+            skip=len(b"*%d" % more),
+            arguments=arguments,
+            wants_connection=script.wants_connection,
+            once=script.once,
+        )
 
     def is_line(self, signal: str) -> bool:
         """Whether to wait for ``signal`` is to wait in line for a role."""

@@ -29,8 +29,10 @@ class Lane:
 
     __slots__ = ("_calls", "id")
 
+    ID_SIZE = 16
+
     def __init__(self) -> None:
-        self.id = secrets.token_hex(8).encode()
+        self.id = secrets.token_hex(self.ID_SIZE // 2).encode()
         self._calls: dict[bytes, list[float]] = {}
 
     def number(self, queue: bytes, half: float) -> str:

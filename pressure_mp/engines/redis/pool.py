@@ -12,7 +12,7 @@ from typing import Any
 from ...effects import T
 from ...exceptions import BrokerError, PressureError
 from .connecting import unavailable
-from .routes import Route
+from .routes import Node, Route
 from .wire import Wire
 
 #: A connection that was idle for longer is looked at before it is used again, in seconds.
@@ -32,12 +32,27 @@ class Pool:
         #: Whether this pool ever had a connection.
         self.was_connected = False
 
+    def idle(self, slot: int) -> Wire | None:
+        """The connection to the slot's server that was idle for the shortest time, if there is one
+        and it is known at once which server that is."""
+        node = self._route.known(slot)
+        return self._idle(node) if node is not None else None
+
     async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
         """The connection that was idle for the shortest time, or a new one; to the slot's server.
 
         ``timeout`` is in seconds, for each step of making one. Raises BrokerUnavailable.
         """
         node = await self._route.node(slot, timeout)
+        wire = self._idle(node)
+        if wire is None:
+            wire = await self._route.open(node, timeout)
+            self.was_connected = True
+            self._all.add(wire)
+        return wire
+
+    @staticmethod
+    def _idle(node: Node) -> Wire | None:
         idle = node.idle
         while idle:
             try:
@@ -47,10 +62,7 @@ class Pool:
             if time.monotonic() - wire.idle_since < _IDLE_CHECK or not wire.is_stale():
                 return wire
             wire.close()
-        wire = await self._route.open(node, timeout)
-        self.was_connected = True
-        self._all.add(wire)
-        return wire
+        return None
 
     async def sleep(self, seconds: float) -> None:
         """Wait, as the users of these connections do."""

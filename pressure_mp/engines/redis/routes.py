@@ -57,6 +57,10 @@ class Route(ABC):
         Raises BrokerUnavailable when nobody knows.
         """
 
+    def known(self, slot: int) -> Node | None:
+        """The server to go to, if that can be told without asking."""
+        return None
+
     async def open(self, node: Node, timeout: float | None) -> Wire:
         """A new connection to ``node``. Raises what :meth:`Wire.open` does."""
         wire = await self._kind.open(node.address, timeout)
@@ -113,6 +117,9 @@ class Direct(Route):
         self._node = self._nodes[address.host, address.port] = Node(address)
 
     async def node(self, slot: int, timeout: float | None) -> Node:
+        return self._node
+
+    def known(self, slot: int) -> Node:
         return self._node
 
     def doubt(self, node: Node, error: OSError) -> None:

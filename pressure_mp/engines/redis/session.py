@@ -32,10 +32,10 @@ class RedisSession:
 
     async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
         if op == "release":
-            return await self._pool.uninterrupted(self._call(op, args, end))
-        return await self._call(op, args, end)
+            return await self._pool.uninterrupted(self.call_once(op, args, end))
+        return await self.call_once(op, args, end)
 
-    async def _call(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+    async def call_once(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
         """Call until there is a reply: over a new connection, under the same number in the same
         lane, when the one in use is lost."""
         outage = lane = None
@@ -43,7 +43,7 @@ class RedisSession:
             wire = None
             try:
                 limit = patience(end, self._pool.silence)
-                wire = await self._take_wire(limit)
+                wire = self._idle_wire() or await self._new_wire(limit)
                 if lane is None:
                     lane, number = wire.lane, self._binding.number(op, wire.lane)
                 wire.lane = lane
@@ -63,16 +63,24 @@ class RedisSession:
                 self._lose(wire, error)
                 raise
             else:
-                self._give_wire_back(wire)
+                if wire is not self._wire:
+                    self._pool.checkin(wire)
                 return reply
 
-    async def _take_wire(self, limit: float | None) -> Wire:
-        """The operation's own connection; one beside it while that one waits."""
+    def _idle_wire(self) -> Wire | None:
+        """The operation's own connection, or one beside it while that one waits; None when a new
+        one is needed."""
         if self._parked:
-            return await self._pool.checkout(self._binding.slot, limit)
+            return self._pool.idle(self._binding.slot)
         if self._wire is None:
-            self._wire = await self._pool.checkout(self._binding.slot, limit)
+            self._wire = self._pool.idle(self._binding.slot)
         return self._wire
+
+    async def _new_wire(self, limit: float | None) -> Wire:
+        wire = await self._pool.checkout(self._binding.slot, limit)
+        if not self._parked:
+            self._wire = wire
+        return wire
 
     def _give_wire_back(self, wire: Wire | None) -> None:
         if wire is not None and wire is not self._wire:
@@ -101,11 +109,11 @@ class RedisSession:
         if durability:
             await check(wire, self._binding, durability)
         command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
-        reply = await wire.request(*command, timeout=limit)
+        reply = await wire.exchange(command, limit)
         if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
             source = self._binding.scripts[op].source
             await wire.request("SCRIPT", "LOAD", source, timeout=limit)
-            reply = await wire.request(*command, timeout=limit)
+            reply = await wire.exchange(command, limit)
         if type(reply) is not list:
             raise await translate(reply, self._binding, op, args, wire)
         if reply[0] in (STALE, AGAIN):
@@ -177,9 +185,18 @@ class RedisSession:
             self._wire.close()
         self._wire = self._parked = None
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether a wait is outstanding."""
+        return self._parked is not None
+
     async def end(self) -> None:
         if self._parked:
             await self._abandon()
+        self.give_wire_back()
+
+    def give_wire_back(self) -> None:
+        """Nothing is outstanding on the operation's connection: it is idle again."""
         if self._wire is not None:
             self._pool.checkin(self._wire)
             self._wire = None
@@ -192,10 +209,13 @@ class BlockingSession:
         self._session = RedisSession(binding, pool)
 
     def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        return finish(self._session.call(op, args, end))
+        return finish(self._session.call_once(op, args, end))
 
     def park(self, signal: str, timeout: float | None) -> bool:
         return finish(self._session.park(signal, timeout))
 
     def end(self) -> None:
-        finish(self._session.end())
+        if self._session.is_parked:
+            finish(self._session.end())
+        else:
+            self._session.give_wire_back()

@@ -89,17 +89,27 @@ class Wire(ABC):
 
         After ``timeout`` seconds without a reply TimeoutError is raised; this wire is then lost.
         """
-        await self.send(*command)
+        return await self.exchange(hiredis.pack_command(command), timeout)
+
+    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
+        """:meth:`request` for a command that is packed already."""
+        await self._send(packed)
         return await self.read(timeout)
 
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""
+        await self._send(hiredis.pack_command(command))
+
+    async def _send(self, packed: bytes) -> None:
         try:
-            await self._write(hiredis.pack_command(command))
+            await self._write(packed)
         except OSError:
-            # A server that refuses a command for its size says so before it hangs up: the
-            # refusal, if there is one, is what the next read answers.
-            self._refusal = await self.read(1.0)
+            await self._hear_refusal()
+
+    async def _hear_refusal(self) -> None:
+        """A server that refuses a command for its size says so before it hangs up: the refusal,
+        if there is one, is what the next read answers."""
+        self._refusal = await self.read(1.0)
 
     async def read(self, timeout: float | None) -> Any:
         """The next reply; TimeoutError after ``timeout`` seconds, and it may still come later."""
@@ -107,12 +117,15 @@ class Wire(ABC):
         if reply is _NOTHING:
             reply = self._reader.gets()
         while reply is _NOTHING:
-            received = await self._receive(timeout)
-            if not received:
-                raise ConnectionResetError("the server closed the connection")
-            self._reader.feed(received)
-            reply = self._reader.gets()
+            reply = self._next_reply(await self._receive(timeout))
         return reply
+
+    def _next_reply(self, received: bytes) -> Any:
+        """The reply that is complete with what was received, or ``_NOTHING``."""
+        if not received:
+            raise ConnectionResetError("the server closed the connection")
+        self._reader.feed(received)
+        return self._reader.gets()
 
     @classmethod
     @abstractmethod
@@ -149,6 +162,19 @@ class BlockingWire(Wire):
         wire = cls(connection)
         wire._socket.settimeout(None)
         return wire
+
+    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
+        # As for tasks, in as few steps as possible: nearly every operation is one of these.
+        try:
+            self._socket.sendall(packed)
+        except OSError:
+            await self._hear_refusal()
+        else:
+            if timeout is None:
+                reply = self._next_reply(self._socket.recv(_READ_SIZE))
+                if reply is not _NOTHING:
+                    return reply
+        return await self.read(timeout)
 
     async def _write(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -233,14 +259,24 @@ class AsyncWire(Wire):
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
-        await connection.connect()
+        # In a task of its own: redis-py loses a cancellation that comes while it logs in.
+        connecting = asyncio.ensure_future(connection.connect())
+        try:
+            await asyncio.wait({connecting})
+        except asyncio.CancelledError:
+            connecting.cancel()
+            await asyncio.wait({connecting})
+            if not connecting.cancelled() and not connecting.exception():
+                await connection.disconnect(nowait=True)
+            raise
+        connecting.result()
         return cls(connection)
 
-    async def request(self, *command: Any, timeout: float | None = None) -> Any:
+    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
         """As for threads. The first cancellation is put off until the reply is there: what a
         script took out of the queue must not be lost with its reply."""
         _put_off.check()
-        await self.send(*command)
+        await self._send(packed)
         try:
             return await self.read(timeout)
         except asyncio.CancelledError:
