@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import serializers, signing
@@ -52,6 +53,17 @@ class Codec:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
         payload = self.prepare().check(item)
         return serializers.decode(self._serializer, payload, item, self._queue)
+
+    def encode_many(self, objects: Iterable[Any]) -> list[bytes]:
+        """As :meth:`encode`, for each."""
+        sign, serializer, queue = self.prepare().sign, self._serializer, self._queue
+        return [sign(serializers.encode(serializer, obj, queue)) for obj in objects]
+
+    def decode_many(self, items: Sequence[bytes]) -> list[Any]:
+        """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
+        item."""
+        check, loads = self.prepare().check, self._serializer.loads
+        return [loads(check(item)) for item in items]
 
     def __getstate__(self) -> tuple[Any, ...]:
         keys: Keys = self._keys if signing.is_spawning() else ()

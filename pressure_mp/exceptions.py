@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import queue
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError as AuthenticationError
@@ -22,7 +23,14 @@ else:
 
 
 class PressureError(Exception):
-    """The root of every error that this package raises on purpose."""
+    """The root of every error that this package raises on purpose.
+
+    From ``put_many``: ``accepted`` is how many of the items are in the queue, and ``rest`` has the
+    others, in order.
+    """
+
+    accepted: int = 0
+    rest: Sequence[Any] = ()
 
 
 class Empty(PressureError, queue.Empty):
@@ -76,6 +84,10 @@ class TaskDoneError(PressureError, ValueError):
 
 class LateTaskDoneWarning(PressureError, RuntimeWarning):
     """``task_done()`` came for an item that was given to another consumer; it did not count."""
+
+
+class RejectedItemWarning(PressureError, RuntimeWarning):
+    """Among the items of a ``get_many`` was one that was set aside; the others were returned."""
 
 
 class ArgumentError(PressureError, ValueError):

@@ -214,6 +214,14 @@ def check_maxsize(maxsize: object) -> int:
     return max(maxsize, 0)
 
 
+def check_max_items(max_items: object) -> None:
+    """Raise ArgumentTypeError or ArgumentError for what is no number of items to get."""
+    if not isinstance(max_items, int) or isinstance(max_items, bool):
+        raise ArgumentTypeError(f"max_items is an int, not {type(max_items).__name__}")
+    if max_items < 1:
+        raise ArgumentError(f"max_items is 1 or more, not {max_items}")
+
+
 def check_lease(lease: object) -> float:
     """Raise ArgumentTypeError or ArgumentError for what cannot be a lease in seconds."""
     if not isinstance(lease, (int, float)) or isinstance(lease, bool):

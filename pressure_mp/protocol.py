@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from .exceptions import ArgumentError, ArgumentTypeError
-from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_maxsize
+from collections.abc import Iterable
+
+from .exceptions import ArgumentError, ArgumentTypeError, PressureError
+from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_max_items, check_maxsize
 
 
 class PressureQueue(Handle):
@@ -76,6 +78,32 @@ class PressureQueue(Handle):
         Raises QueueFullError, ProducerInUseError, QueueClosedError.
         """
         self._run(self._operations.put(_check_item(item), False, None, overfill))
+
+    def put_many(
+        self, items: Iterable[bytes], block: bool = True, timeout: float | None = None
+    ) -> None:
+        """Append all ``items``, in order, up to 1,000 or 1 MB of them in each round trip.
+
+        Blocks as :meth:`put` does, for ``timeout`` seconds in all, or not at all. Raises what that
+        does; then the error's ``accepted`` says how many items were appended, and ``rest`` has the
+        others.
+        """
+        given = [_check_item(item) for item in items]
+        try:
+            self._run(self._operations.put_many(given, bool(block), timeout))
+        except PressureError as error:
+            error.rest = given[error.accepted :]
+            raise
+
+    def get_many(
+        self, max_items: int, block: bool = True, timeout: float | None = None
+    ) -> list[bytes]:
+        """Take the oldest items: 1 to ``max_items``, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`get` does until there is one, or not at all. Raises what that does.
+        """
+        check_max_items(max_items)
+        return self._run(self._operations.get_many(max_items, bool(block), timeout))
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import GenericAlias, TracebackType
 from typing import Any, TypeVar
 
@@ -15,9 +16,11 @@ from .exceptions import (
     ArgumentTypeError,
     LateTaskDoneWarning,
     PressureError,
+    RejectedItemWarning,
     ShutDown,
 )
-from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_maxsize
+from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_max_items, check_maxsize
+from .operations.batches import MOST_BYTES, MOST_ITEMS
 from .operations.flights import Flight
 from .serializers import Serializer
 from .signing import AuthKey
@@ -122,6 +125,70 @@ class ObjectQueue(Handle):
         if self._eof:
             self._here.produce(self._run, self._token)
         self._run(self._operations.put(payload, bool(block), timeout))
+
+    def put_many(
+        self, items: Iterable[Any], block: bool = True, timeout: float | None = None
+    ) -> None:
+        """Put all ``items`` into the queue, in order, up to 1,000 or 1 MB in each round trip.
+
+        The iterable is read to its end, and every item serialized, before the first is queued. A
+        bounded queue takes what it has space for; then this blocks as :meth:`put` does, at most
+        ``timeout`` seconds in all. Others may put items in between.
+
+        Raises what :meth:`put` does. Then the error's ``accepted`` says how many of the items are
+        in the queue, and ``rest`` has the others, in order: all of them after an EncodingError.
+        After BrokerUnavailable or NotDurable up to 1,000 items of ``rest`` may be queued too.
+        """
+        self._check_open()
+        given = list(items)
+        try:
+            payloads = self._codec.encode_many(given)
+            if self._eof:
+                self._here.produce(self._run, self._token)
+            self._run(self._operations.put_many(payloads, bool(block), timeout))
+        except PressureError as error:
+            error.rest = given[error.accepted :]
+            raise
+
+    def get_many(
+        self, max_items: int, block: bool = True, timeout: float | None = None
+    ) -> list[Any]:
+        """Take the oldest items, 1 to ``max_items`` of them, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`get` does until there is one; the others are those that are there too.
+
+        Raises what :meth:`get` does. Items that cannot be decoded are set aside (see
+        :meth:`rejected`): with a RejectedItemWarning when others are returned, else with the
+        error of the first.
+        """
+        self._check_open()
+        check_max_items(max_items)
+        self._codec.prepare()  # nothing is taken out that this handle has no key for
+        flights = self._receive_many(max_items, bool(block), timeout)
+        try:
+            return self._codec.decode_many([flight.item for flight in flights])
+        except Exception:  # one cannot be used, which is not the others' fault
+            return self._accept_what_can_be(flights)
+
+    def _accept_what_can_be(self, flights: list[Flight]) -> list[Any]:
+        accepted: list[Any] = []
+        problem: PressureError | None = None
+        for flight in flights:
+            try:
+                accepted.append(self._accept(flight))
+            except PressureError as error:
+                problem = problem or error
+        if problem is None:
+            return accepted
+        if not accepted:
+            raise problem
+        warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+        return accepted
+
+    def _receive_many(self, limit: int, block: bool, timeout: float | None) -> list[Flight]:
+        with self._here if self._eof else contextlib.nullcontext():
+            items = self._run(self._operations.get_many(limit, block, timeout, self._eof))
+        return [Flight(0, item) for item in items]
 
     def put_nowait(self, item: Any) -> None:
         """``put(item, block=False)``."""
@@ -326,6 +393,17 @@ class JoinableQueue(Queue):
 
     def _receive(self, block: bool, timeout: float | None) -> Flight:
         return self._here.take(self._run, self._limit, block, timeout, self._eof)
+
+    def _receive_many(self, limit: int, block: bool, timeout: float | None) -> list[Flight]:
+        flights = [self._receive(block, timeout)]
+        size = len(flights[0].item)
+        while len(flights) < min(limit, MOST_ITEMS) and size < MOST_BYTES:
+            try:
+                flights.append(self._receive(False, None))
+            except PressureError:  # none is left; or the next call says what is wrong
+                break
+            size += len(flights[-1].item)
+        return flights
 
     def _set_aside(self, flight: Flight) -> None:
         self._here.set_aside(self._run, flight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..effects import (
@@ -17,6 +18,7 @@ from ..effects import (
     MISSING,
     UNFINISHED,
     Call,
+    Now,
     Operation,
     Reply,
 )
@@ -33,8 +35,9 @@ from ..exceptions import (
     ShutDown,
     TaskDoneError,
 )
+from .batches import MOST_BYTES, MOST_ITEMS, next_batch
 from .diagnosis import Diagnosis, diagnose
-from .turns import Shortcut, take_turns, until_finished, wake
+from .turns import Shortcut, deadline, take_turns, until_finished, wake
 
 DISCIPLINE = "fifo"
 FORMAT = "1"
@@ -145,6 +148,32 @@ class FifoOperations:
         """
         args, shortcut = (item, int(overfill)), None if overfill else self._offer
         reply = yield from take_turns("put", args, block, timeout, self._lease, shortcut)
+        yield from self._check_put(reply, block, timeout)
+
+    def put_many(
+        self, items: Sequence[bytes], block: bool, timeout: float | None
+    ) -> Operation[None]:
+        """Append ``items``, in batches, in order; waits for the producer role and for space.
+
+        Raises what ``put`` does. Then the error's ``accepted`` is how many items are in the queue.
+        """
+        end = yield from deadline(block, timeout)
+        accepted, left = 0, timeout
+        try:
+            while accepted < len(items):
+                batch = next_batch(items, accepted)
+                if end is not None:
+                    now: float = yield Now()
+                    left = max(end - now, 0.0)
+                args = (len(batch), *batch)
+                reply = yield from take_turns("put_many", args, block, left, self._lease)
+                yield from self._check_put(reply, block, timeout)
+                accepted += int(reply[1])
+        except PressureError as error:
+            error.accepted = accepted
+            raise
+
+    def _check_put(self, reply: Reply, block: bool, timeout: float | None) -> Operation[None]:
         if reply[0] == DONE:
             return
         if reply[0] == FULL:
@@ -165,6 +194,16 @@ class FifoOperations:
         reply = yield from take_turns("get", (int(eof),), block, timeout, self._lease, shortcut)
         item: bytes = (yield from self._check_got(reply, block, timeout))[1]
         return item
+
+    def get_many(
+        self, limit: int, block: bool, timeout: float | None, eof: bool = False
+    ) -> Operation[list[bytes]]:
+        """Take the oldest items, up to ``limit`` and to what one call may take; waits for the
+        consumer role and for one item. Raises what ``get`` does."""
+        args = (min(limit, MOST_ITEMS), MOST_BYTES, int(eof))
+        reply = yield from take_turns("get_many", args, block, timeout, self._lease)
+        items: list[bytes] = (yield from self._check_got(reply, block, timeout))[1]
+        return items
 
     def _check_got(self, reply: Reply, block: bool, timeout: float | None) -> Operation[Reply]:
         if reply[0] == DONE:

@@ -106,12 +106,11 @@ def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name
     q.put(b"first")
     binding = q._binding
     (wire,) = binding.engine.thread_pool._all
-    turn = ("somebody", "ticket", b"wait", "first", 5000)
     last = wire.lane._calls[binding._kept][0]
 
     def send(number):
-        args = (b"again", 0, *turn)
-        packed = binding.command("put", args, wire.id, wire.lane, str(number))
+        args = (b"again", "somebody")
+        packed = binding.command("offer", args, wire.id, wire.lane, str(number))
         return finish(wire.exchange(packed, None))
 
     assert send(last) == [b"again", [b"done"]], "the reply that was kept"

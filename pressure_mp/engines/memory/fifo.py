@@ -140,6 +140,17 @@ class MemoryFifo:
         role.give_back(standing)
         return [DONE]
 
+    def _put_many(self, number: int, *args: Any) -> Reply:
+        items, turn = args[:number], args[number:]
+        reply = self._put(items[0], 0, *turn)
+        if reply[0] != DONE or self._state is None:
+            return reply
+        taken = 1
+        while taken < number and self._state.has_room:
+            self._state.append(items[taken], turn[0])
+            taken += 1
+        return [DONE, taken]
+
     def _offer(self, item: bytes, client: str) -> Reply:
         state = self._state
         if state is None or state.closed or not (state.has_room and self._producer.is_free):
@@ -156,6 +167,17 @@ class MemoryFifo:
     def _get(self, eof: int, client: str, ticket: str, mode: bytes, turn: str, lease: int) -> Reply:
         found = self._consume(bool(eof), None, client, ticket, mode, turn, lease)
         return [DONE, found.item] if isinstance(found, Entry) else found
+
+    def _get_many(self, limit: int, size: int, eof: int, client: str, *turn: Any) -> Reply:
+        found = self._consume(bool(eof), None, client, *turn)
+        if not isinstance(found, Entry) or self._state is None:
+            return found if isinstance(found, list) else [MISSING]
+        items, queued = [found.item], self._state.items
+        room = size - len(found.item)
+        while len(items) < limit and queued and len(queued[0].item) <= room:
+            room -= len(queued[0].item)
+            items.append(self._state.pop(client).item)
+        return [DONE, items]
 
     def _consume(
         self,

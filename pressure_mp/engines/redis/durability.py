@@ -18,8 +18,16 @@ LIMIT = 5.0
 _GRACE = 1.0
 
 _PUT = "the item is in queue {!r}"
-_DONE = {"put": _PUT, "offer": _PUT, "close": "queue {!r} is shut down"}
-_AGAIN = dict.fromkeys(("put", "offer"), "; to put it again would add it a second time")
+_DONE = {
+    "put": _PUT,
+    "offer": _PUT,
+    "put_many": "the items are in queue {!r}",
+    "close": "queue {!r} is shut down",
+}
+_AGAIN = {
+    **dict.fromkeys(("put", "offer"), "; to put it again would add it a second time"),
+    "put_many": "; to put them again would add them a second time",
+}
 
 
 async def check(wire: Wire, binding: RedisBinding, wanted: Durability) -> None:

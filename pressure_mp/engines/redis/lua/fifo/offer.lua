@@ -17,7 +17,7 @@ local bound = parse_bound(texts[1])
 if not bound or (bound > 0 and redis.call('LLEN', data) >= bound) then return {'declined'} end
 
 local length = redis.call('LPUSH', data, item)
-local total, problem = count(KEYS[7], KEYS[8], #item)
+local total, problem = count(KEYS[7], KEYS[8], #item, 1)
 if not total then
   redis.call('LPOP', data)
   return problem

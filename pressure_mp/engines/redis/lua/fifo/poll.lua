@@ -18,7 +18,7 @@ if not bound then return {'declined'} end
 -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
 local item = redis.call('RPOP', data)
 if not item then return {'declined'} end
-local total, problem = count(KEYS[6], KEYS[7], #item)
+local total, problem = count(KEYS[6], KEYS[7], #item, 1)
 if not total then
   redis.call('RPUSH', data, item)
   return problem

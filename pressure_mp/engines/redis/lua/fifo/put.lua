@@ -44,7 +44,7 @@ if overfill ~= '1' and (at_bound or signs == 0) then
   return {'full', 'space'}
 end
 
-local total, problem = count(KEYS[7], KEYS[8], #item)
+local total, problem = count(KEYS[7], KEYS[8], #item, 1)
 if not total then return problem end
 if total == 1 then redis.call('DEL', KEYS[11]) end -- left by a queue that a foreign client deleted
 redis.call('LPUSH', data, item)

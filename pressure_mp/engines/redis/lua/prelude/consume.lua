@@ -23,7 +23,7 @@ local function remove(data, length, bound, not_full, messages, bytes, consumer, 
   local signs = redis.call('LLEN', not_full)
   -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
   local item = redis.call('RPOP', data)
-  local total, problem = count(messages, bytes, #item)
+  local total, problem = count(messages, bytes, #item, 1)
   if not total then
     redis.call('RPUSH', data, item)
     return nil, problem

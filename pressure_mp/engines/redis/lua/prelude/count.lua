@@ -1,11 +1,11 @@
--- Add one message of `size` bytes to two counters: both or neither. Answers the messages
--- counted so far, or nil and the server's error.
-local function count(messages, bytes, size)
-  local total = redis.pcall('INCR', messages)
+-- Add `number` messages of `size` bytes together to two counters: both or neither. Answers the
+-- messages counted so far, or nil and the server's error.
+local function count(messages, bytes, size, number)
+  local total = redis.pcall('INCRBY', messages, number)
   if type(total) == 'table' then return nil, total end
   local summed = redis.pcall('INCRBY', bytes, size)
   if type(summed) == 'table' then
-    redis.call('DECR', messages)
+    redis.call('INCRBY', messages, -number)
     return nil, summed
   end
   return total

@@ -1,0 +1,53 @@
+-- put_many: append as many items as there is space for, in order (specification: Put).
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done waiting
+-- args: number item... client ticket mode turn lease conn
+--   number    how many items there are
+--   mode      wait | now
+-- replies: done taken | full space | busy producer tickets again | closed | missing
+-- uses: role line bound count
+-- once: yes
+-- durable: yes
+-- `taken` is 1 or more. After `full` in mode wait the caller has the producer role and waits for
+-- space with it.
+local number = tonumber(ARGV[1])
+local client, ticket, mode, turn, lease, conn = unpack(ARGV, number + 2, number + 7)
+local data, not_full = KEYS[1], KEYS[6]
+local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
+
+local entry = leave_line(KEYS[12], turn, ticket)
+local state, held, ends = standing('producer', turn, free, claim, holder, ticket, lease)
+local bound = read_bound(KEYS[2])
+local closed = redis.call('EXISTS', KEYS[3]) == 1
+if not bound or closed then
+  give_back(state, free, claim, holder)
+  return {closed and bound and 'closed' or 'missing'}
+end
+local length = redis.call('LLEN', data)
+local signs = redis.call('LLEN', not_full)
+local at_bound = bound > 0 and length >= bound
+local full = at_bound or signs == 0
+if state == 'foreign' or (state == 'ours' and (mode == 'wait' or full)) then
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
+  return busy('producer', held, ends, KEYS[12], entry, who)
+end
+if full then
+  -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
+  if at_bound and signs > 0 then redis.call('DEL', not_full) end
+  if mode == 'now' then
+    give_back(state, free, claim, holder)
+  else
+    hold(state, free, claim, holder, ticket, client, conn, lease)
+  end
+  return {'full', 'space'}
+end
+
+local taken, size = bound > 0 and math.min(number, bound - length) or number, 0
+for i = 2, taken + 1 do size = size + #ARGV[i] end
+local total, problem = count(KEYS[7], KEYS[8], size, taken)
+if not total then return problem end
+if total == taken then redis.call('DEL', KEYS[11]) end -- left by a queue that a foreign client deleted
+redis.call('LPUSH', data, unpack(ARGV, 2, taken + 1))
+redis.call('SET', KEYS[4], client)
+if bound > 0 and length + taken >= bound then redis.call('DEL', not_full) end
+give_back(state, free, claim, holder)
+return {'done', taken}
