@@ -70,6 +70,8 @@ class Uses:
         self.queue.get_nowait()
         self.queue.get_nowait()
         self.queue.task_done()
+        self.run(self.operations.put_many([b"3"], False, None))
+        self.run(self.operations.get_many(1, False, None))
 
     def set_an_item_aside(self):
         self.queue.put_nowait(3)

@@ -31,7 +31,7 @@ if refused then return {refused, refused == 'empty' and 'item' or nil} end
 
 local signs = redis.call('LLEN', not_full)
 -- How large an item is can only be seen when it is out: so the first is taken alone, and then
--- eight times as many with each step, as long as all of them may be as large as the largest yet.
+-- twice as many with each step, if there is room for so many as large as the largest yet.
 local items, taken, sizes, largest, step = {}, 0, 0, 1, 1
 local left, budget = math.min(tonumber(ARGV[1]), length), tonumber(ARGV[2])
 while left > 0 and step > 0 do
@@ -44,7 +44,7 @@ while left > 0 and step > 0 do
     if size > largest then largest = size end
   end
   taken, left = taken + #found, left - #found
-  step = math.min(step * 8, math.floor((budget - sizes) / largest))
+  step = math.min(step * 2, math.floor((budget - sizes) / largest))
 end
 local total, problem = count(KEYS[7], KEYS[8], sizes, taken)
 if not total then
