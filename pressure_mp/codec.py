@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from . import serializers, signing
@@ -54,10 +54,10 @@ class Codec:
         payload = self.prepare().check(item)
         return serializers.decode(self._serializer, payload, item, self._queue)
 
-    def encode_many(self, objects: Iterable[Any]) -> list[bytes]:
+    def encode_many(self, objects: Sequence[Any]) -> list[bytes]:
         """As :meth:`encode`, for each."""
-        sign, serializer, queue = self.prepare().sign, self._serializer, self._queue
-        return [sign(serializers.encode(serializer, obj, queue)) for obj in objects]
+        payloads = serializers.encode_many(self._serializer, objects, self._queue)
+        return list(map(self.prepare().sign, payloads))
 
     def decode_many(self, items: Sequence[bytes]) -> list[Any]:
         """As :meth:`decode`, for each. What is raised may be anything, and does not say for which

@@ -164,11 +164,11 @@ class ObjectQueue(Handle):
         self._check_open()
         check_max_items(max_items)
         self._codec.prepare()  # nothing is taken out that this handle has no key for
-        flights = self._receive_many(max_items, bool(block), timeout)
+        items, flights = self._receive_many(max_items, bool(block), timeout)
         try:
-            return self._codec.decode_many([flight.item for flight in flights])
+            return self._codec.decode_many(items)
         except Exception:  # one cannot be used, which is not the others' fault
-            return self._accept_what_can_be(flights)
+            return self._accept_what_can_be(flights or [Flight(0, item) for item in items])
 
     def _accept_what_can_be(self, flights: list[Flight]) -> list[Any]:
         accepted: list[Any] = []
@@ -185,10 +185,12 @@ class ObjectQueue(Handle):
         warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
         return accepted
 
-    def _receive_many(self, limit: int, block: bool, timeout: float | None) -> list[Flight]:
+    def _receive_many(
+        self, limit: int, block: bool, timeout: float | None
+    ) -> tuple[list[bytes], list[Flight]]:
+        """Items, and their flights if they are in flight."""
         with self._here if self._eof else contextlib.nullcontext():
-            items = self._run(self._operations.get_many(limit, block, timeout, self._eof))
-        return [Flight(0, item) for item in items]
+            return self._run(self._operations.get_many(limit, block, timeout, self._eof)), []
 
     def put_nowait(self, item: Any) -> None:
         """``put(item, block=False)``."""
@@ -394,7 +396,9 @@ class JoinableQueue(Queue):
     def _receive(self, block: bool, timeout: float | None) -> Flight:
         return self._here.take(self._run, self._limit, block, timeout, self._eof)
 
-    def _receive_many(self, limit: int, block: bool, timeout: float | None) -> list[Flight]:
+    def _receive_many(
+        self, limit: int, block: bool, timeout: float | None
+    ) -> tuple[list[bytes], list[Flight]]:
         flights = [self._receive(block, timeout)]
         size = len(flights[0].item)
         while len(flights) < min(limit, MOST_ITEMS) and size < MOST_BYTES:
@@ -403,7 +407,7 @@ class JoinableQueue(Queue):
             except PressureError:  # none is left; or the next call says what is wrong
                 break
             size += len(flights[-1].item)
-        return flights
+        return [flight.item for flight in flights], flights
 
     def _set_aside(self, flight: Flight) -> None:
         self._here.set_aside(self._run, flight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
@@ -94,6 +95,17 @@ def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
             f"type {type(obj).__name__}, not bytes"
         )
     return payload
+
+
+def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> list[bytes]:
+    """As :func:`encode`, for each."""
+    try:
+        payloads = list(map(serializer.dumps, objects))
+    except Exception:
+        payloads = []
+    if set(map(type, payloads)) == {bytes}:
+        return payloads
+    return [encode(serializer, obj, queue) for obj in objects]  # says which one it is
 
 
 def decode(serializer: Serializer, payload: bytes, item: bytes, queue: str) -> Any:

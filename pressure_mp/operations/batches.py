@@ -12,11 +12,12 @@ MOST_BYTES = 1_000_000
 
 def next_batch(items: Sequence[bytes], start: int) -> Sequence[bytes]:
     """The items from ``start`` on that one call can have; at least one."""
-    end, size = start, 0
-    limit = min(start + MOST_ITEMS, len(items))
-    while end < limit:
-        size += len(items[end])
-        if size > MOST_BYTES and end > start:
-            break
-        end += 1
-    return items[start:end]
+    batch = items[start : start + MOST_ITEMS]
+    if sum(map(len, batch)) <= MOST_BYTES:
+        return batch
+    size = 0
+    for count, item in enumerate(batch):
+        size += len(item)
+        if size > MOST_BYTES:
+            return batch[: max(count, 1)]
+    return batch
