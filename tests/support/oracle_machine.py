@@ -382,6 +382,20 @@ class Oracle(RuleBasedStateMachine):
     def get_now(self, client: int, block: bool) -> None:
         self.count("get", None, self.run(client, "get", block, 0))
 
+    @rule(client=clients, number=st.integers(1, 4), block=st.booleans())
+    def put_many_now(self, client: int, number: int, block: bool) -> None:
+        items = [self.new_item() for _ in range(number)]
+        self.run(client, "put_many", items, block, 0)
+        queued = self.queued()
+        self.put += [item for item in items if item in queued]
+
+    @rule(client=clients, number=st.integers(1, 4), block=st.booleans())
+    def get_many_now(self, client: int, number: int, block: bool) -> None:
+        outcome = self.run(client, "get_many", number, block, 0)
+        if outcome is not None and outcome.args[1] is None:
+            self.came_out += outcome.args[0]
+            self.got += outcome.args[0]
+
     @rule(client=clients, owner=owners, limit=st.integers(0, 2), block=st.booleans())
     def take_now(self, client: int, owner: str, limit: int, block: bool) -> None:
         self.takes += 1
