@@ -71,6 +71,7 @@ RENEWED = b"renewed"
 PASSED = b"passed"
 LATE = b"late"
 DECLINED = b"declined"
+UNORDERED = b"unordered"
 
 # How a call takes part in a queue's line.
 WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn

@@ -38,7 +38,13 @@ class Empty(PressureError, queue.Empty):
 
 
 class Full(PressureError, queue.Full):
-    """No space came before the time was up. Specification: QueueFullError."""
+    """No space came before the time was up. Specification: QueueFullError.
+
+    ``current_size`` is how many items were queued, and ``item`` the one that was to be put.
+    """
+
+    item: Any = None
+    current_size: int | None = None
 
 
 class ShutDown(PressureError, _StdlibShutDown):

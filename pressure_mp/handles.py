@@ -58,7 +58,7 @@ class Handle:
 
     def _reset(self) -> None:
         """The state of a handle that has not been used in this process."""
-        self._operations = FifoOperations(self._name, int(self._lease * 1000))
+        self._operations = self._make_operations(int(self._lease * 1000))
         self._binding: Binding | None = None
         self._release: Callable[[], None] | None = None
         self._handle_closed = False
@@ -72,10 +72,18 @@ class Handle:
 
                 register_after_fork(self, _join_in_child)
 
+    def _make_operations(self, lease: int) -> FifoOperations:
+        """What this handle's discipline can do."""
+        return FifoOperations(self._name, lease)
+
     def _open(self, how: str, maxsize: int) -> None:
         """Create or attach: the first words with the broker."""
         engine = self._engine()
-        user = lifetimes.note(engine, self._name) if self._anonymous else ""
+        user = ""
+        if self._anonymous:
+            user = lifetimes.note(engine, self._operations)
+        elif rival := engine.rival(self._name, self._operations.discipline):
+            drive(self._operations.look_for_rival(), rival.session())
         binding = self._bind(engine)
         drive(self._operations.open(how, check_maxsize(maxsize), user), binding.session())
         self._begin(engine, binding)
@@ -85,7 +93,7 @@ class Handle:
 
     def _engine(self) -> Engine:
         engine = registry.engine(self._address)
-        lifetimes.sweep(engine, lambda name: FifoOperations(name, 0))
+        lifetimes.sweep(engine, lambda name, discipline: FifoOperations(name, 0, discipline))
         return engine
 
     def _attach(self) -> Binding:
@@ -93,11 +101,11 @@ class Handle:
         engine = self._engine()
         binding = self._bind(engine)
         if self._anonymous:
-            enlisting = self._operations.enlist(lifetimes.note(engine, self._name))
+            enlisting = self._operations.enlist(lifetimes.note(engine, self._operations))
             try:
                 drive(enlisting, binding.session())
             except QueueDoesNotExistError:
-                engine.forget(host(), self._name)
+                engine.forget(host(), self._name, self._operations.discipline)
                 raise QueueDoesNotExistError(
                     f"anonymous queue {self._name!r} is gone: the processes that used it ended "
                     f"before this one first did, or it is not at {self.url}"
@@ -121,14 +129,16 @@ class Handle:
 
     def _delete(self, block: bool, timeout: float | None) -> None:
         self._run(self._operations.delete(block, timeout))
-        registry.engine(self._address).leave(self._name)
+        registry.engine(self._address).leave(self._name, self._operations.discipline)
 
     @property
     def _here(self) -> Presence:
         """This process in the queue."""
         if self._presence is None:
             engine = registry.engine(self._address)
-            self._presence = presence.of(engine, self._name, int(self._lease * 1000))
+            self._presence = presence.of(
+                engine, self._name, self._operations.discipline, int(self._lease * 1000)
+            )
         return self._presence
 
     def _check_open(self) -> None:

@@ -82,9 +82,9 @@ def adopt(handle: object, engine: Engine, operations: Membership) -> Callable[[]
     return release
 
 
-def note(engine: Engine, name: str) -> str:
+def note(engine: Engine, operations: Membership) -> str:
     """Note the queue with this host, before the queue is made; answers this process's user id."""
-    engine.remember(host(), name)
+    engine.remember(host(), operations.name, operations.discipline)
     return user()
 
 
@@ -95,14 +95,14 @@ def escape(name: str, engine: Engine) -> None:
         use.escaped = True
 
 
-def sweep(engine: Engine, make: Callable[[str], Membership]) -> None:
+def sweep(engine: Engine, make: Callable[[str, str], Membership]) -> None:
     """Once for each engine and process: clear what killed processes of this host left behind."""
     with _lock:
         if engine in _swept:
             return
         _swept.add(engine)
-    for name in engine.remembered(host()):
-        _dismiss(_Use(engine, make(name)), [])
+    for name, discipline in engine.remembered(host()):
+        _dismiss(_Use(engine, make(name, discipline)), [])
 
 
 def _settle_dropped() -> None:
@@ -128,13 +128,13 @@ def _dismiss(use: _Use, users: list[str]) -> None:
         gone = users + [other for other in use.run(use.operations.users()) if is_dead(other)]
         left = use.run(use.operations.dismiss(gone)) if gone else 1
         if user() in users:
-            use.engine.leave(use.operations.name)
+            use.engine.leave(use.operations.name, use.operations.discipline)
     except QueueDoesNotExistError:
         left = 0
     except PressureError:
         return
     if not left:
-        use.engine.forget(host(), use.operations.name)
+        use.engine.forget(host(), use.operations.name, use.operations.discipline)
 
 
 def _leave_at_exit() -> None:

@@ -81,7 +81,7 @@ def encode_item(item: Any) -> bytes:
     return b"".join(parts) + _END
 
 
-def _keeps_order(value: Any, base: type) -> bool:
+def _keeps_order(value: Any, base: Any) -> bool:
     """Whether a value of a derived class compares as its base does."""
     return type(value) is base or (
         type(value).__lt__ is base.__lt__ and type(value).__eq__ is base.__eq__

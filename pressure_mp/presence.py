@@ -51,11 +51,10 @@ _calls = itertools.count(1)
 class Presence:
     """This process in one queue. As a context manager: while it waits for what others have."""
 
-    def __init__(self, engine: Engine, name: str) -> None:
+    def __init__(self, engine: Engine, name: str, discipline: str) -> None:
         self._engine = engine
-        self._name = name
         self._lease = 0
-        self._operations = FlightOperations(name, 0)
+        self._operations = FlightOperations(name, 0, discipline)
         self.reset()
 
     def reset(self) -> None:
@@ -72,7 +71,8 @@ class Presence:
         """A handle's lease in milliseconds; the longest of this process's handles counts."""
         if lease > self._lease:
             self._lease = lease
-            self._operations = FlightOperations(self._name, lease)
+            was = self._operations
+            self._operations = FlightOperations(was.name, lease, was.discipline)
 
     @property
     def interval(self) -> float:
@@ -218,7 +218,8 @@ class Presence:
 
     def _run(self, operation: Operation[T]) -> T:
         # The next look tries again: this one must not keep other queues waiting.
-        binding = self._engine.bind(self._name, FlightOperations.discipline, Options(reconnect=0))
+        name, discipline = self._operations.name, self._operations.discipline
+        binding = self._engine.bind(name, discipline, Options(reconnect=0))
         return drive(operation, binding.session())
 
 
@@ -233,7 +234,7 @@ def is_over(other: str, until: int, now: int) -> bool:
 
 _lock = threading.RLock()
 _looking = threading.Lock()
-_all: weakref.WeakValueDictionary[tuple[int, str], Presence] = weakref.WeakValueDictionary()
+_all: weakref.WeakValueDictionary[tuple[int, str, str], Presence] = weakref.WeakValueDictionary()
 _needed: set[Presence] = set()  # also without a handle, as long as something is in flight
 _thread: threading.Thread | None = None
 _sooner = threading.Event()
@@ -241,12 +242,13 @@ _pace = _LOOK  # seconds from one look to the next, at present
 _leaves_at_exit = False
 
 
-def of(engine: Engine, name: str, lease: int) -> Presence:
+def of(engine: Engine, name: str, discipline: str, lease: int) -> Presence:
     """This process in the queue of that name; does no I/O."""
     with _lock:
-        found = _all.get((id(engine), name))
+        key = id(engine), name, discipline
+        found = _all.get(key)
         if found is None:
-            found = _all[id(engine), name] = Presence(engine, name)
+            found = _all[key] = Presence(engine, name, discipline)
     found.want_lease(lease)
     return found
 

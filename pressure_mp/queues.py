@@ -14,6 +14,7 @@ from .codec import Codec
 from .exceptions import (
     ArgumentError,
     ArgumentTypeError,
+    Full,
     LateTaskDoneWarning,
     PressureError,
     RejectedItemWarning,
@@ -121,10 +122,20 @@ class ObjectQueue(Handle):
         (``queue.Queue.put``; specification: Put)
         """
         self._check_open()
+        order = self._order(item)
         payload = self._codec.encode(item)
         if self._eof:
             self._here.produce(self._run, self._token)
-        self._run(self._operations.put(payload, bool(block), timeout))
+        operation = self._operations.put(payload, bool(block), timeout, order=order)
+        try:
+            self._run(operation)
+        except Full as error:
+            error.item = item
+            raise
+
+    def _order(self, item: Any) -> bytes:
+        """Where the item belongs, as the discipline wants to know it."""
+        return b""
 
     def put_many(
         self, items: Iterable[Any], block: bool = True, timeout: float | None = None
@@ -295,7 +306,7 @@ class Queue(ObjectQueue):
 
         Raises QueueAlreadyExistsError (specification: Create).
         """
-        return cls(maxsize, name, _how="create", **options)
+        return cls(maxsize=maxsize, name=name, _how="create", **options)
 
     @classmethod
     def attach(cls: type[FifoQueue], name: str, maxsize: int = 0, **options: Any) -> FifoQueue:
@@ -303,7 +314,7 @@ class Queue(ObjectQueue):
 
         Raises QueueDoesNotExistError.
         """
-        return cls(maxsize, name, _how="attach", **options)
+        return cls(maxsize=maxsize, name=name, _how="attach", **options)
 
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""

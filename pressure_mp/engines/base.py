@@ -50,16 +50,20 @@ class Engine(Protocol):
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         """The queue of that name and discipline; does no I/O, and the queue need not exist."""
 
-    def remember(self, host: str, name: str) -> None:
+    def rival(self, name: str, discipline: str) -> Binding | None:
+        """What else may have this name, beside the queue that ``bind`` gives: a queue of another
+        kind, whose keys are others."""
+
+    def remember(self, host: str, name: str, discipline: str) -> None:
         """Note that processes of ``host`` use the anonymous queue ``name``."""
 
-    def remembered(self, host: str) -> Iterable[str]:
-        """The anonymous queues that were noted for ``host``."""
+    def remembered(self, host: str) -> Iterable[tuple[str, str]]:
+        """The anonymous queues that were noted for ``host``: name and discipline."""
 
-    def forget(self, host: str, name: str) -> None:
+    def forget(self, host: str, name: str, discipline: str) -> None:
         """Take back :meth:`remember`."""
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, discipline: str) -> None:
         """This process no longer uses the queue: remove what the broker keeps for it alone."""
 
     def after_fork(self) -> None:

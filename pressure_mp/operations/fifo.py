@@ -1,4 +1,4 @@
-"""The operations of the pressure protocol's FIFO queue, in bytes."""
+"""The operations of every queue, in bytes: first those of the pressure protocol."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from ..effects import (
     MISMATCH,
     MISSING,
     UNFINISHED,
+    UNORDERED,
     Call,
     Now,
     Operation,
     Reply,
 )
 from ..exceptions import (
+    ArgumentTypeError,
     ConsumerInUseError,
     Empty,
     Full,
@@ -35,11 +37,12 @@ from ..exceptions import (
     ShutDown,
     TaskDoneError,
 )
+from ..ordering import decode
 from .batches import MOST_BYTES, MOST_ITEMS, next_batch
 from .diagnosis import Diagnosis, diagnose
 from .turns import Shortcut, deadline, take_turns, until_finished, wake
 
-DISCIPLINE = "fifo"
+FIFO = "fifo"
 FORMAT = "1"
 
 #: How many of those who stand in line a diagnosis looks at, and the text of an error.
@@ -75,13 +78,14 @@ class FifoOperations:
     QueueDoesNotExistError when there is no such queue.
     """
 
-    discipline = DISCIPLINE
-
-    def __init__(self, name: str, lease: int) -> None:
+    def __init__(self, name: str, lease: int, discipline: str = FIFO) -> None:
         self.name = name
+        self.discipline = discipline
         self._lease = lease
-        self._offer = Shortcut("offer", takes=1)
-        self._poll = Shortcut("poll", takes=0)
+        self._offer: Shortcut | None = None
+        self._poll: Shortcut | None = None
+        if discipline == FIFO:
+            self._offer, self._poll = Shortcut("offer", takes=1), Shortcut("poll", takes=0)
 
     def open(self, how: str, maxsize: int, user: str = "") -> Operation[int]:
         """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).
@@ -89,19 +93,28 @@ class FifoOperations:
         Answers the queue's bound. ``user`` is the process to note as a user of an anonymous
         queue. Raises QueueAlreadyExistsError, QueueDoesNotExistError, QueueMismatchError.
         """
-        reply: Reply = yield Call("open", (how, maxsize, DISCIPLINE, FORMAT, user))
+        reply: Reply = yield Call("open", (how, maxsize, self.discipline, FORMAT, user))
         if reply[0] == EXISTS:
             raise QueueAlreadyExistsError(
                 f"queue {self.name!r} exists already, with maxsize {int(reply[1])}"
             )
         if reply[0] == MISMATCH:
-            wanted = {b"maxsize": maxsize, b"discipline": DISCIPLINE, b"format": FORMAT}[reply[1]]
-            raise QueueMismatchError(
-                f"queue {self.name!r} exists with {reply[1].decode()} {reply[2].decode()}, "
-                f"not {wanted}"
-            )
+            wanted = {b"maxsize": maxsize, b"format": FORMAT}.get(reply[1], self.discipline)
+            raise self._mismatch(reply[1].decode(), reply[2].decode(), wanted)
         self._check(reply)
         return int(reply[1])
+
+    def look_for_rival(self) -> Operation[None]:
+        """Where a queue of another discipline may have the same name: see that there is none.
+
+        Raises QueueMismatchError.
+        """
+        reply: Reply = yield Call("kind")
+        if reply[0] != MISSING:
+            raise self._mismatch("discipline", reply[1].decode(), self.discipline)
+
+    def _mismatch(self, what: str, have: str, wanted: object) -> QueueMismatchError:
+        return QueueMismatchError(f"queue {self.name!r} exists with {what} {have}, not {wanted}")
 
     def exists(self) -> Operation[bool]:
         """Whether the queue was created and not deleted."""
@@ -140,20 +153,35 @@ class FifoOperations:
         )
 
     def put(
-        self, item: bytes, block: bool, timeout: float | None, overfill: bool = False
+        self,
+        item: bytes,
+        block: bool,
+        timeout: float | None,
+        overfill: bool = False,
+        order: bytes = b"",
     ) -> Operation[None]:
-        """Append ``item``; waits for the producer role and for space.
+        """Add ``item``; waits for the producer role and for space.
 
-        Raises ShutDown; Full or ProducerInUseError when the time is up.
+        ``order`` is where it belongs, as the discipline wants to know it: of a priority queue its
+        priority, of a fair one its key's weight and its key.
+
+        Raises ShutDown; Full or ProducerInUseError when the time is up; ArgumentTypeError for a
+        priority that has no order among those that are queued.
         """
-        args, shortcut = (item, int(overfill)), None if overfill else self._offer
+        args, shortcut = (item, int(overfill), order), None if overfill else self._offer
         reply = yield from take_turns("put", args, block, timeout, self._lease, shortcut)
-        yield from self._check_put(reply, block, timeout)
+        yield from self._check_put(reply, block, timeout, order)
 
     def put_many(
-        self, items: Sequence[bytes], block: bool, timeout: float | None
+        self,
+        items: Sequence[bytes],
+        block: bool,
+        timeout: float | None,
+        orders: Sequence[bytes] = (),
     ) -> Operation[None]:
-        """Append ``items``, in batches, in order; waits for the producer role and for space.
+        """Add ``items``, in batches, in order; waits for the producer role and for space.
+
+        ``orders`` are theirs, in a discipline that wants any.
 
         Raises what ``put`` does. Then the error's ``accepted`` is how many items are in the queue.
         """
@@ -173,19 +201,32 @@ class FifoOperations:
             error.accepted = accepted
             raise
 
-    def _check_put(self, reply: Reply, block: bool, timeout: float | None) -> Operation[None]:
+    def _check_put(
+        self, reply: Reply, block: bool, timeout: float | None, order: bytes = b""
+    ) -> Operation[None]:
         if reply[0] == DONE:
             return
-        if reply[0] == FULL:
-            why = yield from self._why("put", block, timeout)
-            raise Full(f"queue {self.name!r} is full{why}")
-        if reply[0] == BUSY:
-            why = yield from self._why("put", block, timeout)
-            raise ProducerInUseError(f"queue {self.name!r} has another producer at work{why}")
+        if reply[0] in (FULL, BUSY):
+            raise (yield from self._no_space(reply, block, timeout))
+        if reply[0] == UNORDERED:
+            raise ArgumentTypeError(
+                f"queue {self.name!r} has an item of the priority {decode(reply[1])!r}, with which "
+                f"Python cannot compare {decode(order)!r}"
+            )
         self._check(reply)
 
+    def _no_space(self, reply: Reply, block: bool, timeout: float | None) -> Operation[Full]:
+        why = yield from self._why("put", block, timeout)
+        if reply[0] == FULL:
+            error = Full(f"queue {self.name!r} is full{why}")
+            error.current_size = int(reply[2])
+        else:
+            error = ProducerInUseError(f"queue {self.name!r} has another producer at work{why}")
+            error.current_size = yield from self.length()
+        return error
+
     def get(self, block: bool, timeout: float | None, eof: bool = False) -> Operation[bytes]:
-        """Take the oldest item; waits for the consumer role and for an item.
+        """Take the item whose turn it is; waits for the consumer role and for an item.
 
         Raises ShutDown when the queue is closed and empty, with ``eof`` also when every producer
         that registered has ended; Empty or ConsumerInUseError when the time is up.

@@ -29,7 +29,7 @@ class Attendance(NamedTuple):
 
 
 class FlightOperations(FifoOperations):
-    """A FIFO queue whose items stay with the broker until they are acknowledged.
+    """A queue whose items stay with the broker until they are acknowledged.
 
     ``owner`` is the process that answers for an item: see
     :func:`pressure_mp.processes.incarnation`.

@@ -26,7 +26,7 @@ def test_the_wheel_carries_the_lua_and_the_type_marker(tmp_path):
         for pattern in ("*.lua", "*.py", "py.typed")
         for path in (CHECKOUT / "pressure_mp").rglob(pattern)
     }
-    assert "pressure_mp/engines/redis/lua/fifo/put.lua" in expected
+    assert "pressure_mp/engines/redis/lua/queue/put.lua" in expected
     assert "pressure_mp/py.typed" in expected
     assert expected <= names
     assert not any(name.startswith("tests") for name in names)
@@ -80,7 +80,8 @@ LAYERS = {
     "serializers.py": ("exceptions",),
     "signing.py": ("exceptions", "authentication"),
     "codec.py": ("serializers", "signing"),
-    "operations/*.py": ("effects", "exceptions", "identity", "operations"),
+    "ordering.py": ("exceptions",),
+    "operations/*.py": ("effects", "exceptions", "identity", "operations", "ordering"),
     "engines/**/*.py": ("effects", "exceptions", "drivers", "config", "engines"),
     "flights.py": (),
     "presence.py": (

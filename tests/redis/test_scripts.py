@@ -36,12 +36,12 @@ KEYLESS = {"TIME"}
 
 def body(op):
     """A script's own file, without its comments."""
-    text = (LUA / "fifo" / f"{op}.lua").read_text(encoding="utf-8")
+    text = (LUA / "queue" / f"{op}.lua").read_text(encoding="utf-8")
     return re.sub(r"--.*", "", text)
 
 
 def header(op, field):
-    text = (LUA / "fifo" / f"{op}.lua").read_text(encoding="utf-8")
+    text = (LUA / "queue" / f"{op}.lua").read_text(encoding="utf-8")
     found = re.search(rf"^-- {field}: (.*)$", text, re.MULTILINE)
     return found.group(1) if found else ""
 

@@ -12,11 +12,8 @@ from ...config import Address
 from ...effects import TICK, Reply
 from ...exceptions import ArgumentError
 from ..base import DEFAULTS, Options
-from .fifo import MemoryFifo
 from .flights import MemoryFlights
 from .waiting import Waiter
-
-_DISCIPLINES = {"fifo": MemoryFlights}
 
 
 class MemoryEngine:
@@ -26,8 +23,8 @@ class MemoryEngine:
 
     def __init__(self, address: Address) -> None:
         self._lock = threading.Lock()
-        self._queues: dict[str, MemoryFifo] = {}
-        self._hosts: dict[str, set[str]] = {}
+        self._queues: dict[str, MemoryFlights] = {}
+        self._hosts: dict[str, set[tuple[str, str]]] = {}
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
         if options.durability:
@@ -38,20 +35,23 @@ class MemoryEngine:
         with self._lock:
             queue = self._queues.get(name)
             if queue is None:
-                queue = self._queues[name] = _DISCIPLINES[discipline](threading.Lock())
+                queue = self._queues[name] = MemoryFlights(threading.Lock())
         return MemoryBinding(queue)
 
-    def remember(self, host: str, name: str) -> None:
-        self._hosts.setdefault(host, set()).add(name)
+    def rival(self, name: str, discipline: str) -> None:
+        """A name has one queue here, whatever its kind."""
 
-    def remembered(self, host: str) -> list[str]:
+    def remember(self, host: str, name: str, discipline: str) -> None:
+        self._hosts.setdefault(host, set()).add((name, discipline))
+
+    def remembered(self, host: str) -> list[tuple[str, str]]:
         return sorted(self._hosts.get(host, ()))
 
-    def forget(self, host: str, name: str) -> None:
-        self._hosts.get(host, set()).discard(name)
+    def forget(self, host: str, name: str, discipline: str) -> None:
+        self._hosts.get(host, set()).discard((name, discipline))
         self._queues.pop(name, None)
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, discipline: str) -> None:
         """Nothing is kept for one process."""
 
     def after_fork(self) -> None:
@@ -68,7 +68,7 @@ class MemoryEngine:
 class MemoryBinding:
     """One queue in memory."""
 
-    queue: MemoryFifo
+    queue: MemoryFlights
 
     def session(self) -> MemorySession:
         return MemorySession(self.queue)
@@ -80,7 +80,7 @@ class MemoryBinding:
 class _Parking:
     """What both kinds of session share: at most one outstanding wait."""
 
-    def __init__(self, queue: MemoryFifo) -> None:
+    def __init__(self, queue: MemoryFlights) -> None:
         self._queue = queue
         self._parked: tuple[str, Waiter] | None = None
 
@@ -110,7 +110,7 @@ class _Parking:
 class MemorySession(_Parking):
     """For a thread."""
 
-    def __init__(self, queue: MemoryFifo) -> None:
+    def __init__(self, queue: MemoryFlights) -> None:
         super().__init__(queue)
         self._event = threading.Event()
 
@@ -135,7 +135,7 @@ class MemorySession(_Parking):
 class AsyncMemorySession(_Parking):
     """For an asyncio task."""
 
-    def __init__(self, queue: MemoryFifo) -> None:
+    def __init__(self, queue: MemoryFlights) -> None:
         super().__init__(queue)
         self._woken: asyncio.Future[None] | None = None
 

@@ -1,8 +1,9 @@
-"""The FIFO queue: every operation, as plainly as it can be written."""
+"""The queue: every operation, as plainly as it can be written."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ...effects import (
@@ -20,16 +21,18 @@ from ...effects import (
     MISSING,
     NOW,
     UNFINISHED,
+    UNORDERED,
     WAIT,
     Reply,
 )
-from .state import Entry, FifoState
+from .orders import STORAGES, Entry, Fifo
+from .state import FifoState
 from .waiting import Line, Place, Role, Waiter, milliseconds
 from .waiting import signal as wake
 
 
 class MemoryFifo:
-    """The FIFO queue of one name: every operation, and what clients wait for."""
+    """The queue of one name: every operation, and what clients wait for."""
 
     def __init__(self, lock: threading.Lock) -> None:
         self._lock = lock
@@ -42,9 +45,18 @@ class MemoryFifo:
     def call(self, op: str, args: tuple[Any, ...]) -> Reply:
         """Do one operation, atomically."""
         with self._lock:
-            reply: Reply = getattr(self, f"_{op}")(*args)
+            reply = self._do(op, args)
             self._raise_signs()
         return reply
+
+    def _do(self, op: str, args: tuple[Any, ...]) -> Reply:
+        shared: Callable[..., Reply] | None = getattr(self, f"_{op}", None)
+        if shared is not None:
+            return shared(*args)
+        if self._state is None:
+            return [MISSING]
+        # An operation of one discipline only: how the items are kept knows it.
+        return [DONE, *getattr(self._state.items, op)(*args)]
 
     def park(self, signal: str, waiter: Waiter) -> None:
         """Add a waiter; it is notified at once when its sign is up."""
@@ -99,7 +111,7 @@ class MemoryFifo:
         elif how == "attach":
             return [MISSING]
         else:
-            state, created = FifoState(maxsize, discipline, format), 1
+            state, created = FifoState(maxsize, discipline, format, STORAGES[discipline]()), 1
             self._state = state
         if user:
             state.users.add(user)
@@ -118,6 +130,7 @@ class MemoryFifo:
         self,
         item: bytes,
         overfill: int,
+        order: bytes,
         client: str,
         ticket: str,
         mode: bytes,
@@ -135,19 +148,23 @@ class MemoryFifo:
             return self._busy(role, place, client, ticket, mode, turn, lease)
         if full:
             self._pause(role, standing, mode, ticket, client, lease)
-            return [FULL, b"space"]
-        state.append(item, client)
+            return [FULL, b"space", len(state.items)]
+        other = state.items.find_unordered(order)
+        if other is not None:
+            role.give_back(standing)
+            return [UNORDERED, other]
+        state.append(item, order, client)
         role.give_back(standing)
         return [DONE]
 
     def _put_many(self, number: int, *args: Any) -> Reply:
         items, turn = args[:number], args[number:]
-        reply = self._put(items[0], 0, *turn)
+        reply = self._put(items[0], 0, b"", *turn)
         if reply[0] != DONE or self._state is None:
             return reply
         taken = 1
         while taken < number and self._state.has_room:
-            self._state.append(items[taken], turn[0])
+            self._state.append(items[taken], b"", turn[0])
             taken += 1
         return [DONE, taken]
 
@@ -155,7 +172,7 @@ class MemoryFifo:
         state = self._state
         if state is None or state.closed or not (state.has_room and self._producer.is_free):
             return [DECLINED]
-        state.append(item, client)
+        state.append(item, b"", client)
         return [DONE]
 
     def _poll(self, client: str) -> Reply:
@@ -173,6 +190,7 @@ class MemoryFifo:
         if not isinstance(found, Entry) or self._state is None:
             return found if isinstance(found, list) else [MISSING]
         items, queued = [found.item], self._state.items
+        assert isinstance(queued, Fifo)  # of other disciplines items are taken one by one
         room = size - len(found.item)
         while len(items) < limit and queued and len(queued[0].item) <= room:
             room -= len(queued[0].item)

@@ -6,7 +6,8 @@ import time
 
 from ...effects import DONE, EXCESS, LATE, MISSING, PASSED, RENEWED, Reply
 from .fifo import MemoryFifo
-from .state import Entry, FifoState, Flight
+from .orders import Entry, Fifo
+from .state import FifoState, Flight
 
 
 class MemoryFlights(MemoryFifo):
@@ -75,10 +76,12 @@ class MemoryFlights(MemoryFifo):
             state.presence.pop(owner, None)
         state.consumed[0] -= len(back)
         state.consumed[1] -= sum(len(entry.item) for entry in back)
-        while back and state.items and 0 < state.items[0].seq < back[-1].seq:
-            back.append(state.items.popleft())
+        items = state.items
+        assert isinstance(items, Fifo)  # items of other disciplines are never in flight
+        while back and items and 0 < items[0].seq < back[-1].seq:
+            back.append(items.popleft())
             back.sort(key=lambda entry: entry.seq)
-        state.items.extendleft(reversed(back))
+        items.extendleft(reversed(back))
         return [DONE, len(back)]
 
     @staticmethod

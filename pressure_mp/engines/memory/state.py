@@ -1,20 +1,12 @@
-"""What a broker keeps of a FIFO queue."""
+"""What a broker keeps of a queue."""
 
 from __future__ import annotations
 
-import collections
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-
-class Entry(NamedTuple):
-    """A queued item. One that was in flight keeps its number and how often it was delivered."""
-
-    item: bytes
-    seq: int = 0
-    deliveries: int = 0
+from .orders import Entry, Storage
 
 
 @dataclass
@@ -30,12 +22,12 @@ class Flight:
 
 @dataclass
 class FifoState:
-    """Everything a broker keeps of one FIFO queue."""
+    """Everything a broker keeps of one queue."""
 
     bound: int
     discipline: str
     format: str
-    items: collections.deque[Entry] = field(default_factory=collections.deque)
+    items: Storage
     closed: bool = False
     dropping: bool = False  # shut down with immediate: what comes back is dropped
     producer_id: bytes | None = None
@@ -58,16 +50,16 @@ class FifoState:
     def has_room(self) -> bool:
         return not 0 < self.bound <= len(self.items)
 
-    def append(self, item: bytes, client: str) -> None:
+    def append(self, item: bytes, order: bytes, client: str) -> None:
         """Queue an item and count it."""
-        self.items.append(Entry(item))
+        self.items.put(Entry(item), order)
         self.produced[0] += 1
         self.produced[1] += len(item)
         self.producer_id = client.encode()
 
     def pop(self, client: str) -> Entry:
-        """Take the oldest item and count it."""
-        entry = self.items.popleft()
+        """Take the item whose turn it is, and count it."""
+        entry = self.items.take()
         self.consumed[0] += 1
         self.consumed[1] += len(entry.item)
         self.consumer_id = client.encode()

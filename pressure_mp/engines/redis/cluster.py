@@ -82,12 +82,17 @@ class ClusterEngine(RedisEngine):
     _route = ClusterRoute
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisBinding:
-        if not keys.has_hash_tag(self.address.prefix, name):
+        if not keys.has_hash_tag(self.address.prefix, name, discipline):
             raise ArgumentError(
                 f"queue name {name!r} has no hash tag, so a cluster would spread the queue's keys "
                 f"over its nodes: call it '{{{name}}}', or have one in the prefix"
             )
         return super().bind(name, discipline, options)
+
+    def rival(self, name: str, discipline: str) -> RedisBinding | None:
+        if discipline != keys.FIFO and not keys.has_hash_tag(self.address.prefix, name):
+            return None  # no queue of the protocol can have this name here
+        return super().rival(name, discipline)
 
     def slot(self, key: bytes) -> int:
         return key_slot(key)

@@ -20,7 +20,7 @@ from .session import BlockingSession, RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
 #: Waiting that leaves a list as it is: for the one who holds the role, or for everybody.
-_WATCHES = {"item": "data", "space": "not_full", "finished": "finished"}
+_WATCHES = {"space": "not_full", "finished": "finished"}
 #: Waiting in line for a role: the server moves its token for the one who came first.
 _LINES = {
     "producer": ("producer_free", "producer_claim"),
@@ -66,20 +66,25 @@ class RedisEngine:
         """Where a key is, for the pools' route."""
         return 0
 
-    def remember(self, host: str, name: str) -> None:
-        finish(self._registry("SADD", host, name))
+    def rival(self, name: str, discipline: str) -> RedisBinding | None:
+        other = "lifo" if discipline == keys.FIFO else keys.FIFO
+        return self.bind(name, other)
 
-    def remembered(self, host: str) -> list[str]:
-        return [name.decode() for name in finish(self._registry("SMEMBERS", host))]
+    def remember(self, host: str, name: str, discipline: str) -> None:
+        finish(self._registry("SADD", host, f"{discipline} {name}"))
 
-    def forget(self, host: str, name: str) -> None:
-        finish(self._registry("SREM", host, name))
+    def remembered(self, host: str) -> list[tuple[str, str]]:
+        noted = finish(self._registry("SMEMBERS", host))
+        return [(name, discipline) for discipline, _, name in map(_split, noted)]
 
-    def leave(self, name: str) -> None:
+    def forget(self, host: str, name: str, discipline: str) -> None:
+        finish(self._registry("SREM", host, f"{discipline} {name}"))
+
+    def leave(self, name: str, discipline: str) -> None:
         pools = [self._threads, *self._loops.values()]
         lanes = [lane for pool in pools for lane in pool.lanes()]
         if lanes:
-            kept = keys.kept(self.address.prefix, name)
+            kept = keys.kept(self.address.prefix, name, discipline)
             finish(self._request("UNLINK", kept, *(kept + lane for lane in lanes)))
 
     async def _registry(self, command: str, host: str, *names: str) -> Any:
@@ -110,6 +115,10 @@ class RedisEngine:
         self._threads.close()
 
 
+def _split(noted: bytes) -> tuple[str, str, str]:
+    return noted.decode().partition(" ")
+
+
 class _Command(NamedTuple):
     """The constant part of a script's command for so many arguments."""
 
@@ -129,18 +138,20 @@ class RedisBinding:
         self.engine = engine
         self.name = name
         self.options = options
+        self.discipline = discipline
         self.scripts = scripts.load(discipline)
         self._numbered = {
             op for op, script in self.scripts.items() if script.once and options.reconnect
         }
         self.slot = engine.slot(self.key("data"))
-        self._kept = keys.kept(engine.address.prefix, name)
+        self._kept = keys.kept(engine.address.prefix, name, discipline)
         self._keep = options.reconnect + _STRAY
         self._durable: set[str] = set()
         if options.durability:
             self._durable = {op for op, script in self.scripts.items() if script.durable}
             self._keep += durability.LIMIT
         self._commands: dict[str, _Command] = {}
+        self._watches = {**_WATCHES, "item": scripts.storage(discipline).item}
 
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""
@@ -152,7 +163,7 @@ class RedisBinding:
 
     def key(self, part: str) -> bytes:
         """The name of one of the queue's keys."""
-        return keys.key(self.engine.address.prefix, self.name, part)
+        return keys.key(self.engine.address.prefix, self.name, part, self.discipline)
 
     def command(self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: str) -> bytes:
         """The command that runs a script: in a lane, under a number, for a connection's client."""
@@ -200,8 +211,8 @@ class RedisBinding:
         last longer than one tick is not ended by the server: the place in line would be lost.
         """
         limit = TICK if timeout is None else min(timeout, TICK)
-        if signal in _WATCHES:
-            source = target = _WATCHES[signal]
+        if signal in self._watches:
+            source = target = self._watches[signal]
             directions = "RIGHT", "RIGHT"
         else:
             source, target = _LINES[signal]

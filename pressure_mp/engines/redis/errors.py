@@ -111,7 +111,7 @@ async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:
     for name, part in [*named, (binding.kept(wire.lane.id), "kept")]:
         kind = await wire.request("TYPE", name)
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
-        expected = keys.TYPES[part]
+        expected = keys.type_of(part, binding.discipline)
         if kind not in ("none", expected):
             return f"key {name.decode()!r} is a {kind}, where a {expected} belongs"
         if part == "bound" and kind == "string":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: The discipline of the protocol; its queues have the protocol's keys.
+FIFO = "fifo"
+
 #: The specification's twelve keys, as suffixes of ``prefix:name`` (specification: Queues).
 PROTOCOL = {
     "data": "",
@@ -40,6 +43,9 @@ OWN = {
 
 _SUFFIXES = {**PROTOCOL, **OWN}
 
+#: What queues of other disciplines than the protocol's have more, beside all of these.
+STORAGE = ("items", "ready", "serial", "tenants", "clock")
+
 #: The Redis type of each key, for the error that names a key of another type.
 TYPES = {
     **dict.fromkeys(_SUFFIXES, "string"),
@@ -49,22 +55,41 @@ TYPES = {
     **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
     **dict.fromkeys(("waiting", "kept"), "hash"),
     **dict.fromkeys(("flying", "flights", "presence", "producers"), "hash"),
+    **dict.fromkeys(("items", "tenants", "clock"), "hash"),
+    "ready": "list",
+    "serial": "string",
 }
 
+#: In which disciplines the items are in a sorted set, and not in a list.
+_SORTED = ("priority", "fair")
 
-def key(prefix: str, name: str, part: str) -> bytes:
+
+def type_of(part: str, discipline: str) -> str:
+    """The Redis type of a key."""
+    return "zset" if part == "data" and discipline in _SORTED else TYPES[part]
+
+
+def key(prefix: str, name: str, part: str, discipline: str = FIFO) -> bytes:
     """The name of one key of a queue, as bytes."""
-    return f"{prefix}:{name}{_SUFFIXES[part]}".encode()
+    if discipline == FIFO:
+        return f"{prefix}:{name}{_SUFFIXES[part]}".encode()
+    return f"{_own(prefix, name)}{part}".encode()
 
 
-def kept(prefix: str, name: str) -> bytes:
+def kept(prefix: str, name: str, discipline: str = FIFO) -> bytes:
     """What the name of the key begins with that keeps a lane's last reply; the lane ends it."""
-    return f"{prefix}:{name}:mp:kept:".encode()
+    begin = f"{prefix}:{name}:mp:" if discipline == FIFO else _own(prefix, name)
+    return f"{begin}kept:".encode()
 
 
-def has_hash_tag(prefix: str, name: str) -> bool:
+def _own(prefix: str, name: str) -> str:
+    """What the keys of a queue begin with that is not the protocol's."""
+    return f"{prefix}:mp:{{{name}}}:"
+
+
+def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:
     """Whether a cluster keeps all keys of a queue in one slot: they have a part in braces."""
-    _, brace, rest = f"{prefix}:{name}".partition("{")
+    _, brace, rest = key(prefix, name, "data", discipline).decode().partition("{")
     return bool(brace) and rest.find("}") > 0
 
 

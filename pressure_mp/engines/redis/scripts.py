@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
-_HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable): (.*)$", re.MULTILINE)
+_ROOT = resources.files(__package__) / "lua"
+_HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable|item): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,31 @@ class Script:
         return self.args[-1:] == ("conn",)
 
 
-def parse(name: str, text: str, preludes: dict[str, str]) -> Script:
-    """Read a file's header and put the preludes that it uses before it."""
+@dataclass(frozen=True)
+class Storage:
+    """How a discipline keeps its items: a prelude, and the keys beside ``data`` that it wants."""
+
+    source: str
+    keys: tuple[str, ...]
+    item: str
+    """The list that has an element while an item is queued: who waits for one waits there."""
+
+
+def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> Script:
+    """Read a file's header and put the preludes that it uses before it.
+
+    With the prelude ``storage`` the script takes the storage's keys, after its own.
+    """
     header = dict(_HEADER.findall(text))
-    used = [preludes[prelude] for prelude in header.get("uses", "").split()]
+    keys = tuple(header["keys"].split())
+    uses = header.get("uses", "").split()
+    used = [preludes[prelude] for prelude in uses if prelude != "storage"]
+    if "storage" in uses:
+        if storage.keys:
+            last = len(keys) + len(storage.keys)
+            used.append(f"local extra = {{unpack(KEYS, {len(keys) + 1}, {last})}}")
+        used.append(storage.source)
+        keys += storage.keys
     once = header.get("once") == "yes"
     if once:
         used.append(preludes["once"])
@@ -46,7 +68,7 @@ def parse(name: str, text: str, preludes: dict[str, str]) -> Script:
         name=name,
         source=source,
         sha=hashlib.sha1(source, usedforsecurity=False).hexdigest(),
-        keys=tuple(header["keys"].split()),
+        keys=keys,
         args=tuple(header.get("args", "").split()),
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
         once=once,
@@ -57,9 +79,19 @@ def parse(name: str, text: str, preludes: dict[str, str]) -> Script:
 @functools.cache
 def load(discipline: str) -> dict[str, Script]:
     """Every script of a discipline, by the name of its operation."""
-    root = resources.files(__package__) / "lua"
-    preludes = _read(root / "prelude")
-    return {name: parse(name, text, preludes) for name, text in _read(root / discipline).items()}
+    preludes = _read(_ROOT / "prelude")
+    texts = {**_read(_ROOT / "queue"), **_read(_ROOT / discipline)}
+    del texts["storage"]
+    kept = storage(discipline)
+    return {name: parse(name, text, preludes, kept) for name, text in texts.items()}
+
+
+@functools.cache
+def storage(discipline: str) -> Storage:
+    """How a discipline keeps its items."""
+    text = (_ROOT / discipline / "storage.lua").read_text(encoding="utf-8")
+    header = dict(_HEADER.findall(text))
+    return Storage(text, tuple(header.get("keys", "").split()), header["item"])
 
 
 def _read(folder: resources.abc.Traversable) -> dict[str, str]:

@@ -3,7 +3,7 @@
 -- args: number item... client ticket mode turn lease conn
 --   number    how many items there are
 --   mode      wait | now
--- replies: done taken | full space | busy producer tickets again | closed | missing
+-- replies: done taken | full space length | busy producer tickets again | closed | missing
 -- uses: role line bound count
 -- once: yes
 -- durable: yes
@@ -38,7 +38,7 @@ if full then
   else
     hold(state, free, claim, holder, ticket, client, conn, lease)
   end
-  return {'full', 'space'}
+  return {'full', 'space', length}
 end
 
 local taken, size = bound > 0 and math.min(number, bound - length) or number, 0

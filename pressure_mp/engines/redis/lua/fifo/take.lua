@@ -7,7 +7,7 @@
 --   eof    1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode   wait | now
 -- replies: done seq item | empty item | busy consumer tickets again | closed | ended | missing
--- uses: role line bound count consume flights
+-- uses: role line bound count storage consume flights
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local owner, client, ticket, mode, turn = ARGV[1], ARGV[5], ARGV[6], ARGV[7], ARGV[8]

@@ -17,15 +17,15 @@ local function refusal(state, bound, length, over, mode)
   if length == 0 then return 'empty' end
 end
 
--- Take the oldest item out and count it; answers it and the messages counted so far, or nil and
+-- Take the item out whose turn it is, and count it; answers it and the messages counted so far, or nil and
 -- the server's error.
 local function remove(data, length, bound, not_full, messages, bytes, consumer, client)
   local signs = redis.call('LLEN', not_full)
-  -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
-  local item = redis.call('RPOP', data)
+  -- To take comes first: it is allowed when the server is out of memory, and what follows it too.
+  local item, put_back = taking(data, length)()
   local total, problem = count(messages, bytes, #item, 1)
   if not total then
-    redis.call('RPUSH', data, item)
+    put_back()
     return nil, problem
   end
   redis.call('SET', consumer, client)

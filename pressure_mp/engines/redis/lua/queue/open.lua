@@ -5,7 +5,7 @@
 --   maxsize  the bound to create with; on attach, one that is not 0 must be the queue's own
 --   user     the process that uses an anonymous queue; empty for a named one
 -- replies: done bound created | exists bound | missing | mismatch what have
--- uses: bound
+-- uses: bound storage
 -- once: yes
 local how, maxsize, discipline, format, user = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local bound = redis.call('GET', KEYS[1])

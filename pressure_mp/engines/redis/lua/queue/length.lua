@@ -1,6 +1,6 @@
 -- length: how many items are queued (specification: Length).
 -- keys: bound data
 -- replies: done length | missing
--- uses: bound
+-- uses: bound storage
 if not read_bound(KEYS[1]) then return {'missing'} end
-return {'done', redis.call('LLEN', KEYS[2])}
+return {'done', size(KEYS[2])}

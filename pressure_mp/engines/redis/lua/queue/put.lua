@@ -1,19 +1,20 @@
--- put: append one item (specification: Put, Put (Non-Blocking)).
+-- put: add one item (specification: Put, Put (Non-Blocking)).
 -- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done waiting
--- args: item overfill client ticket mode turn lease conn
+-- args: item overfill order client ticket mode turn lease conn
 --   overfill  1: do not look at the bound
+--   order     where the item belongs, as its discipline wants to know it
 --   mode      wait | now
--- replies: done | full space | busy producer tickets again | closed | missing
--- uses: role line bound count
+-- replies: done | full space length | unordered other | busy producer tickets again | closed | missing
+-- uses: role line bound count storage
 -- once: yes
 -- durable: yes
 -- After `full` in mode wait the caller has the producer role and waits for space with it.
-local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[12], turn, ticket)
-local state, held, ends = standing('producer', turn, free, claim, holder, ticket, ARGV[7])
+local state, held, ends = standing('producer', turn, free, claim, holder, ticket, ARGV[8])
 local bound = read_bound(bound_key)
 if not bound then
   give_back(state, free, claim, holder)
@@ -24,12 +25,12 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
   return {'closed'}
 end
 local function taken()
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[7]}
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[8]}
   return busy('producer', held, ends, KEYS[12], entry, who)
 end
 if state == 'foreign' or (state == 'ours' and mode == 'wait') then return taken() end
 
-local length = redis.call('LLEN', data)
+local length = size(data)
 local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
 if overfill ~= '1' and (at_bound or signs == 0) then
@@ -39,15 +40,20 @@ if overfill ~= '1' and (at_bound or signs == 0) then
   if mode == 'now' then
     give_back(state, free, claim, holder)
   else
-    hold(state, free, claim, holder, ticket, client, ARGV[8], ARGV[7])
+    hold(state, free, claim, holder, ticket, client, ARGV[9], ARGV[8])
   end
-  return {'full', 'space'}
+  return {'full', 'space', length}
 end
 
+local add, other = placing(data, length, ARGV[3])
+if not add then
+  give_back(state, free, claim, holder)
+  return {'unordered', other}
+end
 local total, problem = count(KEYS[7], KEYS[8], #item, 1)
 if not total then return problem end
 if total == 1 then redis.call('DEL', KEYS[11]) end -- left by a queue that a foreign client deleted
-redis.call('LPUSH', data, item)
+add(item)
 redis.call('SET', KEYS[4], client)
 if bound > 0 and length + 1 >= bound then
   redis.call('DEL', not_full)

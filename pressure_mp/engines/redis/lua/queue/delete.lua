@@ -2,7 +2,7 @@
 -- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers
 -- args: client ticket mode turn lease conn
 -- replies: done holder holder | busy producer tickets again holder holder | busy consumer tickets again holder holder | missing
--- uses: role line
+-- uses: role line storage
 -- once: yes
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
 -- After `busy` in mode wait the queue no longer exists for others; only its roles are waited for,

@@ -4,7 +4,7 @@
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop what is queued; the dropped items count as done
 -- replies: done holder holder | busy producer tickets again | busy consumer tickets again | closed | missing
--- uses: role line bound tasks
+-- uses: role line bound tasks storage
 -- once: yes
 -- durable: yes
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
@@ -46,10 +46,10 @@ if ARGV[2] == '1' then
   -- What is in flight now is dropped too, if it comes back.
   redis.call('HSET', KEYS[17], 'dropping', '1')
   redis.call('DEL', KEYS[18])
-  local dropped = redis.call('LLEN', KEYS[3])
+  local dropped = size(KEYS[3])
   if dropped > 0 then
     finish(dropped, KEYS[6], KEYS[7], KEYS[8], KEYS[9])
-    redis.call('DEL', KEYS[3])
+    clear(KEYS[3])
     if redis.call('LLEN', KEYS[5]) == 0 then redis.call('LPUSH', KEYS[5], '1') end
   end
 end

@@ -1,10 +1,10 @@
--- get: take the oldest item (specification: Get, Get (Non-Blocking)).
+-- get: take the item whose turn it is (specification: Get, Get (Non-Blocking)).
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers
 -- args: eof client ticket mode turn lease conn
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
 -- replies: done item | empty item | busy consumer tickets again | closed | ended | missing
--- uses: role line bound count consume
+-- uses: role line bound count storage consume
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -14,7 +14,7 @@ local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 local entry = leave_line(waiting, turn, ticket)
 local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
-local length = redis.call('LLEN', data)
+local length = size(data)
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[1], KEYS[12])
 local refused = refusal(state, bound, length, over, mode)
 if refused == 'busy' then

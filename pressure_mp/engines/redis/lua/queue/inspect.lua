@@ -3,7 +3,7 @@
 -- args: limit
 --   limit  how many of those who stand in line are told
 -- replies: done now bound length closed space producer consumer line | missing
--- uses: role line bound
+-- uses: role line bound storage
 -- A role is {last, place, ticket, client, since, until, lease}; its place is free, promised, held or
 -- foreign. The line is tickets and entries, in no order. The bound is '' of a queue whose deletion
 -- waits for a role.
@@ -27,7 +27,7 @@ end
 
 return {
   'done', string.format('%d', milliseconds()), redis.call('GET', KEYS[1]) or '',
-  redis.call('LLEN', KEYS[2]), redis.call('EXISTS', KEYS[3]), redis.call('LLEN', KEYS[4]),
+  size(KEYS[2]), redis.call('EXISTS', KEYS[3]), redis.call('LLEN', KEYS[4]),
   look(KEYS[5], KEYS[6], KEYS[7], KEYS[8]), look(KEYS[9], KEYS[10], KEYS[11], KEYS[12]),
   redis.call('HRANDFIELD', KEYS[13], ARGV[1], 'WITHVALUES'),
 }

@@ -3,7 +3,7 @@
 -- args: role
 --   role  producer | consumer
 -- replies: done who | missing
--- uses: bound
+-- uses: bound storage
 -- once: yes
 -- `who` is the client that had the role, or '' when it was free.
 local bound = read_bound(KEYS[1])
@@ -14,7 +14,7 @@ if ARGV[1] == 'consumer' then
 end
 if redis.call('LLEN', free) > 0 then return {'done', ''} end
 local who = redis.call('HGET', holder, 'client') or redis.call('GET', last) or 'unknown'
-local length, signs = redis.call('LLEN', KEYS[2]), redis.call('LLEN', KEYS[3])
+local length, signs = size(KEYS[2]), redis.call('LLEN', KEYS[3])
 redis.call('DEL', claim, holder)
 redis.call('LPUSH', free, '1')
 if signs == 0 and (not bound or bound == 0 or length < bound) then redis.call('LPUSH', KEYS[3], '1') end

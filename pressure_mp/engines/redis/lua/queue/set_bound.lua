@@ -2,9 +2,10 @@
 -- keys: bound data not_full
 -- args: maxsize
 -- replies: done | missing
+-- uses: storage
 if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
 local bound = tonumber(ARGV[1])
-local length = redis.call('LLEN', KEYS[2])
+local length = size(KEYS[2])
 local signs = redis.call('LLEN', KEYS[3])
 redis.call('SET', KEYS[1], ARGV[1])
 if bound > 0 and length >= bound then

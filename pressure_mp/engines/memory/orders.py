@@ -1,0 +1,163 @@
+"""How each discipline keeps its items, as plainly as it can be written."""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import heapq
+import itertools
+from typing import Any, NamedTuple, Protocol
+
+
+class Entry(NamedTuple):
+    """A queued item. One that was in flight keeps its number and how often it was delivered."""
+
+    item: bytes
+    seq: int = 0
+    deliveries: int = 0
+
+
+class Storage(Protocol):
+    """The items of one queue."""
+
+    def __len__(self) -> int: ...
+
+    def find_unordered(self, order: bytes) -> bytes | None:
+        """The order of a queued item with which this one cannot be compared, if there is one."""
+
+    def put(self, entry: Entry, order: bytes) -> None: ...
+
+    def take(self) -> Entry:
+        """The item whose turn it is, which is no longer there."""
+
+    def clear(self) -> None: ...
+
+
+class Fifo(collections.deque[Entry]):
+    """First in, first out."""
+
+    def find_unordered(self, order: bytes) -> bytes | None:
+        return None
+
+    def put(self, entry: Entry, order: bytes) -> None:
+        self.append(entry)
+
+    def take(self) -> Entry:
+        return self.popleft()
+
+
+class Lifo(Fifo):
+    """Last in, first out."""
+
+    def take(self) -> Entry:
+        return self.pop()
+
+
+class Priority:
+    """By priority, then by arrival. An order is an encoded priority."""
+
+    def __init__(self) -> None:
+        self._arrivals = itertools.count()
+        self._items: list[tuple[bytes, int, Entry]] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def find_unordered(self, order: bytes) -> bytes | None:
+        # One that can be compared with both neighbours can be with all.
+        place = bisect.bisect(self._items, (order,))
+        for other, _, _ in self._items[max(place - 1, 0) : place + 1]:
+            if _differ_in_kind(order, other):
+                return other
+        return None
+
+    def put(self, entry: Entry, order: bytes) -> None:
+        bisect.insort(self._items, (order, next(self._arrivals), entry))
+
+    def take(self) -> Entry:
+        return self._items.pop(0)[2]
+
+    def clear(self) -> None:
+        self._items.clear()
+
+
+def _differ_in_kind(one: bytes, other: bytes) -> bool:
+    for mine, its in zip(one, other, strict=False):
+        if mine != its:
+            return 0 < mine < 16 and 0 < its < 16
+    return False
+
+
+class Tenant:
+    """A key that has items queued: the last round that it has a share of, how much of the share
+    is used up, and how many items are queued."""
+
+    def __init__(self) -> None:
+        self.round = self.used = self.queued = 0
+
+
+class Fair:
+    """In rounds: in each, every key has as many items served as its weight says.
+
+    An item's round is known when it arrives: the one after the present, or a later one when the
+    key's share of that is used up. An order is a key's weight and the key.
+    """
+
+    def __init__(self) -> None:
+        self._arrivals = itertools.count()
+        self._round = 0
+        self._items: list[tuple[int, int, bytes, Entry]] = []
+        self._tenants: dict[bytes, Tenant] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def find_unordered(self, order: bytes) -> bytes | None:
+        return None
+
+    def put(self, entry: Entry, order: bytes) -> None:
+        weight, _, key = order.partition(b" ")
+        tenant = self._tenants.setdefault(key, Tenant())
+        turn = max(self._round + 1, tenant.round)
+        if turn == tenant.round and tenant.used >= int(weight):
+            turn += 1
+        tenant.used = tenant.used + 1 if turn == tenant.round else 1
+        tenant.round = turn
+        tenant.queued += 1
+        heapq.heappush(self._items, (turn, next(self._arrivals), key, entry))
+
+    def take(self) -> Entry:
+        self._round, _, key, entry = heapq.heappop(self._items)
+        self._tenants[key].queued -= 1
+        if not self._tenants[key].queued:
+            del self._tenants[key]
+        return entry
+
+    def clear(self) -> None:
+        self._items.clear()
+        self._tenants.clear()
+
+    def snapshot(self, limit: int) -> list[Any]:
+        """How many are queued; the keys and the items of the next ones; how many are of now."""
+        told = heapq.nsmallest(limit, self._items)
+        current = sum(turn == self._round for turn, *_ in self._items)
+        return [
+            len(self._items),
+            [key for *_, key, _ in told],
+            [entry.item for *_, entry in told],
+            current,
+        ]
+
+    def tenants(self) -> list[Any]:
+        return [list(self._tenants)]
+
+    def queued(self, key: bytes) -> list[Any]:
+        return [self._tenants[key].queued if key in self._tenants else 0]
+
+
+STORAGES: dict[str, type[Storage]] = {
+    "fifo": Fifo,
+    "lifo": Lifo,
+    "priority": Priority,
+    "fair": Fair,
+}

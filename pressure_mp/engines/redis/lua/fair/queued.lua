@@ -1,0 +1,8 @@
+-- queued: how many items of one key are queued.
+-- keys: bound
+-- args: key
+-- replies: done number | missing
+-- uses: bound storage
+if not read_bound(KEYS[1]) then return {'missing'} end
+local _, _, number = read_tenant(ARGV[1])
+return {'done', number}

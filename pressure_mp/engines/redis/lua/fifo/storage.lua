@@ -1,0 +1,22 @@
+-- item: data
+-- First in, first out: a list. New items come in on the left, the oldest is on the right.
+local function size(data)
+  return redis.call('LLEN', data)
+end
+
+-- A function that adds an item. What it writes was read, and so found to be of the right type.
+local function placing(data)
+  return function(item) redis.call('LPUSH', data, item) end
+end
+
+-- A function that takes the next item out; it answers it, and a function that undoes that.
+local function taking(data)
+  return function()
+    local item = redis.call('RPOP', data)
+    return item, function() redis.call('RPUSH', data, item) end
+  end
+end
+
+local function clear(data)
+  redis.call('DEL', data)
+end

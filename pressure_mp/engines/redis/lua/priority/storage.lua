@@ -1,0 +1,62 @@
+-- keys: items ready serial
+-- item: ready
+-- By priority, then by arrival: a sorted set whose scores are equal, so that its order is that of its
+-- members' bytes. A member is the priority, in an encoding that sorts as it does and that is never
+-- the beginning of another, and the number of the arrival in eight bytes. That number is the item's
+-- field in `items`. `ready` has one element exactly while something is queued.
+local items, ready, serial = extra[1], extra[2], extra[3]
+
+local function size(data)
+  return redis.call('ZCARD', data)
+end
+
+-- Whether two priorities have no order: they first differ in what says the kind of a value.
+local function unordered(one, other)
+  for i = 1, math.min(#one, #other) do
+    local mine, its = string.byte(one, i), string.byte(other, i)
+    if mine ~= its then return mine > 0 and mine < 16 and its > 0 and its < 16 end
+  end
+  return false
+end
+
+-- A function that adds an item; or nil and a queued priority that this one cannot be compared with.
+-- It can be with all when it can be with its neighbours.
+local function placing(data, length, priority)
+  redis.call('HLEN', items)
+  redis.call('LLEN', ready)
+  redis.call('GET', serial)
+  if length > 0 then
+    local before = redis.call('ZREVRANGEBYLEX', data, '(' .. priority, '-', 'LIMIT', 0, 1)[1]
+    local after = redis.call('ZRANGEBYLEX', data, '[' .. priority, '+', 'LIMIT', 0, 1)[1]
+    for _, other in pairs({before, after}) do
+      if unordered(priority, other) then return nil, string.sub(other, 1, -9) end
+    end
+  end
+  return function(item)
+    local arrival = struct.pack('>I8', redis.call('INCR', serial))
+    redis.call('ZADD', data, 0, priority .. arrival)
+    redis.call('HSET', items, arrival, item)
+    if length == 0 then redis.call('LPUSH', ready, '1') end
+  end
+end
+
+local function taking(data, length)
+  redis.call('HLEN', items)
+  redis.call('LLEN', ready)
+  return function()
+    local member = redis.call('ZPOPMIN', data)[1]
+    local arrival = string.sub(member, -8)
+    local item = redis.call('HGET', items, arrival)
+    redis.call('HDEL', items, arrival)
+    if length == 1 then redis.call('DEL', ready) end
+    return item, function()
+      redis.call('ZADD', data, 0, member)
+      redis.call('HSET', items, arrival, item)
+      if length == 1 then redis.call('LPUSH', ready, '1') end
+    end
+  end
+end
+
+local function clear(data)
+  redis.call('DEL', data, items, ready)
+end
