@@ -36,6 +36,7 @@ from .exceptions import (
 )
 from .operations.diagnosis import Diagnosis
 from .operations.fifo import Stats
+from .orders import FairQueue, LifoQueue, PriorityQueue, Snapshot
 from .protocol import PressureQueue
 from .queues import JoinableQueue, Queue, SimpleQueue
 
@@ -55,14 +56,17 @@ __all__ = [
     "EmbeddedServerError",
     "Empty",
     "EncodingError",
+    "FairQueue",
     "Full",
     "HandleClosedError",
     "ItemTooLargeError",
     "JoinableQueue",
     "LateTaskDoneWarning",
+    "LifoQueue",
     "NotDurable",
     "PressureError",
     "PressureQueue",
+    "PriorityQueue",
     "ProducerInUseError",
     "Queue",
     "QueueAlreadyExistsError",
@@ -74,6 +78,7 @@ __all__ = [
     "RejectedItemWarning",
     "ShutDown",
     "SimpleQueue",
+    "Snapshot",
     "Stats",
     "TaskDoneError",
     "UnsupportedServerError",

@@ -143,15 +143,18 @@ def _magnitude(digits: int, scale: int) -> bytes:
 
 
 def decode(encoded: bytes) -> Any:
-    """A value that is equal to the one that was encoded: a whole number is an int."""
+    """A value that is equal to the one that was encoded: a whole number is an int.
+
+    What could not be ordered in a tuple is an ellipsis.
+    """
     return _decode(encoded, 0)[0]
 
 
 def _decode(encoded: bytes, at: int) -> tuple[Any, int]:
     """The value that begins at ``at``, and where the next one does."""
     kind, at = encoded[at : at + 1], at + 1
-    if kind == _NONE:
-        return None, at
+    if kind in (_NONE, _OPAQUE):
+        return (None if kind == _NONE else ...), at
     if kind in (_TUPLE, _LIST):
         members = []
         while encoded[at : at + 1] != _END:

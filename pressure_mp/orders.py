@@ -1,0 +1,214 @@
+"""Queues that serve in another order than first in, first out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import ordering
+from .exceptions import ArgumentError, ArgumentTypeError
+from .operations.fair import FairOperations
+from .operations.fifo import FifoOperations
+from .queues import Queue
+
+#: The bound of a FairQueue, unless another is given; its reference has the same.
+DEFAULT_FAIR_MAXSIZE = 128
+
+
+class LifoQueue(Queue):
+    """A last-in, first-out queue that processes on any machine share (``queue.LifoQueue``).
+
+    All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
+    use it.
+    """
+
+    def _make_operations(self, lease: int) -> FifoOperations:
+        return FifoOperations(self._name, lease, "lifo")
+
+
+class PriorityQueue(Queue):
+    """A queue that serves the lowest priority first (``queue.PriorityQueue``).
+
+    Priorities compare as Python compares them: None, bool, int, float, str, bytes, and tuples and
+    lists of these. Those of equal priority come out in the order in which they went in. An item
+    is its own priority, as a number, or a tuple such as ``(number, text)``; of a tuple the first
+    members count that can be priorities, as in ``(number, job)``.
+
+    All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
+    use it.
+    """
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        key: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """As for :class:`Queue`.
+
+        :param key: tells an item's priority, for items that are none themselves. ``put`` calls
+            it, in its own thread. A handle that is pickled takes it along, so then it has to be
+            one that can be pickled: a function of a module, not a lambda.
+        """
+        self._key = _check_callable("key", key)
+        super().__init__(maxsize, name, **options)
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue by its priority; the rest is as for :meth:`Queue.put`.
+
+        Raises ArgumentTypeError, a TypeError, when it has no priority, or one that Python cannot
+        compare with those that are queued (a str and an int, for example), and ArgumentError for
+        nan. Then nothing was queued.
+        """
+        super().put(item, block, timeout)
+
+    def _order(self, item: Any) -> bytes:
+        if self._key is not None:
+            return ordering.encode(self._key(item))
+        try:
+            return ordering.encode_item(item)
+        except ArgumentTypeError as error:
+            raise ArgumentTypeError(
+                f"an item for queue {self._name!r} has no priority: {error}; "
+                "PriorityQueue(key=...) tells it"
+            ) from None
+
+    def _make_operations(self, lease: int) -> FifoOperations:
+        return FifoOperations(self._name, lease, "priority")
+
+
+class Snapshot(NamedTuple):
+    """A fair queue at one moment.
+
+    ``current`` has the items that were the first of each key (of a key with a weight: the first
+    ones) when it was last the turn of all, and are not yet served, in the order of service.
+    ``waiting`` has for each key the items behind those, the oldest first. ``is_whole`` is false
+    when the limit left some out.
+    """
+
+    current: list[Any]
+    waiting: dict[Any, list[Any]]
+    is_whole: bool
+
+
+class FairQueue(Queue):
+    """A queue that is fair to keys, however many items one of them has queued.
+
+    In each round every key that has items queued is served one (its ``weight``, if it has one),
+    the oldest first; then the next round begins. So with K keys a key's next item waits for at
+    most K others. The order within a key is the order of arrival. Nothing is kept of a key that
+    has no items queued.
+
+    All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
+    use it.
+    """
+
+    def __init__(
+        self,
+        key: Callable[[Any], Any],
+        maxsize: int | None = DEFAULT_FAIR_MAXSIZE,
+        name: str | None = None,
+        *,
+        weight: Callable[[Any], int] | None = None,
+        **options: Any,
+    ) -> None:
+        """As for :class:`Queue`, but for these.
+
+        :param key: tells an item's key: None, a bool, int, float, str, bytes, or a tuple of
+            these. None is a key like any other.
+        :param maxsize: items the queue holds before a put waits; None or 0 is no bound. To
+            attach with another bound than the queue's own is an error; None or 0 takes any.
+        :param weight: tells of a key how many items it has served in a round, 1 or more. It is
+            asked when an item is put.
+
+        ``put`` calls ``key`` and ``weight``, in its own thread. A handle that is pickled takes
+        them along, so then they have to be such as can be pickled: functions of a module, not
+        lambdas.
+        """
+        if key is None:
+            raise ArgumentTypeError("a FairQueue needs a key: a callable that tells an item's key")
+        self._key = _check_callable("key", key)
+        self._weight = _check_callable("weight", weight)
+        super().__init__(0 if maxsize is None else maxsize, name, **options)
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue, behind those of its key; as :meth:`Queue.put` otherwise.
+
+        Full has the item as ``item``, and as ``current_size`` how many were queued. Raises
+        ArgumentTypeError, a TypeError, for what cannot be a key or a weight, and ArgumentError
+        for nan and for a weight below 1. Then nothing was queued.
+        """
+        super().put(item, block, timeout)
+
+    def snapshot(self, limit: int = 1000) -> Snapshot:
+        """What is queued, for monitoring; nothing is taken. Never waits.
+
+        It is one moment's picture of at most ``limit`` items, those that are next. Raises
+        ArgumentError for a limit below 1, and for an item that cannot be decoded what
+        :meth:`get` raises; it stays queued.
+        """
+        if limit < 1:
+            raise ArgumentError(f"limit is {limit}; it must be 1 or more")
+        picture = self._run(self._fair.snapshot(limit))
+        current = [self._codec.decode(item) for _, item in picture.items[: picture.current]]
+        waiting: dict[Any, list[Any]] = {}
+        for key, item in picture.items[picture.current :]:
+            waiting.setdefault(ordering.decode(key), []).append(self._codec.decode(item))
+        return Snapshot(current, waiting, picture.length <= limit)
+
+    def keys(self) -> list[Any]:
+        """The keys that have items queued, at one moment, in no order. Never waits.
+
+        A key that is a whole number is an int, also when it was put as a float or a bool.
+        """
+        return [ordering.decode(key) for key in self._run(self._fair.keys())]
+
+    def qsize(self, **which: Any) -> int:
+        """How many items are queued, at one moment; with ``key=``, how many of that key.
+
+        Never waits.
+        """
+        if not which:
+            return super().qsize()
+        if which.keys() != {"key"}:
+            raise TypeError(f"qsize() takes key=, not {', '.join(sorted(which))}")
+        return self._run(self._fair.queued(_encode_key(which["key"])))
+
+    def _order(self, item: Any) -> bytes:
+        assert self._key is not None
+        key = self._key(item)
+        weight = 1 if self._weight is None else self._weight(key)
+        if not isinstance(weight, int) or isinstance(weight, bool):
+            raise ArgumentTypeError(
+                f"the weight of key {key!r} is an int, not {type(weight).__name__}"
+            )
+        if not 1 <= weight < 2**31:
+            raise ArgumentError(f"the weight of key {key!r} is {weight}; it must be 1 or more")
+        return b"%d %b" % (weight, _encode_key(key))
+
+    @property
+    def _fair(self) -> FairOperations:
+        assert isinstance(self._operations, FairOperations)
+        return self._operations
+
+    def _make_operations(self, lease: int) -> FifoOperations:
+        return FairOperations(self._name, lease)
+
+
+def _encode_key(key: Any) -> bytes:
+    try:
+        hash(key)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"a {type(key).__name__} cannot be the key of an item: {key!r}; it can be None, a "
+            "bool, int, float, str, bytes, or a tuple of these"
+        ) from None
+    return ordering.encode(key)
+
+
+def _check_callable(name: str, given: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    if given is not None and not callable(given):
+        raise ArgumentTypeError(f"{name} is a callable, not {type(given).__name__}")
+    return given
