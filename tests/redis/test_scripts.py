@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import operator
 import re
 from importlib import resources
 
@@ -12,7 +13,7 @@ from servers import Server
 from stepwise import StepwiseClient
 from waiting import Background, blocked, until
 
-from pressure_mp import PressureError, PressureQueue, Queue
+from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import keys, scripts
@@ -21,7 +22,9 @@ from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
-SCRIPTS = scripts.load("fifo")
+DISCIPLINES = ["fifo", "lifo", "priority", "fair"]
+#: What all have, and what only some have.
+SCRIPTS = {**scripts.load("fair"), **scripts.load("fifo")}
 PRELUDES = sorted(file.name for file in (LUA / "prelude").iterdir())
 
 #: What an operation that may wait adds to its own arguments; a script need not use all of it.
@@ -34,14 +37,21 @@ LATER = {"busy", "full", "empty", "unfinished"}
 KEYLESS = {"TIME"}
 
 
+def path(op):
+    (found,) = [
+        folder / f"{op}.lua" for folder in LUA.iterdir() if (folder / f"{op}.lua").is_file()
+    ]
+    return found
+
+
 def body(op):
     """A script's own file, without its comments."""
-    text = (LUA / "queue" / f"{op}.lua").read_text(encoding="utf-8")
+    text = path(op).read_text(encoding="utf-8")
     return re.sub(r"--.*", "", text)
 
 
 def header(op, field):
-    text = (LUA / "queue" / f"{op}.lua").read_text(encoding="utf-8")
+    text = path(op).read_text(encoding="utf-8")
     found = re.search(rf"^-- {field}: (.*)$", text, re.MULTILINE)
     return found.group(1) if found else ""
 
@@ -57,25 +67,34 @@ def indices(table, text):
 
 
 def test_every_file_is_loaded():
-    files = {file.name for file in (LUA / "fifo").iterdir()}
-    assert files == {f"{op}.lua" for op in SCRIPTS}
+    shared = {file.name for file in (LUA / "queue").iterdir()}
+    for discipline in DISCIPLINES:
+        own = {file.name for file in (LUA / discipline).iterdir()}
+        assert not own & shared
+        loaded = {f"{op}.lua" for op in scripts.load(discipline)}
+        assert own | shared == {*loaded, "storage.lua"}
     used = {f"{prelude}.lua" for op in SCRIPTS for prelude in header(op, "uses").split()}
-    assert {*used, "once.lua"} == set(PRELUDES)
+    assert {*used, "once.lua"} == {*PRELUDES, "storage.lua"}
     assert any(script.once for script in SCRIPTS.values())
 
 
 def test_the_server_loads_every_script_under_the_digest_that_we_call_it_by(server):
     with server.client() as client:
-        for script in SCRIPTS.values():
-            assert client.script_load(script.source) == script.sha
+        for discipline in DISCIPLINES:
+            for script in scripts.load(discipline).values():
+                assert client.script_load(script.source) == script.sha
 
 
 @pytest.mark.parametrize("op", SCRIPTS)
 def test_a_script_uses_exactly_the_keys_of_its_header(op):
-    script = SCRIPTS[op]
-    assert set(script.keys) <= {*keys.PROTOCOL, *keys.OWN}
-    assert len(set(script.keys)) == len(script.keys)
-    everything = set(range(1, len(script.keys) + 1))
+    listed = header(op, "keys").split()
+    assert set(listed) <= {*keys.PROTOCOL, *keys.OWN}
+    assert len(set(listed)) == len(listed)
+    for discipline in DISCIPLINES:
+        script = scripts.load(discipline).get(op)
+        more = scripts.storage(discipline).keys if "storage" in header(op, "uses").split() else ()
+        assert script is None or script.keys == (*listed, *more)
+    everything = set(range(1, len(listed) + 1))
     named = indices("KEYS", body(op))
     assert named <= everything
     if "unpack(KEYS" not in body(op):
@@ -98,11 +117,10 @@ def test_a_script_uses_the_arguments_of_its_header(op):
 
 
 @pytest.mark.parametrize(
-    "path", [f"fifo/{op}.lua" for op in SCRIPTS] + ["prelude/" + p for p in PRELUDES]
+    "file", [f"{folder.name}/{file.name}" for folder in LUA.iterdir() for file in folder.iterdir()]
 )
-def test_a_script_touches_only_the_keys_it_is_given(path):
-    folder, file = path.split("/")
-    text = re.sub(r"--.*", "", (LUA / folder / file).read_text(encoding="utf-8"))
+def test_a_script_touches_only_the_keys_it_is_given(file):
+    text = re.sub(r"--.*", "", (LUA / file).read_text(encoding="utf-8"))
     text = text.replace("unpack(KEYS, 1, #KEYS - 1)", "unpack(KEYS)")
     calls = re.findall(r"redis\.p?call\(\s*'(\w+)'\s*(?:,\s*([^,()]+(?:\(KEYS\))?))?", text)
     assert len(calls) == len(re.findall(r"redis\.p?call", text)), "a command that is not a literal"
@@ -112,7 +130,7 @@ def test_a_script_touches_only_the_keys_it_is_given(path):
             assert not key
         else:
             assert re.fullmatch(r"KEYS\[\d+\]|unpack\(KEYS\)|[a-z_]+", key.strip()), (command, key)
-    if file != "once.lua":  # it puts a reply together
+    if not file.endswith(("once.lua", "storage.lua")):  # they put replies and members together
         assert ".." not in text.replace("...", ""), "no name is put together in a script"
 
 
@@ -284,6 +302,18 @@ def play(server, name, theirs, client):
         anonymous._run(FifoOperations(anonymous.name, 0).enlist("somebody"))
         assert len(anonymous._run(FifoOperations(anonymous.name, 0).users())) == 2
         anonymous._run(FifoOperations(anonymous.name, 0).dismiss(["somebody"]))
+
+    # Other disciplines.
+    fair = FairQueue(operator.itemgetter(0), name=name, url=server.url)
+    refused(Queue, 0, name, url=server.url)
+    fair.put(("key", 1))
+    assert (fair.snapshot().is_whole, fair.keys(), fair.qsize(key="key")) == (True, ["key"], 1)
+    fair.delete()
+    for look in (fair.snapshot, fair.keys, lambda: fair.qsize(key="key")):
+        refused(look)
+    with PriorityQueue(url=server.url) as urgent:
+        urgent.put(1)
+        refused(urgent.put, "one")
 
 
 @pytest.mark.parametrize("kind", ["valkey", "redis"])

@@ -52,12 +52,10 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     header = dict(_HEADER.findall(text))
     keys = tuple(header["keys"].split())
     uses = header.get("uses", "").split()
-    used = [preludes[prelude] for prelude in uses if prelude != "storage"]
+    used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
     if "storage" in uses:
-        if storage.keys:
-            last = len(keys) + len(storage.keys)
-            used.append(f"local extra = {{unpack(KEYS, {len(keys) + 1}, {last})}}")
-        used.append(storage.source)
+        last = len(keys) + len(storage.keys)
+        used.insert(0, f"local extra = {{unpack(KEYS, {len(keys) + 1}, {last})}}")
         keys += storage.keys
     once = header.get("once") == "yes"
     if once:
