@@ -38,9 +38,7 @@ KEYLESS = {"TIME"}
 
 
 def path(op):
-    (found,) = [
-        folder / f"{op}.lua" for folder in LUA.iterdir() if (folder / f"{op}.lua").is_file()
-    ]
+    (found,) = (file for folder in LUA.iterdir() for file in folder.iterdir() if file.stem == op)
     return found
 
 

@@ -28,6 +28,18 @@ def test_joinable_queue(test, monkeypatch):
     run(cases.JoinableQueueOverBroker, test, monkeypatch)
 
 
+@pytest.mark.parametrize("test", names_in(cases.LifoQueueOverBroker, cpython.BaseQueueTestMixin))
+def test_lifo_queue(test, monkeypatch):
+    run(cases.LifoQueueOverBroker, test, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "test", names_in(cases.PriorityQueueOverBroker, cpython.BaseQueueTestMixin)
+)
+def test_priority_queue(test, monkeypatch):
+    run(cases.PriorityQueueOverBroker, test, monkeypatch)
+
+
 @pytest.mark.parametrize("test", names_in(cases.SimpleQueueOverBroker, cpython.BaseSimpleQueueTest))
 def test_simple_queue(test, monkeypatch):
     run(cases.SimpleQueueOverBroker, test, monkeypatch)

@@ -24,6 +24,16 @@ class JoinableQueueOverBroker(test_queue.BaseQueueTestMixin, unittest.TestCase):
     type2test = type("Queue", (pressure_mp.JoinableQueue,), {})
 
 
+class LifoQueueOverBroker(test_queue.BaseQueueTestMixin, unittest.TestCase):
+    queue = queue
+    type2test = pressure_mp.LifoQueue
+
+
+class PriorityQueueOverBroker(test_queue.BaseQueueTestMixin, unittest.TestCase):
+    queue = queue
+    type2test = pressure_mp.PriorityQueue
+
+
 class SimpleQueueOverBroker(test_queue.BaseSimpleQueueTest, unittest.TestCase):
     queue = queue
     type2test = pressure_mp.SimpleQueue
