@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import queue as stdlib
 import threading
 import time
 
 import pytest
+from order_keys import same
 from waiting import Background, until
 
 import pressure_mp
-from pressure_mp import Queue
+from pressure_mp import FairQueue, LifoQueue, PriorityQueue, Queue
+
+#: With one key, or one priority, for all items every discipline but LIFO is first in, first out.
+DISCIPLINES = {
+    "fifo": (Queue, {}),
+    "lifo": (LifoQueue, {}),
+    "priority": (PriorityQueue, {"key": same}),
+    "fair": (FairQueue, {"key": same}),
+}
 
 
-@pytest.fixture
-def make(url, name):
+@pytest.fixture(params=DISCIPLINES)
+def make(url, name, request):
     """Makes handles to one queue."""
+    kind, own = DISCIPLINES[request.param]
 
-    def make(maxsize=0, kind=Queue, **options):
-        return kind(maxsize, name, url=url, **options)
+    def make(maxsize=0, **options):
+        return kind(maxsize=maxsize, name=name, url=url, **own, **options)
+
+    make.create = functools.partial(kind.create, name, url=url, **own)
+    make.attach = functools.partial(kind.attach, name, url=url, **own)
+    make.served = lambda items: items[::-1] if kind is LifoQueue else items
 
     return make
 
 
-def test_items_come_out_in_the_order_they_went_in(make):
+def test_items_come_out_in_the_disciplines_order(make):
     q = make()
-    for item in [1, "two", {"three": 3}, None]:
+    items = [1, "two", {"three": 3}, None]
+    for item in items:
         q.put(item)
-    assert [q.get() for _ in range(4)] == [1, "two", {"three": 3}, None]
+    assert [q.get() for _ in range(4)] == make.served(items)
 
 
 def test_put_waits_for_space_and_get_waits_for_an_item(make):
@@ -142,7 +158,7 @@ def test_iteration_ends_when_the_queue_is_shut_down_and_drained(make):
     for item in range(3):
         q.put(item)
     q.shutdown()
-    assert list(q) == [0, 1, 2]
+    assert list(q) == make.served([0, 1, 2])
 
 
 def test_a_closed_handle_is_done_and_others_go_on(make):
@@ -165,9 +181,9 @@ def test_a_pickled_handle_refers_to_the_same_queue(make):
 
 def test_stats_are_one_consistent_picture(make):
     q = make(5, serializer="raw")
-    q.put(b"abc")
-    q.put(b"de")
-    q.get()
+    for item in make.served([b"abc", b"de"]):
+        q.put(item)
+    assert q.get() == b"abc"
     assert q.stats() == pressure_mp.Stats(
         length=1,
         maxsize=5,
@@ -196,12 +212,12 @@ def test_maxsize_can_be_changed_for_everyone(make):
         other.put_nowait(3)
 
 
-def test_attach_create_and_their_errors(make, url, name):
+def test_attach_create_and_their_errors(make, name):
     with pytest.raises(pressure_mp.QueueDoesNotExistError, match=name):
-        Queue.attach(name, url=url)
-    assert Queue.create(name, 7, url=url).maxsize == 7
+        make.attach()
+    assert make.create(7).maxsize == 7
     with pytest.raises(pressure_mp.QueueAlreadyExistsError, match=name):
-        Queue.create(name, url=url)
+        make.create()
     with pytest.raises(pressure_mp.QueueMismatchError, match="maxsize 7, not 8"):
         make(8)
     assert make().maxsize == make(7).maxsize == 7

@@ -180,7 +180,7 @@ def test_a_snapshot_has_a_limit_and_takes_nothing(url, name):
 def test_a_hog_delays_a_newcomer_by_less_than_two_rounds(url, name):
     q = FairQueue(first, None, url=url, serializer="text")
     for number in range(300):
-        q.put("h%d" % number)
+        q.put(f"h{number}")
     for key in "abc":
         q.put(key)
     q.get()

@@ -12,7 +12,7 @@ import pytest
 import rights
 
 import pressure_mp
-from pressure_mp import PressureError, Queue
+from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
@@ -21,7 +21,7 @@ from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
-SCRIPTS = scripts.load("fifo")
+SCRIPTS = {**scripts.load("fair"), **scripts.load("fifo")}
 
 #: Only this file uses it.
 DATABASE = 9
@@ -158,8 +158,23 @@ class Uses:
             queue._run(operations.users())
             queue._run(operations.dismiss(["elsewhere/1/1"]))
 
+    def use_the_other_orders(self):
+        other = self.name + "-2"
+        with FairQueue(len, name=other, url=self.url) as fair:
+            fair.put("x")
+            fair.snapshot()
+            fair.keys()
+            fair.qsize(key=1)
+            fair.get()
+            fair.delete()
+        with PriorityQueue(name=other, url=self.url) as urgent:
+            urgent.put(1)
+            urgent.put(2)
+            urgent.get()
+            urgent.delete()
+
     STEPS = (
-        *(make, put_and_get, set_an_item_aside, take_and_requeue),
+        *(make, put_and_get, set_an_item_aside, take_and_requeue, use_the_other_orders),
         *(look, wait_in_line, wake, take_the_long_way, unlock),
         *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
     )

@@ -29,7 +29,7 @@ def blocked(client: redis.Redis) -> int:
 def lasting(client: redis.Redis, pattern: str) -> list[bytes]:
     """The keys that stay. What is kept for the repeat of a call goes by itself."""
     found = sorted(client.scan_iter(match=pattern))
-    return [key for key in found if b":mp:kept:" not in key or client.ttl(key) == -1]
+    return [key for key in found if b":kept:" not in key or client.ttl(key) == -1]
 
 
 class Background(threading.Thread):

@@ -1,0 +1,66 @@
+"""Whoever waits on a queue of any order and is killed there delays the others by little."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from dying_clients import Doomed
+from order_keys import same
+from waiting import Background, blocked, lasting, until
+
+from pressure_mp import FairQueue, LifoQueue, PriorityQueue
+
+#: Seconds: a second, and what a loaded machine takes; less than the lease.
+SOON, LEASE = 3.0, 20.0
+
+KINDS = {
+    "lifo": lambda **options: LifoQueue(**options),
+    "priority": lambda **options: PriorityQueue(key=same, **options),
+    "fair": lambda **options: FairQueue(same, **options),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_consumer_killed_with_the_role_does_not_keep_the_next_from_an_item(kind, valkey, name):
+    q = KINDS[kind](maxsize=1, name=name, url=valkey.url, lease=LEASE)
+    with valkey.client() as observer:
+        doomed = Doomed(observer, q, "get")
+        until(doomed.is_waiting)
+        before = blocked(observer)
+        getting = Background(q.get)
+        until(lambda: blocked(observer) > before)
+        begin = time.monotonic()
+        doomed.kill()
+        q.put("item")
+        assert getting.result() == "item"
+        assert time.monotonic() - begin < SOON
+        q.delete()
+        assert not lasting(observer, f"*{name}*")
+
+
+def test_a_producer_killed_with_the_role_does_not_keep_the_next_from_space(valkey, name):
+    q = FairQueue(same, 1, name, url=valkey.url, lease=LEASE)
+    q.put("first")
+    with valkey.client() as observer:
+        doomed = Doomed(observer, q, "put")
+        until(doomed.is_waiting)
+        before = blocked(observer)
+        putting = Background(q.put, "second")
+        until(lambda: blocked(observer) > before)
+        begin = time.monotonic()
+        doomed.kill()
+        assert q.get() == "first"
+        putting.result()
+        assert time.monotonic() - begin < SOON
+        assert q.get() == "second"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_anonymous_queue_of_any_order_leaves_nothing_behind(kind, valkey):
+    q = KINDS[kind](url=valkey.url)
+    q.put("item")
+    with valkey.client() as observer:
+        assert lasting(observer, f"*{q.name}*")
+        q.close()
+        assert not lasting(observer, f"*{q.name}*")
