@@ -9,6 +9,7 @@ import click
 from .._version import __version__
 from ..exceptions import PressureError
 from .demos.crew import ProcessFailed
+from .demos.fair import fair
 from .demos.pipeline import pipeline
 
 INTERRUPTED = 130  # as a shell reports a program that Ctrl-C ended
@@ -58,5 +59,6 @@ def app() -> None:
 
 
 demo = Demos(pipeline, name="demo", short_help="Show the queues at work.")
+demo.add_command(fair)
 
 app.add_command(demo)

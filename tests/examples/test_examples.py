@@ -16,8 +16,10 @@ from pressure_mp import PressureQueue
 
 TRIED_HERE = {
     "bounded_pipeline.py",
+    "fair_service.py",
     "legacy_after.py",
     "legacy_before.py",
+    "priority_crawler.py",
     "pump.py",
     "shell_pipeline.sh",
     "two_machines_consumer.py",
@@ -66,6 +68,25 @@ def test_the_bounded_pipeline_holds_its_producer_back(broker):
     )
     assert match, output
     assert float(match[1]) > 0.2, "60 jobs of 20 ms for three workers"
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_the_fair_service_serves_the_small_tenants_long_before_the_hog(broker):
+    output = finish(start("fair_service.py", url=broker))
+    rows = re.findall(r"^(\w+) +(Queue|FairQueue) +#+ (\d+) ms$", output, re.MULTILINE)
+    assert len(rows) == output.count("\n") == 8
+    delays = {(tenant, kind): int(delay) for tenant, kind, delay in rows}
+    for tenant in ("alice", "bob", "carol"):
+        assert delays[tenant, "FairQueue"] < delays[tenant, "Queue"] / 2
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_the_priority_crawler_visits_every_page_by_its_distance(broker):
+    lines = finish(start("priority_crawler.py", url=broker)).splitlines()
+    for distance in range(5):
+        pages = " ".join(map(str, range(2**distance, 2 ** (distance + 1))))
+        assert lines[distance] == f"distance {distance}: pages {pages}"
+    assert lines[6] == "40 pages visited"
 
 
 def test_two_machines_when_the_producer_starts_first(valkey, name):

@@ -1,0 +1,66 @@
+"""``pressure-mp demo fair``: one tenant has put very many jobs; how long do the others wait?"""
+
+from __future__ import annotations
+
+import statistics
+
+import click
+
+from ... import FairQueue, Queue
+from . import tenants
+from .crew import Crew
+from .pipeline import check_url
+
+HOG, SMALL = "hog", ("alice", "bob", "carol")
+SMALL_JOBS = 10
+#: Seconds that a job takes, and that a small tenant waits between two jobs.
+WORK, PAUSE = 0.002, 0.02
+#: Characters of the longest bar.
+WIDTH = 40
+
+
+@click.command()
+@click.option(
+    "--url",
+    default="embedded://",
+    show_default=True,
+    callback=check_url,
+    help="Where the broker is.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="How many jobs the greedy tenant has.",
+)
+def fair(url: str, jobs: int) -> None:
+    """Show that a tenant with very many jobs does not keep the others waiting.
+
+    First all jobs go through a Queue, then through a FairQueue. The plot is of the time from put to
+    done, the median for each tenant.
+    """
+    click.echo(
+        f"The tenant {HOG!r} has put {jobs} jobs; {', '.join(SMALL)} put {SMALL_JOBS} each, one "
+        f"every {PAUSE * 1000:.0f} ms. A job takes {WORK * 1000:.0f} ms."
+    )
+    plain = run(Queue(url=url), url, jobs)
+    just = run(FairQueue(tenants.tenant, None, url=url), url, jobs)
+    rows = []
+    for name in (HOG, *SMALL):
+        rows.append((name, "Queue", statistics.median(plain[name])))
+        rows.append(("", "FairQueue", statistics.median(just[name])))
+    tenants.bars(rows, WIDTH, click.echo)
+
+
+def run(queue: Queue, url: str, jobs: int) -> tenants.Delays:
+    """The delays of all tenants' jobs through that queue. Raises ProcessFailed."""
+    crew = Crew()
+    with queue, Queue(1, url=url) as reports:
+        tenants.submit(queue, HOG, jobs, 0)
+        crew.add("working", tenants.work, queue, reports, jobs + len(SMALL) * SMALL_JOBS, WORK)
+        for name in SMALL:
+            crew.add(name, tenants.submit, queue, name, SMALL_JOBS, PAUSE)
+        with crew.at_work():
+            delays: tenants.Delays = crew.wait_for(reports, lambda: None)
+    return delays

@@ -1,0 +1,44 @@
+"""What the processes of the demo ``fair`` do: tenants that put jobs, and one that works on them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .stages import AnyQueue
+
+#: A job: whose it is, and when it was put, on the clock that all processes of a machine share.
+Job = tuple[str, float]
+#: Seconds from put to done, of all jobs of each tenant.
+Delays = dict[str, list[float]]
+
+
+def tenant(job: Job) -> str:
+    """A job's key."""
+    return job[0]
+
+
+def submit(jobs: AnyQueue, name: str, number: int, pause: float) -> None:
+    """Put a tenant's jobs, with pauses of so many seconds in between."""
+    for _ in range(number):
+        jobs.put((name, time.monotonic()))
+        time.sleep(pause)
+
+
+def work(jobs: AnyQueue, reports: AnyQueue, number: int, seconds: float) -> None:
+    """Do so many jobs, each of which takes so many seconds; put the delays at the end."""
+    delays: Delays = {}
+    for _ in range(number):
+        name, put_at = jobs.get()
+        time.sleep(seconds)
+        delays.setdefault(name, []).append(time.monotonic() - put_at)
+    reports.put(delays)
+
+
+def bars(rows: list[tuple[str, str, float]], width: int, show: Callable[[str], Any]) -> None:
+    """A plot: a title, a label and a bar for each row, and its value in milliseconds."""
+    longest = max(value for _, _, value in rows)
+    for title, label, value in rows:
+        bar = "█" * max(round(width * value / longest), 1)
+        show(f"{title:8} {label:9} {bar} {value * 1000:.0f} ms")
