@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from . import ordering
 from .exceptions import ArgumentError, ArgumentTypeError
 from .operations.fair import FairOperations
 from .operations.fifo import FifoOperations
+from .operations.orders import OrderedOperations
 from .queues import Queue
 
 #: The bound of a FairQueue, unless another is given; its reference has the same.
 DEFAULT_FAIR_MAXSIZE = 128
 
 
-class LifoQueue(Queue):
+class _OrderedQueue(Queue):
+    """What the queues of other orders share."""
+
+    def _orders(self, items: Sequence[Any]) -> list[bytes]:
+        return [self._order(item) for item in items]
+
+
+class LifoQueue(_OrderedQueue):
     """A last-in, first-out queue that processes on any machine share (``queue.LifoQueue``).
 
     All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
@@ -23,10 +31,10 @@ class LifoQueue(Queue):
     """
 
     def _make_operations(self, lease: int) -> FifoOperations:
-        return FifoOperations(self._name, lease, "lifo")
+        return OrderedOperations(self._name, lease, "lifo")
 
 
-class PriorityQueue(Queue):
+class PriorityQueue(_OrderedQueue):
     """A queue that serves the lowest priority first (``queue.PriorityQueue``).
 
     Priorities compare as Python compares them: None, bool, int, float, str, bytes, and tuples and
@@ -76,7 +84,7 @@ class PriorityQueue(Queue):
             ) from None
 
     def _make_operations(self, lease: int) -> FifoOperations:
-        return FifoOperations(self._name, lease, "priority")
+        return OrderedOperations(self._name, lease, "priority")
 
 
 class Snapshot(NamedTuple):
@@ -93,7 +101,7 @@ class Snapshot(NamedTuple):
     is_whole: bool
 
 
-class FairQueue(Queue):
+class FairQueue(_OrderedQueue):
     """A queue that is fair to keys, however many items one of them has queued.
 
     In each round every key that has items queued is served one (its ``weight``, if it has one),

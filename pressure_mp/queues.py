@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import GenericAlias, TracebackType
 from typing import Any, TypeVar
 
@@ -137,6 +137,10 @@ class ObjectQueue(Handle):
         """Where the item belongs, as the discipline wants to know it."""
         return b""
 
+    def _orders(self, items: Sequence[Any]) -> Sequence[bytes]:
+        """The same of each, in a discipline that wants to know anything."""
+        return ()
+
     def put_many(
         self, items: Iterable[Any], block: bool = True, timeout: float | None = None
     ) -> None:
@@ -153,10 +157,11 @@ class ObjectQueue(Handle):
         self._check_open()
         given = list(items)
         try:
+            orders = self._orders(given)
             payloads = self._codec.encode_many(given)
             if self._eof:
                 self._here.produce(self._run, self._token)
-            self._run(self._operations.put_many(payloads, bool(block), timeout))
+            self._run(self._operations.put_many(payloads, bool(block), timeout, orders))
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..effects import Call, Operation, Reply
-from .fifo import FifoOperations
+from .orders import OrderedOperations
 
 FAIR = "fair"
 
@@ -19,7 +19,7 @@ class Picture(NamedTuple):
     current: int
 
 
-class FairOperations(FifoOperations):
+class FairOperations(OrderedOperations):
     """Keys and items are bytes."""
 
     def __init__(self, name: str, lease: int) -> None:

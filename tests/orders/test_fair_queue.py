@@ -233,3 +233,15 @@ def test_its_keys_are_in_one_slot_of_a_cluster(server, name):
         names = [key.decode() for key in client.scan_iter(match=f"*{name}*")]
     assert names
     assert all(key.startswith(f"__pressure__:mp:{{{name}}}:") for key in names)
+
+
+def test_many_items_keep_the_schedule_and_tell_what_was_accepted(url, name):
+    q = FairQueue(first, 4, url=url)
+    q.put_many([("a", 1), ("a", 2), ("b", 3)])
+    with pytest.raises(stdlib.Full) as caught:
+        q.put_many([("c", 4), ("c", 5)], block=False)
+    assert (caught.value.accepted, caught.value.rest) == (1, [("c", 5)])
+    assert q.get_many(3) == [("a", 1), ("b", 3), ("c", 4)]
+    assert q.get_many(10) == [("a", 2)]
+    with pytest.raises(stdlib.Empty):
+        q.get_many(10, block=False)

@@ -94,3 +94,15 @@ def test_a_lifo_queue_gives_the_last_one_first(url):
     assert q.get() == 3
     q.put(4)
     assert drain(q) == [4, 2, 1]
+
+
+def test_many_items_are_put_by_their_priorities_until_one_has_none(url):
+    q = PriorityQueue(url=url)
+    q.put_many([3, 1, 2])
+    with pytest.raises(ArgumentTypeError, match="Python cannot compare") as caught:
+        q.put_many([0, "x", 5])
+    assert (caught.value.accepted, caught.value.rest) == (1, ["x", 5])
+    assert q.get_many(10) == [0, 1, 2, 3]
+    last = LifoQueue(url=url)
+    last.put_many([1, 2, 3])
+    assert last.get_many(2) == [3, 2]

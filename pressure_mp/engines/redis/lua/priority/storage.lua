@@ -33,7 +33,7 @@ local function placing(data, length, priority)
     end
   end
   return function(item)
-    local arrival = struct.pack('>I8', redis.call('INCR', serial))
+    local arrival = struct.pack('>I8', redis.call('INCRBY', serial, 1))
     redis.call('ZADD', data, 0, priority .. arrival)
     redis.call('HSET', items, arrival, item)
     if length == 0 then redis.call('LPUSH', ready, '1') end
