@@ -9,7 +9,7 @@ from dying_clients import Doomed
 from order_keys import same
 from waiting import Background, blocked, lasting, until
 
-from pressure_mp import FairQueue, LifoQueue, PriorityQueue
+from pressure_mp import FairQueue, LifoQueue, PriorityQueue, ShutDown
 
 #: Seconds: a second, and what a loaded machine takes; less than the lease.
 SOON, LEASE = 3.0, 20.0
@@ -64,3 +64,15 @@ def test_an_anonymous_queue_of_any_order_leaves_nothing_behind(kind, valkey):
         assert lasting(observer, f"*{q.name}*")
         q.close()
         assert not lasting(observer, f"*{q.name}*")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_end_of_all_producers_is_the_end_of_a_queue_of_any_order(kind, valkey, name):
+    producer, consumer = (KINDS[kind](name=name, url=valkey.url, eof="producers") for _ in range(2))
+    producer.put("last")
+    assert consumer.get() == "last"
+    getting = Background(consumer.get)
+    producer.close()
+    with pytest.raises(ShutDown):
+        getting.result()
+    consumer.delete()

@@ -24,7 +24,8 @@ end
 local function placing(data, length, priority)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
-  redis.call('GET', serial)
+  local last = redis.call('GET', serial) or '0'
+  if #last > 15 or not string.match(last, '^%d+$') then error('the serial is not an integer') end
   if length > 0 then
     local before = redis.call('ZREVRANGEBYLEX', data, '(' .. priority, '-', 'LIMIT', 0, 1)[1]
     local after = redis.call('ZRANGEBYLEX', data, '[' .. priority, '+', 'LIMIT', 0, 1)[1]
