@@ -16,7 +16,7 @@ from servers import free_port
 from waiting import Background, until
 
 import pressure_mp
-from pressure_mp import JoinableQueue, PressureQueue, Queue
+from pressure_mp import FairQueue, JoinableQueue, PressureQueue, Queue, QueueMismatchError
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 
@@ -70,6 +70,26 @@ def test_a_hash_tag_in_the_prefix_serves_every_name(cluster, name):
     q.put(1)
     assert q.get() == 1
     q.delete()
+
+
+@pytest.mark.parametrize("name", ["plain", "{", "half}", "{whole}"])
+def test_queues_of_other_orders_need_no_hash_tag(cluster, name):
+    fair = FairQueue(len, name=name, url=cluster.url)
+    fair.put("aa")
+    assert fair.keys() == [2]
+    assert fair.get() == "aa"
+    fair.delete()
+
+
+def test_a_name_is_of_one_kind_also_where_the_kinds_are_in_different_slots(cluster, tagged):
+    queue = Queue(name=tagged, url=cluster.url)
+    with pytest.raises(QueueMismatchError, match="discipline fifo, not fair"):
+        FairQueue(len, name=tagged, url=cluster.url)
+    queue.delete()
+    fair = FairQueue(len, name=tagged, url=cluster.url)
+    with pytest.raises(QueueMismatchError, match="discipline fair, not fifo"):
+        Queue(name=tagged, url=cluster.url)
+    fair.delete()
 
 
 def test_an_anonymous_queue_leaves_nothing_behind(cluster):
