@@ -40,7 +40,8 @@ class Empty(PressureError, queue.Empty):
 class Full(PressureError, queue.Full):
     """No space came before the time was up. Specification: QueueFullError.
 
-    ``current_size`` is how many items were queued, and ``item`` the one that was to be put.
+    ``current_size`` is how many items were queued, None when that is not known, and ``item`` the
+    one that was to be put.
     """
 
     item: Any = None

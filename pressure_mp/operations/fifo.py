@@ -222,7 +222,12 @@ class FifoOperations:
             error.current_size = int(reply[2])
         else:
             error = ProducerInUseError(f"queue {self.name!r} has another producer at work{why}")
-            error.current_size = yield from self.length()
+            try:
+                # The time is up: a broker that is lost just now is not waited for.
+                length: Reply = yield Call("length", (), 0.0)
+                error.current_size = int(self._check(length)[1])
+            except PressureError:
+                pass  # it is not known
         return error
 
     def get(self, block: bool, timeout: float | None, eof: bool = False) -> Operation[bytes]:

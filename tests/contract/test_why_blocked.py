@@ -171,9 +171,9 @@ def test_an_error_stays_what_it_is_when_the_reason_cannot_be_found():
     put = FifoOperations("q", 5000).put(b"x", True, 1.0)
     next(put)
     put.send(0.0)
-    put.send([FULL, b"space"])
+    put.send([FULL, b"space", 1])
     put.send(2.0)
-    assert put.send([FULL, b"space"]) == Call("inspect", (64,), 0.0)
+    assert put.send([FULL, b"space", 1]) == Call("inspect", (64,), 0.0)
     with pytest.raises(Full, match="after 1 s: it is not known why: queue 'q' does not exist"):
         put.send([MISSING])
 
