@@ -58,7 +58,8 @@ def run(queue: Queue, url: str, jobs: int) -> tenants.Delays:
     crew = Crew()
     with queue, Queue(1, url=url) as reports:
         tenants.submit(queue, HOG, jobs, 0)
-        crew.add("working", tenants.work, queue, reports, jobs + len(SMALL) * SMALL_JOBS, WORK)
+        number, ready = jobs + len(SMALL) * SMALL_JOBS, jobs + len(SMALL)
+        crew.add("working", tenants.work, queue, reports, number, WORK, ready)
         for name in SMALL:
             crew.add(name, tenants.submit, queue, name, SMALL_JOBS, PAUSE)
         with crew.at_work():

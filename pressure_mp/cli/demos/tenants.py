@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from .stages import AnyQueue
 
@@ -12,6 +12,12 @@ from .stages import AnyQueue
 Job = tuple[str, float]
 #: Seconds from put to done, of all jobs of each tenant.
 Delays = dict[str, list[float]]
+
+
+class Countable(AnyQueue, Protocol):
+    """A queue that says how many items it has."""
+
+    def qsize(self) -> int: ...
 
 
 def tenant(job: Job) -> str:
@@ -26,8 +32,14 @@ def submit(jobs: AnyQueue, name: str, number: int, pause: float) -> None:
         time.sleep(pause)
 
 
-def work(jobs: AnyQueue, reports: AnyQueue, number: int, seconds: float) -> None:
-    """Do so many jobs, each of which takes so many seconds; put the delays at the end."""
+def work(jobs: Countable, reports: AnyQueue, number: int, seconds: float, ready: int) -> None:
+    """Do so many jobs, each of which takes so many seconds; put the delays at the end.
+
+    Begins when ``ready`` jobs are queued: then every tenant has begun, however slowly processes
+    start here.
+    """
+    while jobs.qsize() < ready:
+        time.sleep(seconds)
     delays: Delays = {}
     for _ in range(number):
         name, put_at = jobs.get()
