@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import pickle
@@ -11,12 +12,14 @@ import time
 
 import connection_targets as targets
 import pytest
+import rights
 import trustme
 from servers import Server, free_port
 from waiting import Background, blocked, lasting, until
 
 import pressure_mp
-from pressure_mp import PressureQueue, Queue
+from pressure_mp import PressureQueue, Queue, config
+from pressure_mp.engines.redis.wire import AsyncWire
 
 
 def test_a_unix_socket_serves_as_tcp_does(server, name):
@@ -366,3 +369,18 @@ def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
     q.delete(timeout=5)
     assert lasting(client, f"*{name}*") == []
     client.close()
+
+
+def test_a_task_that_is_cancelled_while_it_logs_in_is_cancelled(debian_redis):
+    address = config.resolve(rights.url(debian_redis), None, None, None, None)
+
+    async def cancel_at_every_step():
+        for turns in range(12):
+            opening = asyncio.ensure_future(AsyncWire.open(address))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+
+    asyncio.run(cancel_at_every_step())

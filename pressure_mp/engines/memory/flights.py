@@ -76,13 +76,13 @@ class MemoryFlights(MemoryFifo):
             state.presence.pop(owner, None)
         state.consumed[0] -= len(back)
         state.consumed[1] -= sum(len(entry.item) for entry in back)
-        items = state.items
+        items, number = state.items, len(back)
         assert isinstance(items, Fifo)  # items of other disciplines are never in flight
         while back and items and 0 < items[0].seq < back[-1].seq:
             back.append(items.popleft())
             back.sort(key=lambda entry: entry.seq)
         items.extendleft(reversed(back))
-        return [DONE, len(back)]
+        return [DONE, number]
 
     @staticmethod
     def _comes_back(state: FifoState, flight: Flight) -> bool:
