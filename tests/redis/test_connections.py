@@ -155,17 +155,20 @@ def test_an_unpickled_handle_connects_when_it_is_first_used(valkey, name):
     q.delete()
 
 
-def test_a_handle_and_its_connections_stay_few_under_many_operations(valkey, name):
-    client = valkey.client()
-    q = Queue(name=name, url=valkey.url)
-    before = client.info("clients")["connected_clients"]
-    for number in range(50):
-        q.put(number)
-    for _ in range(50):
-        q.get()
-    assert client.info("clients")["connected_clients"] <= before
-    client.close()
-    q.delete()
+def test_a_handle_and_its_connections_stay_few_under_many_operations(name):
+    server = Server("valkey")
+    try:
+        q = Queue(name=name, url=server.start().url)
+        client = server.client()
+        before = client.info("clients")["connected_clients"]
+        for number in range(50):
+            q.put(number)
+        for _ in range(50):
+            q.get()
+        assert client.info("clients")["connected_clients"] <= before
+        client.close()
+    finally:
+        server.stop()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
