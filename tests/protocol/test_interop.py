@@ -960,8 +960,8 @@ def test_ours_gives_a_role_back_that_it_is_granted_as_it_gives_up(
     other.take(role)
     evaluate = RedisSession._evaluate
 
-    async def and_then_it_is_free(session, wire, op, args, number, limit):
-        reply = await evaluate(session, wire, op, args, number, limit)
+    async def and_then_it_is_free(session, wire, op, args, *rest):
+        reply = await evaluate(session, wire, op, args, *rest)
         if b"now" in args:  # the last call; the place in line is given up after it
             other.give_back(role)
         return reply

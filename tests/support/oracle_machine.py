@@ -214,7 +214,8 @@ class Pair:
 
 
 def plain_effect(effect: Any) -> Any:
-    """An effect without what is different on each engine: tickets."""
+    """An effect without what is different on each engine: tickets, and when to look again for a
+    grant that nobody came for, since nobody dies in memory."""
     if isinstance(effect, Outcome):
         value, error = effect.args
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
@@ -224,6 +225,8 @@ def plain_effect(effect: Any) -> Any:
         return value, error
     if isinstance(effect, Call):
         return effect.op, [arg for arg in effect.args if not is_ticket(arg)]
+    if isinstance(effect, Park):
+        return effect.signal
     if isinstance(effect, Gone):
         return Gone
     return effect

@@ -15,8 +15,10 @@ from .wire import Wire, finish
 if TYPE_CHECKING:
     from .engine import RedisBinding
 
-#: Seconds within which a wait that was ended on the server has its reply; else it is lost.
-_LAST_WORD = 5.0
+#: How often the server is told to end a wait until it has its reply, and the seconds between; then
+#: the connection is taken for lost, or the wait was interrupted before it was sent.
+_LAST_WORDS = 40
+_PAUSE = 0.05
 #: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
 _LEASE = 5000
 
@@ -159,8 +161,7 @@ class RedisSession:
                 if beside.node is not wire.node:  # the queue moved; so ended the wait
                     self._discard()
                     return
-                await beside.request("CLIENT", "UNBLOCK", wire.id, timeout=_LAST_WORD)
-                granted = await wire.read(_LAST_WORD)
+                granted = await self._end_block(wire, beside)
                 self._parked = None
                 if granted is not None and self._binding.is_line(signal):
                     args = ("", signal, _LEASE)
@@ -171,6 +172,17 @@ class RedisSession:
         except BaseException:
             self._discard()
             raise
+
+    async def _end_block(self, wire: Wire, beside: Wire) -> Any:
+        """The reply to the outstanding wait. The server may see it later than the word to end it,
+        since that goes over another connection: so it is said until it is heard."""
+        for _ in range(_LAST_WORDS):
+            await beside.request("CLIENT", "UNBLOCK", wire.id, timeout=_PAUSE * _LAST_WORDS)
+            try:
+                return await wire.read(_PAUSE)
+            except TimeoutError:
+                pass
+        raise TimeoutError(f"no end of a wait after {_LAST_WORDS} words")
 
     def _discard(self) -> None:
         if self._wire is not None:
