@@ -75,11 +75,12 @@ class MemoryFlights(MemoryFifo):
             state.presence.pop(owner, None)
         state.consumed[0] -= len(back)
         state.consumed[1] -= sum(len(entry.item) for entry in back)
+        number = len(back)
         while back and state.items and 0 < state.items[0].seq < back[-1].seq:
             back.append(state.items.popleft())
             back.sort(key=lambda entry: entry.seq)
         state.items.extendleft(reversed(back))
-        return [DONE, len(back)]
+        return [DONE, number]
 
     @staticmethod
     def _comes_back(state: FifoState, flight: Flight) -> bool:
