@@ -249,7 +249,8 @@ def test_a_process_that_is_killed_makes_it_fail(valkey, name, much_work, index, 
 
 
 def test_a_process_that_is_killed_makes_the_standard_librarys_pipeline_fail(valkey, name, tmp_path):
-    directory = write_programs(tmp_path, 60)
+    # Enough for the standard library's pipeline to be at work still when a process is killed.
+    directory = write_programs(tmp_path, 200)
     command = started_by("fork", "demo", "--url", valkey.url, "--workers", 2, directory)
     with running(command, name) as run:
         run.line_with("multiprocessing.Queue:")

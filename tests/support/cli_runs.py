@@ -80,11 +80,11 @@ class Run:
 
         def found() -> list[psutil.Process]:
             children = psutil.Process(self.process.pid).children()
-            return sorted(children, key=lambda child: (child.create_time(), child.pid))
+            return children if len(children) >= number else []
 
-        until(lambda: len(found()) >= number)
+        children: list[psutil.Process] = until(found)
         self.note_descendants()
-        return found()
+        return sorted(children, key=lambda child: (child.create_time(), child.pid))
 
     def note_descendants(self) -> None:
         """Those that exist now are to be gone in the end."""
