@@ -14,7 +14,7 @@ import time
 import pytest
 import stepwise
 from stepwise import Stop
-from waiting import Background, blocked, until
+from waiting import Background, blocked, until, waiters
 
 from pressure_mp import (
     Empty,
@@ -940,11 +940,7 @@ def test_ours_gives_its_role_back_when_its_connection_is_cut_for_good(
     fragile = PressureQueue(ours.name, url=ours.url, reconnect=0)
     waiting = Background(waits(fragile, other)[reason]())
     parked()
-    (waiter,) = [
-        seen["id"]
-        for seen in client.client_list()
-        if seen["cmd"] == "blmove" and "b" in seen["flags"]
-    ]
+    (waiter,) = waiters(client)
     client.client_kill_filter(_id=waiter)
     with pytest.raises(ConnectionError):
         waiting.result()

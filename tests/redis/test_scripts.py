@@ -11,7 +11,7 @@ import dying_clients
 import pytest
 from servers import Server
 from stepwise import StepwiseClient
-from waiting import Background, blocked, until
+from waiting import Background, blocked, until, waiters
 
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
@@ -214,9 +214,7 @@ def play(server, name, theirs, client):
     putting.result()
     in_line.result()
     putting = waits(Queue(name=name, url=server.url, reconnect=0).put, b"6")
-    (waiter,) = (
-        c["id"] for c in client.client_list() if c["cmd"] == "blmove" and "b" in c["flags"]
-    )
+    (waiter,) = waiters(client)
     client.client_kill_filter(_id=waiter)
     refused(putting.result)
     assert (q.qsize(), q.is_shutdown, q.stats().length) == (3, False, 3)

@@ -26,6 +26,19 @@ def blocked(client: redis.Redis) -> int:
     return int(client.info("clients")["blocked_clients"])
 
 
+def waiters(client: redis.Redis) -> list[str]:
+    """The ids of the connections that wait in a command of ours; there is one at least. Between two
+    looks of a client there may be none for a moment."""
+    found: list[str] = until(
+        lambda: [
+            seen["id"]
+            for seen in client.client_list()
+            if seen["cmd"] == "blmove" and "b" in seen["flags"]
+        ]
+    )
+    return found
+
+
 def lasting(client: redis.Redis, pattern: str) -> list[bytes]:
     """The keys that stay. What is kept for the repeat of a call goes by itself."""
     found = sorted(client.scan_iter(match=pattern))
