@@ -47,6 +47,17 @@ def server(request: pytest.FixtureRequest) -> Server:
     return found
 
 
+@pytest.fixture(params=KINDS)
+def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server that only this test uses: on the others a thread of an earlier test may still look
+    after a queue, so that what a server counts is not what a test did."""
+    server = Server(request.param)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
 @pytest.fixture(params=["memory", *KINDS])
 def url(request: pytest.FixtureRequest, name: str) -> str:
     """A broker's URL, for each engine and each kind of server in turn.

@@ -87,9 +87,9 @@ def test_a_broker_that_is_lost_in_the_middle_leaves_word_of_what_went_in(proxy, 
     assert (caught.value.accepted, caught.value.rest) == (2, [2, 3, 4, 5])
 
 
-def test_as_many_items_as_fit_go_in_one_round_trip(server, name):
-    q = Queue(name=name, url=server.url, serializer="raw")
-    with server.client() as client:
+def test_as_many_items_as_fit_go_in_one_round_trip(own_server, name):
+    q = Queue(name=name, url=own_server.url, serializer="raw")
+    with own_server.client() as client:
 
         def calls():
             return client.info("commandstats")["cmdstat_evalsha"]["calls"]

@@ -143,10 +143,10 @@ def test_a_login_is_used_and_the_password_never_shown(name):
         server.stop()
 
 
-def test_an_unpickled_handle_connects_when_it_is_first_used(valkey, name):
-    q = Queue(name=name, url=valkey.url)
+def test_an_unpickled_handle_connects_when_it_is_first_used(own_server, name):
+    q = Queue(name=name, url=own_server.url)
     copy = pickle.dumps(q)
-    client = valkey.client()
+    client = own_server.client()
     before = client.info("stats")["total_connections_received"]
     handles = [pickle.loads(copy) for _ in range(1000)]
     assert client.info("stats")["total_connections_received"] == before
