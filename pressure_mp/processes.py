@@ -40,10 +40,16 @@ def user() -> str:
     return f"{host()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
 
 
-@functools.cache
+_incarnations: dict[str, str] = {}
+
+
 def incarnation() -> str:
     """This process, as no other was or will be: its user id, and 8 random hex digits."""
-    return f"{user()}/{secrets.token_hex(4)}"
+    me = user()
+    if me not in _incarnations:
+        # Of threads that come here at the same time, one decides for all.
+        _incarnations.setdefault(me, f"{me}/{secrets.token_hex(4)}")
+    return _incarnations[me]
 
 
 def state(other: str) -> str:
@@ -92,4 +98,4 @@ def has_ended(pid: int) -> bool:
 
 
 os.register_at_fork(after_in_child=user.cache_clear)
-os.register_at_fork(after_in_child=incarnation.cache_clear)
+os.register_at_fork(after_in_child=_incarnations.clear)

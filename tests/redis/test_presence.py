@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import flight_programs as programs
@@ -14,7 +15,7 @@ import pytest
 from waiting import Background, lasting, until
 
 import pressure_mp
-from pressure_mp import Empty, JoinableQueue
+from pressure_mp import Empty, JoinableQueue, processes
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.operations.flights import FlightOperations
@@ -79,6 +80,15 @@ def elsewhere(q, operation, *args, **kwargs):
 
 
 STRANGER = "another-host/1/1/aaaaaaaa"
+
+
+def test_threads_that_are_the_first_at_the_same_time_are_one_process(monkeypatch):
+    both, draw = threading.Barrier(2), processes.secrets.token_hex
+    monkeypatch.setattr(processes, "_incarnations", {})
+    monkeypatch.setattr(processes.secrets, "token_hex", lambda size: (both.wait(10), draw(size))[1])
+    threads = [Background(processes.incarnation) for _ in range(2)]
+    one, other = (thread.result() for thread in threads)
+    assert one == other
 
 
 # A process ends
