@@ -105,9 +105,9 @@ class FairQueue(_OrderedQueue):
     """A queue that is fair to keys, however many items one of them has queued.
 
     In each round every key that has items queued is served one (its ``weight``, if it has one),
-    the oldest first; then the next round begins. So with K keys a key's next item waits for at
-    most K others. The order within a key is the order of arrival. Nothing is kept of a key that
-    has no items queued.
+    the oldest first; then the next round begins. So a key's next item waits for less than two
+    rounds: for at most two items of each other key. The order within a key is the order of
+    arrival. Nothing is kept of a key that has no items queued.
 
     All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
     use it.
