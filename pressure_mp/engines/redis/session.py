@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...effects import DONE, TICK, Reply
+import hiredis
+
+from ...effects import DECLINED, DONE, EMPTY, FULL, TICK, Reply
 from ...exceptions import PressureError
 from .durability import check, confirm
 from .errors import AGAIN, STALE, refuse_wait, stale, translate
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 _LAST_WORDS = 40
 _PAUSE = 0.05
 #: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
-_LEASE = 5000
+_LEASE_OF_OTHER = 5000
+#: Where the arguments of a call that may wait have its ticket, turn and lease.
+_TICKET, _TURN, _LEASE = -4, -2, -1
+#: After these, in answer to a call that can wait, the caller waits with the role.
+_HOLDING = (EMPTY, FULL)
 
 
 class RedisSession:
@@ -31,15 +37,32 @@ class RedisSession:
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
+        #: The call after which the caller has a role, and will wait with it.
+        self._taking: tuple[str, tuple[Any, ...], float | None] | None = None
+        #: The reply to the call that went along with a wait.
+        self._answer: Reply | None = None
 
     async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
         if op == "release":
             return await self._pool.uninterrupted(self.call_once(op, args, end))
-        return await self.call_once(op, args, end)
+        if self._answer is not None:
+            reply, self._answer = self._answer, None
+            return reply
+        reply = await self.call_once(op, args, end)
+        if reply[0] in _HOLDING and args[_TURN] != "again":
+            self._taking = op, args, end
+        return reply
 
-    async def call_once(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+    async def call_once(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        end: float | None,
+        wait: bytes = b"",
+    ) -> Reply:
         """Call until there is a reply: over a new connection, under the same number in the same
-        lane, when the one in use is lost."""
+        lane, when the one in use is lost. Before the first time there is a ``wait``, a packed
+        command that blocks."""
         outage = lane = None
         while True:
             wire = None
@@ -49,7 +72,10 @@ class RedisSession:
                 if lane is None:
                     lane, number = wire.lane, self._binding.number(op, wire.lane)
                 wire.lane = lane
-                reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
+                again = outage is not None
+                reply = await self._evaluate(
+                    wire, op, args, number, limit, again, b"" if again else wait
+                )
             except OSError as error:  # BrokerUnavailable too
                 self._lose(wire, error)
                 try:
@@ -102,6 +128,7 @@ class RedisSession:
         number: str,
         limit: float | None,
         again: bool = False,
+        wait: bytes = b"",
     ) -> Reply:
         if op == "wake":
             return [
@@ -111,7 +138,10 @@ class RedisSession:
         if durability:
             await check(wire, self._binding, durability)
         command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
-        reply = await wire.exchange(command, limit)
+        if wait:
+            reply = await self._wait_and_exchange(wire, wait, command, limit, args)
+        else:
+            reply = await wire.exchange(command, limit)
         if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
             source = self._binding.scripts[op].source
             await wire.request("SCRIPT", "LOAD", source, timeout=limit)
@@ -127,6 +157,14 @@ class RedisSession:
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
+        if self._taking:
+            (op, args, end), self._taking = self._taking, None
+            wait, _ = self._binding.waiting(signal, timeout)
+            woken = (*args[:_TURN], "woken", *args[_TURN + 1 :])
+            reply = await self.call_once(op, woken, end, hiredis.pack_command(wait))
+            if reply[0] != DECLINED:
+                self._answer = reply
+            return self._answer is not None
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
@@ -156,6 +194,36 @@ class RedisSession:
             return False
         return reply is not None
 
+    async def _wait_and_exchange(
+        self, wire: Wire, wait: bytes, command: bytes, limit: float | None, args: tuple[Any, ...]
+    ) -> Any:
+        """A wait and what is to be done as soon as it ends, in one go. Nobody goes back and forth
+        when the wait ends: so it is done for who is cut off, too, and the script looks to that."""
+        await wire.send_packed(wait + command)
+        try:
+            refusal = await wire.read(limit)
+        except OSError:
+            raise
+        except BaseException as error:  # cancelled, or KeyboardInterrupt
+            reply = await self._pool.uninterrupted(self._call_off(wire, args, limit))
+            if type(reply) is list and reply[0] == DECLINED or not wire.put_off(error):
+                raise
+            return reply
+        reply = await wire.answer(limit)
+        if type(reply) is list and reply[0] == DECLINED and isinstance(refusal, Exception):
+            refuse_wait(refusal, self._binding, "its turn")
+        return reply
+
+    async def _call_off(self, wire: Wire, args: tuple[Any, ...], limit: float | None) -> Any:
+        """End a wait that a call goes along with. Without the role that call does nothing; if it
+        came first, it was done. Its reply tells."""
+        async with self._pool.borrowed(self._binding.slot) as beside:
+            release = (args[_TICKET], "again", args[_LEASE])
+            number = self._binding.number("release", beside.lane)
+            await self._evaluate(beside, "release", release, number, None)
+            await self._end_block(wire, beside)
+        return await wire.read(limit)
+
     async def _abandon(self) -> None:
         """End an outstanding wait; a role that was granted meanwhile goes back."""
         await self._pool.uninterrupted(self._end_wait())
@@ -172,7 +240,7 @@ class RedisSession:
                 granted = await self._end_block(wire, beside)
                 self._parked = None
                 if granted is not None and self._binding.is_line(signal):
-                    args = ("", signal, _LEASE)
+                    args = ("", signal, _LEASE_OF_OTHER)
                     number = self._binding.number("release", beside.lane)
                     await self._evaluate(beside, "release", args, number, None)
         except (OSError, PressureError):
@@ -221,7 +289,7 @@ class BlockingSession:
         self._session = RedisSession(binding, pool)
 
     def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        return finish(self._session.call_once(op, args, end))
+        return finish(self._session.call(op, args, end))
 
     def park(self, signal: str, timeout: float | None) -> bool:
         return finish(self._session.park(signal, timeout))

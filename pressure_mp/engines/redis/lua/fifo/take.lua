@@ -6,7 +6,7 @@
 --   limit  deliveries after which the item is set aside, 0 for no limit
 --   eof    1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode   wait | now
--- replies: done seq item | empty item | busy consumer tickets again | closed | ended | missing
+-- replies: done seq item | empty item | busy consumer tickets again | closed | ended | missing | declined
 -- uses: role line bound count storage consume flights
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
@@ -18,6 +18,7 @@ local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(waiting, turn, ticket)
 local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
+if turn == 'woken' and not is_prompt(state, holder) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[4], KEYS[12])
@@ -33,6 +34,8 @@ local refused = refusal(state, bound, length, over, mode)
 if refused == 'busy' then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('consumer', held, ends, waiting, entry, who)
+elseif refused == 'empty' and turn == 'woken' then
+  return {'declined'}
 elseif refused == 'empty' and mode == 'wait' then
   hold(state, free, claim, holder, ticket, client, ARGV[10], lease)
 elseif refused then

@@ -46,6 +46,17 @@ local function hold(state, free, claim, holder, ticket, client, conn, lease)
   if state == 'granted' then redis.call('RPOP', claim) end
 end
 
+-- Whether to serve a call that came along with the caller's wait (turn `woken`): only while the
+-- caller has the role, and for PROMPT milliseconds after it took it. Who may have been stopped, or
+-- cut off, since then is asked again: nothing is given to one that does not answer.
+local PROMPT = 10
+
+local function is_prompt(state, holder)
+  if state ~= 'mine' then return false end
+  local since = tonumber(redis.call('HGET', holder, 'since') or '')
+  return since and milliseconds() - since <= PROMPT
+end
+
 local function give_back(state, free, claim, holder)
   if state == 'granted' then
     redis.call('DEL', holder)
