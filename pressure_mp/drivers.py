@@ -41,7 +41,10 @@ def drive(operation: Operation[T], session: Session) -> T:
         effect = next(operation)
         while True:
             try:
-                answer = _perform(effect, session)
+                if type(effect) is Call:
+                    answer = session.call(*effect)
+                else:
+                    answer = _perform(effect, session)
             except BaseException as error:  # cancellation too: the operation cleans up
                 effect = operation.throw(error)
             else:
@@ -70,8 +73,6 @@ async def adrive(operation: Operation[T], session: AsyncSession) -> T:
 
 
 def _perform(effect: Effect, session: Session) -> Any:
-    if type(effect) is Call:
-        return session.call(*effect)
     if type(effect) is Park:
         return session.park(effect.signal, effect.timeout)
     return _look(effect)

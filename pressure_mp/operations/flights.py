@@ -52,8 +52,9 @@ class FlightOperations(FifoOperations):
         """
         args = (owner, call, limit, int(eof))
         reply = yield from take_turns("take", args, block, timeout, self._lease)
-        _, seq, item = yield from self._check_got(reply, block, timeout)
-        return Flight(int(seq), item)
+        if reply[0] != DONE:
+            raise (yield from self._not_got(reply, block, timeout))
+        return Flight(int(reply[1]), reply[2])
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[bytes]:
         """An item in flight is dealt with; without ``seq`` the oldest of the queue, if any is.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import hiredis
 
@@ -27,6 +27,17 @@ _LEASE_OF_OTHER = 5000
 _TICKET, _TURN, _LEASE = -4, -2, -1
 #: After these, in answer to a call that can wait, the caller waits with the role.
 _HOLDING = (EMPTY, FULL)
+#: With these replies to the first call of an operation its connection is idle again.
+_AT_ONCE = (DONE, DECLINED)
+
+
+class Begun(NamedTuple):
+    """A call that was made once, over a connection that is in nobody else's use, and what came of
+    it: a reply or an OSError."""
+
+    wire: Wire
+    number: str
+    outcome: Any
 
 
 class RedisSession:
@@ -42,13 +53,19 @@ class RedisSession:
         #: The reply to the call that went along with a wait.
         self._answer: Reply | None = None
 
-    async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+    async def call(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        end: float | None = None,
+        begun: Begun | None = None,
+    ) -> Reply:
         if op == "release":
             return await self._pool.uninterrupted(self.call_once(op, args, end))
         if self._answer is not None:
             reply, self._answer = self._answer, None
             return reply
-        reply = await self.call_once(op, args, end)
+        reply = await self.call_once(op, args, end, begun=begun)
         if reply[0] in _HOLDING and args[_TURN] != "again":
             self._taking = op, args, end
         return reply
@@ -59,6 +76,7 @@ class RedisSession:
         args: tuple[Any, ...],
         end: float | None,
         wait: bytes = b"",
+        begun: Begun | None = None,
     ) -> Reply:
         """Call until there is a reply: over a new connection, under the same number in the same
         lane, when the one in use is lost. Before the first time there is a ``wait``, a packed
@@ -68,14 +86,21 @@ class RedisSession:
             wire = None
             try:
                 limit = patience(end, self._pool.silence)
-                wire = self._idle_wire() or await self._new_wire(limit)
-                if lane is None:
-                    lane, number = wire.lane, self._binding.number(op, wire.lane)
-                wire.lane = lane
-                again = outage is not None
-                reply = await self._evaluate(
-                    wire, op, args, number, limit, again, b"" if again else wait
-                )
+                if begun is not None:
+                    (wire, number, outcome), begun = begun, None
+                    self._wire, lane = wire, wire.lane
+                    if isinstance(outcome, OSError):
+                        raise outcome
+                    reply = await self._understand(outcome, wire, op, args, number, limit)
+                else:
+                    wire = self._idle_wire() or await self._new_wire(limit)
+                    if lane is None:
+                        lane, number = wire.lane, self._binding.number(op, wire.lane)
+                    wire.lane = lane
+                    again = outage is not None
+                    reply = await self._evaluate(
+                        wire, op, args, number, limit, again, b"" if again else wait
+                    )
             except OSError as error:  # BrokerUnavailable too
                 self._lose(wire, error)
                 try:
@@ -142,9 +167,26 @@ class RedisSession:
             reply = await self._wait_and_exchange(wire, wait, command, limit, args)
         else:
             reply = await wire.exchange(command, limit)
+        reply = await self._understand(reply, wire, op, args, number, limit, again)
+        if durability and reply[0] == DONE:
+            await confirm(wire, self._binding, durability, op)
+        return reply
+
+    async def _understand(
+        self,
+        reply: Any,
+        wire: Wire,
+        op: str,
+        args: tuple[Any, ...],
+        number: str,
+        limit: float | None,
+        again: bool = False,
+    ) -> Reply:
+        """The status and values in what a script's call was answered with."""
         if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
             source = self._binding.scripts[op].source
             await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+            command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
         if type(reply) is not list:
             raise await translate(reply, self._binding, op, args, wire)
@@ -152,8 +194,6 @@ class RedisSession:
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
                 raise stale(self._binding, wire.lane.id)
             reply = list(reply[1])
-        if durability and reply[0] == DONE:
-            await confirm(wire, self._binding, durability, op)
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
@@ -285,17 +325,50 @@ class RedisSession:
 class BlockingSession:
     """For a thread."""
 
+    __slots__ = ("_binding", "_pool", "_session")
+
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
-        self._session = RedisSession(binding, pool)
+        self._binding = binding
+        self._pool = pool
+        self._session: RedisSession | None = None
 
     def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+        if self._session is None:
+            if end is None and op in self._binding.quick:
+                wire = self._pool.idle(self._binding.slot)
+                if wire is not None:
+                    return self._call_quickly(wire, op, args)
+            self._session = RedisSession(self._binding, self._pool)
         return finish(self._session.call(op, args, end))
 
+    def _call_quickly(self, wire: BlockingWire, op: str, args: tuple[Any, ...]) -> Reply:
+        """The first call, when all goes well; what comes of it else is the session's to see to."""
+        binding, lane = self._binding, wire.lane
+        number = binding.number(op, lane)
+        reply: Any
+        try:
+            reply = wire.exchange_now(binding.command(op, args, wire.id, lane, number))
+            if type(reply) is list and reply[0] in _AT_ONCE:
+                self._pool.checkin(wire)
+                return reply
+        except OSError as error:
+            reply = error
+        except BaseException as error:
+            self._pool.lose(wire, error)
+            raise
+        self._session = RedisSession(binding, self._pool)
+        return finish(self._session.call(op, args, begun=Begun(wire, number, reply)))
+
     def park(self, signal: str, timeout: float | None) -> bool:
+        if self._session is None:
+            self._session = RedisSession(self._binding, self._pool)
         return finish(self._session.park(signal, timeout))
 
     def end(self) -> None:
-        if self._session.is_parked:
-            finish(self._session.end())
+        session = self._session
+        if session is None:
+            return
+        if session.is_parked:
+            finish(session.end())
         else:
-            self._session.give_wire_back()
+            session.give_wire_back()

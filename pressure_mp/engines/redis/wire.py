@@ -173,18 +173,18 @@ class BlockingWire(Wire):
         wire._socket.settimeout(None)
         return wire
 
-    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
-        # As for tasks, in as few steps as possible: nearly every operation is one of these.
+    def exchange_now(self, packed: bytes) -> Any:
+        """:meth:`exchange` without a time limit, in as few steps as possible: nearly every
+        operation is one of these."""
         try:
             self._socket.sendall(packed)
         except OSError:
-            await self._hear_refusal()
-        else:
-            if timeout is None:
-                reply = self._next_reply(self._socket.recv(_READ_SIZE))
-                if reply is not _NOTHING:
-                    return reply
-        return await self.read(timeout)
+            finish(self._hear_refusal())
+            return finish(self.read(None))
+        reply = _NOTHING
+        while reply is _NOTHING:
+            reply = self._next_reply(self._socket.recv(_READ_SIZE))
+        return reply
 
     async def _write(self, data: bytes) -> None:
         self._socket.sendall(data)
