@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -252,8 +253,7 @@ class FifoOperations:
         reply = yield from take_turns("get_many", args, block, timeout, self._lease)
         if reply[0] != DONE:
             raise (yield from self._not_got(reply, block, timeout))
-        items: list[bytes] = reply[1]
-        return items
+        return list(itertools.chain.from_iterable(reply[1:]))
 
     def _not_got(
         self, reply: Reply, block: bool, timeout: float | None
