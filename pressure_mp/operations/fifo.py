@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -253,7 +252,7 @@ class FifoOperations:
         reply = yield from take_turns("get_many", args, block, timeout, self._lease)
         if reply[0] != DONE:
             raise (yield from self._not_got(reply, block, timeout))
-        return list(itertools.chain.from_iterable(reply[1:]))
+        return [item for items in reply[1:] for item in items]
 
     def _not_got(
         self, reply: Reply, block: bool, timeout: float | None

@@ -12,11 +12,12 @@ from ...config import Address
 from ...effects import TICK
 from ..base import DEFAULTS, Durability, Options
 from . import durability, keys, scripts
+from .blocking import BlockingSession
 from .errors import not_done, refusal
 from .outage import Lane, Outage
 from .pool import LoopPool, Pool
 from .routes import Direct, Route
-from .session import BlockingSession, RedisSession
+from .session import RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
 #: Waiting that leaves a list as it is: for the one who holds the role, or for everybody.

@@ -12,7 +12,7 @@ from .durability import check, confirm
 from .errors import AGAIN, STALE, refuse_wait, stale, translate
 from .outage import Outage, patience
 from .pool import Pool
-from .wire import Wire, finish
+from .wire import Wire
 
 if TYPE_CHECKING:
     from .engine import RedisBinding
@@ -27,8 +27,6 @@ _LEASE_OF_OTHER = 5000
 _TICKET, _TURN, _LEASE = -4, -2, -1
 #: After these, in answer to a call that can wait, the caller waits with the role.
 _HOLDING = (EMPTY, FULL)
-#: With these replies to the first call of an operation its connection is idle again.
-_AT_ONCE = (DONE, DECLINED)
 
 
 class Begun(NamedTuple):
@@ -40,8 +38,15 @@ class Begun(NamedTuple):
     outcome: Any
 
 
+class Wait(NamedTuple):
+    """A command that blocks until a signal comes."""
+
+    signal: str
+    packed: bytes
+
+
 class RedisSession:
-    """For asyncio; and, through :class:`BlockingSession`, for threads."""
+    """For asyncio; and, through ``BlockingSession``, for threads."""
 
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
         self._binding = binding
@@ -75,20 +80,23 @@ class RedisSession:
         op: str,
         args: tuple[Any, ...],
         end: float | None,
-        wait: bytes = b"",
+        wait: Wait | None = None,
         begun: Begun | None = None,
     ) -> Reply:
         """Call until there is a reply: over a new connection, under the same number in the same
-        lane, when the one in use is lost. Before the first time there is a ``wait``, a packed
-        command that blocks."""
+        lane, when the one in use is lost.
+
+        The call goes along with a ``wait``, if there is one, the first time only. One that is
+        ``begun`` was made once already.
+        """
         outage = lane = None
         while True:
             wire = None
             try:
                 limit = patience(end, self._pool.silence)
-                if begun is not None:
-                    (wire, number, outcome), begun = begun, None
-                    self._wire, lane = wire, wire.lane
+                if begun:
+                    self._wire, number, outcome = begun
+                    wire, lane = self._wire, self._wire.lane
                     if isinstance(outcome, OSError):
                         raise outcome
                     reply = await self._understand(outcome, wire, op, args, number, limit)
@@ -96,12 +104,10 @@ class RedisSession:
                     wire = self._idle_wire() or await self._new_wire(limit)
                     if lane is None:
                         lane, number = wire.lane, self._binding.number(op, wire.lane)
-                    wire.lane = lane
-                    again = outage is not None
-                    reply = await self._evaluate(
-                        wire, op, args, number, limit, again, b"" if again else wait
-                    )
+                    wire.lane, again = lane, outage is not None
+                    reply = await self._evaluate(wire, op, args, number, limit, again, wait)
             except OSError as error:  # BrokerUnavailable too
+                begun = wait = None
                 self._lose(wire, error)
                 try:
                     outage = outage or Outage(self._pool, self._binding.options.reconnect, end)
@@ -153,7 +159,7 @@ class RedisSession:
         number: str,
         limit: float | None,
         again: bool = False,
-        wait: bytes = b"",
+        wait: Wait | None = None,
     ) -> Reply:
         if op == "wake":
             return [
@@ -164,7 +170,7 @@ class RedisSession:
             await check(wire, self._binding, durability)
         command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
         if wait:
-            reply = await self._wait_and_exchange(wire, wait, command, limit, args)
+            reply = await self._wait_and_exchange(wire, wait, command, args, limit)
         else:
             reply = await wire.exchange(command, limit)
         reply = await self._understand(reply, wire, op, args, number, limit, again)
@@ -193,16 +199,17 @@ class RedisSession:
         if reply[0] in (STALE, AGAIN):
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
                 raise stale(self._binding, wire.lane.id)
-            reply = list(reply[1])
+            return list(reply[1])
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         if self._taking:
             (op, args, end), self._taking = self._taking, None
-            wait, _ = self._binding.waiting(signal, timeout)
+            command, _ = self._binding.waiting(signal, timeout)
+            wait = Wait(signal, hiredis.pack_command(command))
             woken = (*args[:_TURN], "woken", *args[_TURN + 1 :])
-            reply = await self.call_once(op, woken, end, hiredis.pack_command(wait))
-            if reply[0] != DECLINED:
+            reply = await self.call_once(op, woken, end, wait)
+            if not _is_declined(reply):
                 self._answer = reply
             return self._answer is not None
         if self._parked not in (None, signal):
@@ -235,34 +242,39 @@ class RedisSession:
         return reply is not None
 
     async def _wait_and_exchange(
-        self, wire: Wire, wait: bytes, command: bytes, limit: float | None, args: tuple[Any, ...]
+        self, wire: Wire, wait: Wait, command: bytes, args: tuple[Any, ...], limit: float | None
     ) -> Any:
-        """A wait and what is to be done as soon as it ends, in one go. Nobody goes back and forth
-        when the wait ends: so it is done for who is cut off, too, and the script looks to that."""
-        await wire.send_packed(wait + command)
+        """A wait, and the call that is to follow it, in one go: the server makes the call as soon
+        as the wait ends, without asking here whether anybody is still there. The script takes
+        care that this does no harm."""
+        await wire.send_packed(wait.packed + command)
         try:
             refusal = await wire.read(limit)
         except OSError:
             raise
         except BaseException as error:  # cancelled, or KeyboardInterrupt
-            reply = await self._pool.uninterrupted(self._call_off(wire, args, limit))
-            if type(reply) is list and reply[0] == DECLINED or not wire.put_off(error):
+            reply = await self._pool.uninterrupted(self._call_off(wire, args))
+            if _is_declined(reply) or not wire.put_off(error):
                 raise
             return reply
         reply = await wire.answer(limit)
-        if type(reply) is list and reply[0] == DECLINED and isinstance(refusal, Exception):
-            refuse_wait(refusal, self._binding, "its turn")
+        if _is_declined(reply) and isinstance(refusal, Exception):
+            refuse_wait(refusal, self._binding, wait.signal)
         return reply
 
-    async def _call_off(self, wire: Wire, args: tuple[Any, ...], limit: float | None) -> Any:
-        """End a wait that a call goes along with. Without the role that call does nothing; if it
-        came first, it was done. Its reply tells."""
-        async with self._pool.borrowed(self._binding.slot) as beside:
-            release = (args[_TICKET], "again", args[_LEASE])
-            number = self._binding.number("release", beside.lane)
-            await self._evaluate(beside, "release", release, number, None)
-            await self._end_block(wire, beside)
-        return await wire.read(limit)
+    async def _call_off(self, wire: Wire, args: tuple[Any, ...]) -> Any:
+        """End a wait that a call goes along with, and answer the reply to that call. Without the
+        role it does nothing; but it may have come first. None when it cannot be known."""
+        try:
+            async with self._pool.borrowed(self._binding.slot) as beside:
+                release = (args[_TICKET], "again", args[_LEASE])
+                number = self._binding.number("release", beside.lane)
+                await self._evaluate(beside, "release", release, number, None)
+                await self._end_block(wire, beside)
+            return await wire.read(_PAUSE * _LAST_WORDS)
+        except (OSError, PressureError):
+            wire.close()
+            return None
 
     async def _abandon(self) -> None:
         """End an outstanding wait; a role that was granted meanwhile goes back."""
@@ -322,53 +334,6 @@ class RedisSession:
             self._wire = None
 
 
-class BlockingSession:
-    """For a thread."""
-
-    __slots__ = ("_binding", "_pool", "_session")
-
-    def __init__(self, binding: RedisBinding, pool: Pool) -> None:
-        self._binding = binding
-        self._pool = pool
-        self._session: RedisSession | None = None
-
-    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        if self._session is None:
-            if end is None and op in self._binding.quick:
-                wire = self._pool.idle(self._binding.slot)
-                if wire is not None:
-                    return self._call_quickly(wire, op, args)
-            self._session = RedisSession(self._binding, self._pool)
-        return finish(self._session.call(op, args, end))
-
-    def _call_quickly(self, wire: BlockingWire, op: str, args: tuple[Any, ...]) -> Reply:
-        """The first call, when all goes well; what comes of it else is the session's to see to."""
-        binding, lane = self._binding, wire.lane
-        number = binding.number(op, lane)
-        reply: Any
-        try:
-            reply = wire.exchange_now(binding.command(op, args, wire.id, lane, number))
-            if type(reply) is list and reply[0] in _AT_ONCE:
-                self._pool.checkin(wire)
-                return reply
-        except OSError as error:
-            reply = error
-        except BaseException as error:
-            self._pool.lose(wire, error)
-            raise
-        self._session = RedisSession(binding, self._pool)
-        return finish(self._session.call(op, args, begun=Begun(wire, number, reply)))
-
-    def park(self, signal: str, timeout: float | None) -> bool:
-        if self._session is None:
-            self._session = RedisSession(self._binding, self._pool)
-        return finish(self._session.park(signal, timeout))
-
-    def end(self) -> None:
-        session = self._session
-        if session is None:
-            return
-        if session.is_parked:
-            finish(session.end())
-        else:
-            session.give_wire_back()
+def _is_declined(reply: Any) -> bool:
+    """Whether a call that went along with a wait did nothing, or nobody can know what it did."""
+    return reply is None or (type(reply) is list and reply[0] == DECLINED)
