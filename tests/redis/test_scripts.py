@@ -230,8 +230,8 @@ def play(server, name, theirs, client):
     q.maxsize = 0
     q.put(b"8")
     q.put(b"9")
-    for _ in range(2):
-        q._run(q._operations.get(False, None))
+    for handle in (q, Queue(name=name, url=server.url, serializer="raw")):
+        handle.get_nowait()
     run(operations.put_many([b"8", b"9"], True, None))
     run(operations.get_many(2, True, None))
     q.maxsize = 3

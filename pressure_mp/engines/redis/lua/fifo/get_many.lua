@@ -14,8 +14,8 @@ local data, not_full, waiting = KEYS[1], KEYS[6], KEYS[11]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
-if turn == 'woken' and not is_prompt(state, holder) then return {'declined'} end
+local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
+if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[3], KEYS[12])

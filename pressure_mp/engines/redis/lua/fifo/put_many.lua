@@ -15,8 +15,8 @@ local data, not_full = KEYS[1], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[12], turn, ticket)
-local state, held, ends = standing('producer', turn, free, claim, holder, ticket, lease)
-if turn == 'woken' and not is_prompt(state, holder) then return {'declined'} end
+local state, held, ends, since = standing('producer', turn, free, claim, holder, ticket, lease)
+if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local closed = redis.call('EXISTS', KEYS[3]) == 1
 if not bound or closed then

@@ -14,8 +14,8 @@ local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[12], turn, ticket)
-local state, held, ends = standing('producer', turn, free, claim, holder, ticket, ARGV[8])
-if turn == 'woken' and not is_prompt(state, holder) then return {'declined'} end
+local state, held, ends, since = standing('producer', turn, free, claim, holder, ticket, ARGV[8])
+if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(bound_key)
 if not bound then
   give_back(state, free, claim, holder)
