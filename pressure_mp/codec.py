@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import serializers, signing
-from .serializers import Serializer
+from .exceptions import DecodingError
+from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest
+from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Keys, Signatures
 
 
@@ -29,6 +31,7 @@ class Codec:
         self._keys = keys
         self._key_ids = tuple(key.id for key in keys)
         self._signatures: Signatures | None = None
+        self._divides = isinstance(serializer, PickleSerializer)
 
     def prepare(self) -> Signatures:
         """Have the keys at hand. Raises AuthenticationError when they did not come along."""
@@ -44,19 +47,65 @@ class Codec:
             self._keys = signing.recall(self._key_ids, self._anonymous, self._queue, os.environ)
         return signing.Signer(self._keys, self._prefix, self._queue)
 
-    def encode(self, obj: Any) -> bytes:
-        """Raises EncodingError, and AuthenticationError when there is no key to sign with."""
-        payload = serializers.encode(self._serializer, obj, self._queue)
+    def encode(self, obj: Any) -> bytes | Large:
+        """Raises EncodingError, and AuthenticationError when there is no key to sign with.
+
+        What a large item has in common with ``obj`` is its memory: it is not copied.
+        """
+        if self._divides:
+            payload, buffers = serializers.pickle_apart(obj, self._queue)
+            if buffers or len(payload) >= THRESHOLD:
+                return self._divide(payload, buffers)
+        else:
+            payload = serializers.encode(self._serializer, obj, self._queue)
         return self.prepare().sign(payload)
+
+    def _divide(self, payload: bytes, buffers: LargeBuffers) -> Large:
+        segments = [memoryview(payload), *(buffer.raw() for buffer in buffers)]
+        return Large(segments, self.prepare().sign, bool(self._key_ids))
 
     def decode(self, item: bytes) -> Any:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
         payload = self.prepare().check(item)
         return serializers.decode(self._serializer, payload, item, self._queue)
 
-    def encode_many(self, objects: Sequence[Any]) -> list[bytes]:
+    def read_manifest(self, item: bytes) -> Manifest | None:
+        """What is said of a content that is beside the queue; None for an item of another kind.
+
+        Raises AuthenticationError or DecodingError.
+        """
+        if not self._divides:
+            return None
+        sealed = self.prepare().check(item[HEAD_SIZE:])
+        try:
+            return Manifest(item, sealed, bool(self._key_ids))
+        except ValueError as error:
+            raise serializers.set_aside(self._queue, error, item) from error
+
+    def decode_large(
+        self, item: bytes, manifest: Manifest, content: Sequence[bytearray] | None
+    ) -> Any:
+        """Raises AuthenticationError, and then nothing was decoded; or DecodingError, also for a
+        content that is gone (None)."""
+        if content is None:
+            raise DecodingError(
+                f"an item of {manifest.size} bytes from queue {self._queue!r} has no content any "
+                "more: it was got for longer than its lease, and then taken away; what was queued "
+                "of it was set aside, see rejected()",
+                item,
+            )
+        if manifest.digest and digest(content) != manifest.digest:
+            raise signing.exchanged(item, self._queue)
+        return serializers.unpickle_apart(content, item, self._queue)
+
+    def encode_many(self, objects: Sequence[Any]) -> list[bytes | Large]:
         """As :meth:`encode`, for each."""
-        payloads = serializers.encode_many(self._serializer, objects, self._queue)
+        if self._divides and objects:
+            payloads, buffers = serializers.pickle_many_apart(objects)
+            if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
+                return list(map(self.encode, objects))
+        else:
+            payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return list(map(self.prepare().sign, payloads))
 
     def decode_many(self, items: Sequence[bytes]) -> list[Any]:
@@ -79,4 +128,5 @@ class Codec:
             self._keys,
         ) = state
         self._signatures = None
+        self._divides = isinstance(self._serializer, PickleSerializer)
         signing.hold(self._keys)

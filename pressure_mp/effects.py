@@ -72,6 +72,7 @@ PASSED = b"passed"
 LATE = b"late"
 DECLINED = b"declined"
 UNORDERED = b"unordered"
+LOST = b"lost"
 
 # How a call takes part in a queue's line.
 WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from . import ordering
 from .exceptions import ArgumentError, ArgumentTypeError
+from .large import is_manifest
 from .operations.fair import FairOperations
 from .operations.fifo import FifoOperations
 from .operations.orders import OrderedOperations
@@ -154,17 +155,24 @@ class FairQueue(_OrderedQueue):
         """What is queued, for monitoring; nothing is taken. Never waits.
 
         It is one moment's picture of at most ``limit`` items, those that are next. Raises
-        ArgumentError for a limit below 1, and for an item that cannot be decoded what
-        :meth:`get` raises; it stays queued.
+        ArgumentError for a limit below 1, and for an item that cannot be decoded (or that is
+        large, and was got meanwhile) what :meth:`get` raises; it stays queued.
         """
         if limit < 1:
             raise ArgumentError(f"limit is {limit}; it must be 1 or more")
         picture = self._run(self._fair.snapshot(limit))
-        current = [self._codec.decode(item) for _, item in picture.items[: picture.current]]
+        current = [self._peek(item) for _, item in picture.items[: picture.current]]
         waiting: dict[Any, list[Any]] = {}
         for key, item in picture.items[picture.current :]:
-            waiting.setdefault(ordering.decode(key), []).append(self._codec.decode(item))
+            waiting.setdefault(ordering.decode(key), []).append(self._peek(item))
         return Snapshot(current, waiting, picture.length <= limit)
+
+    def _peek(self, item: bytes) -> Any:
+        manifest = self._codec.read_manifest(item) if is_manifest(item) else None
+        if manifest is None:
+            return self._codec.decode(item)
+        content = self._run(self._operations.fetch(manifest))
+        return self._codec.decode_large(item, manifest, content)
 
     def keys(self) -> list[Any]:
         """The keys that have items queued, at one moment, in no order. Never waits.

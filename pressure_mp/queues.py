@@ -21,6 +21,7 @@ from .exceptions import (
     ShutDown,
 )
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_max_items, check_maxsize
+from .large import is_manifest, weight
 from .operations.batches import MOST_BYTES, MOST_ITEMS
 from .operations.flights import Flight
 from .serializers import Serializer
@@ -231,8 +232,31 @@ class ObjectQueue(Handle):
 
     def _accept(self, flight: Flight) -> Any:
         """The object in an item that was got; what is forged or cannot be decoded is set aside."""
+        if is_manifest(flight.item):
+            return self._accept_large(flight)
         try:
             return self._codec.decode(flight.item)
+        except PressureError:
+            self._set_aside(flight)
+            raise
+
+    def _accept_large(self, flight: Flight) -> Any:
+        """The same of an item whose content may be beside the queue."""
+        with self._setting_aside(flight):
+            manifest = self._codec.read_manifest(flight.item)
+            if manifest is None:
+                return self._codec.decode(flight.item)
+        content = self._run(self._operations.fetch(manifest))
+        with self._setting_aside(flight):
+            found = self._codec.decode_large(flight.item, manifest, content)
+        if not flight.seq:  # what is in flight keeps its content
+            self._run(self._operations.let_go(manifest))
+        return found
+
+    @contextlib.contextmanager
+    def _setting_aside(self, flight: Flight) -> Iterator[None]:
+        try:
+            yield
         except PressureError:
             self._set_aside(flight)
             raise
@@ -262,8 +286,18 @@ class ObjectQueue(Handle):
         """Up to ``limit`` of the items that were set aside, oldest first, as they were queued.
 
         They could not be decoded, were forged, or were delivered too often (``max_deliveries``).
+        Of a large item it is what was queued, and behind that its content.
         """
-        return self._run(self._operations.rejected(limit))
+        items = self._run(self._operations.rejected(limit))
+        return [self._with_content(item) if is_manifest(item) else item for item in items]
+
+    def _with_content(self, item: bytes) -> bytes:
+        try:
+            manifest = self._codec.read_manifest(item)
+        except PressureError:
+            return item  # what it says of its content is not to be believed
+        content = self._run(self._operations.fetch(manifest)) if manifest else None
+        return b"".join((item, *(content or ())))
 
     def close(self) -> None:
         """This handle is done; the queue and its other handles go on.
@@ -416,13 +450,13 @@ class JoinableQueue(Queue):
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[bytes], list[Flight]]:
         flights = [self._receive(block, timeout)]
-        size = len(flights[0].item)
+        size = weight(flights[0].item)
         while len(flights) < min(limit, MOST_ITEMS) and size < MOST_BYTES:
             try:
                 flights.append(self._receive(False, None))
             except PressureError:  # none is left; or the next call says what is wrong
                 break
-            size += len(flights[-1].item)
+            size += weight(flights[-1].item)
         return [flight.item for flight in flights], flights
 
     def _set_aside(self, flight: Flight) -> None:

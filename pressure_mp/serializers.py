@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
+from .large import THRESHOLD
 
 
 class Serializer(Protocol):
@@ -27,6 +28,18 @@ class PickleSerializer:
         return pickle.dumps(obj, 5)
 
     loads = staticmethod(pickle.loads)
+
+
+class LargeBuffers(list[pickle.PickleBuffer]):
+    """What a pickle leaves out: buffers so large that to copy them into it would be a waste."""
+
+    def keep_apart(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether the pickle is to have the buffer."""
+        with buffer.raw() as view:
+            if view.nbytes < THRESHOLD:
+                return True
+        self.append(buffer)
+        return False
 
 
 class JsonSerializer:
@@ -86,15 +99,51 @@ def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
     try:
         payload = serializer.dumps(obj)
     except Exception as error:
-        raise EncodingError(
-            f"an object of type {type(obj).__name__} cannot be put on queue {queue!r}: {error}"
-        ) from error
+        raise _refusal(obj, queue, error) from error
     if not isinstance(payload, bytes):
         raise EncodingError(
             f"the serializer of queue {queue!r} made {type(payload).__name__} of an object of "
             f"type {type(obj).__name__}, not bytes"
         )
     return payload
+
+
+def _refusal(obj: Any, queue: str, error: Exception) -> EncodingError:
+    return EncodingError(
+        f"an object of type {type(obj).__name__} cannot be put on queue {queue!r}: {error}"
+    )
+
+
+def pickle_apart(obj: Any, queue: str) -> tuple[bytes, LargeBuffers]:
+    """The pickle of ``obj`` without its large buffers, and those. Raises EncodingError."""
+    buffers = LargeBuffers()
+    try:
+        return pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart), buffers
+    except Exception as error:
+        raise _refusal(obj, queue, error) from error
+
+
+def pickle_many_apart(objects: Sequence[Any]) -> tuple[list[bytes], LargeBuffers]:
+    """The pickles of ``objects``, and the large buffers that are in none of them. Without any
+    pickle, one could not be made."""
+    buffers = LargeBuffers()
+    dumps, keep_apart = pickle.dumps, buffers.keep_apart
+    try:
+        return [dumps(obj, 5, buffer_callback=keep_apart) for obj in objects], buffers
+    except Exception:
+        return [], buffers  # to pickle them one by one says which it is
+
+
+def unpickle_apart(segments: Sequence[bytearray], item: bytes, queue: str) -> Any:
+    """The object of a pickle and its buffers, which become the memory of its arrays.
+
+    Raises DecodingError, which holds the item and all that belongs to it.
+    """
+    payload, *buffers = segments
+    try:
+        return pickle.loads(payload, buffers=buffers)
+    except Exception as error:
+        raise set_aside(queue, error, b"".join((item, *segments))) from error
 
 
 def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> list[bytes]:
@@ -113,8 +162,13 @@ def decode(serializer: Serializer, payload: bytes, item: bytes, queue: str) -> A
     try:
         return serializer.loads(payload)
     except Exception as error:
-        raise DecodingError(
-            f"an item of {len(item)} bytes from queue {queue!r} cannot be decoded "
-            f"({type(error).__name__}: {error}); it was set aside, see rejected()",
-            item,
-        ) from error
+        raise set_aside(queue, error, item) from error
+
+
+def set_aside(queue: str, error: Exception, item: bytes) -> DecodingError:
+    """The error for an item that ``error`` kept from being decoded."""
+    return DecodingError(
+        f"an item of {len(item)} bytes from queue {queue!r} cannot be decoded "
+        f"({type(error).__name__}: {error}); it was set aside, see rejected()",
+        item,
+    )

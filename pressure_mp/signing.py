@@ -210,6 +210,16 @@ class Unsigned:
         return item
 
 
+def exchanged(item: bytes, queue: str) -> AuthenticationError:
+    """The error for a signed item whose content is another than the one that was signed."""
+    return _set_aside(
+        item,
+        queue,
+        "has a content that is not the one that was signed: somebody exchanged a part of it",
+        "find out who writes to the broker",
+    )
+
+
 def _set_aside(item: bytes, queue: str, problem: str, advice: str) -> AuthenticationError:
     from .authentication import AuthenticationError
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
+
+from ..large import Large
 
 #: One call has at most so many items, and at most so many bytes unless it is a single item:
 #: a server is busy with it for less than 2 ms.
@@ -10,9 +13,12 @@ MOST_ITEMS = 1000
 MOST_BYTES = 1_000_000
 
 
-def next_batch(items: Sequence[bytes], start: int) -> Sequence[bytes]:
-    """The items from ``start`` on that one call can have; at least one."""
-    batch = items[start : start + MOST_ITEMS]
+def next_batch(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:
+    """The items from ``start`` on that one call can have: at least one, and none that is large."""
+    found = items[start : start + MOST_ITEMS]
+    if Large in set(map(type, found)):
+        found = found[: next(at for at, item in enumerate(found) if type(item) is Large)]
+    batch = cast("Sequence[bytes]", found)
     if sum(map(len, batch)) <= MOST_BYTES:
         return batch
     size = 0

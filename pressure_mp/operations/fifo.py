@@ -14,6 +14,7 @@ from ..effects import (
     EXCESS,
     EXISTS,
     FULL,
+    LOST,
     MISMATCH,
     MISSING,
     UNFINISHED,
@@ -25,6 +26,7 @@ from ..effects import (
 )
 from ..exceptions import (
     ArgumentTypeError,
+    BrokerUnavailable,
     ConsumerInUseError,
     Empty,
     Full,
@@ -37,9 +39,11 @@ from ..exceptions import (
     ShutDown,
     TaskDoneError,
 )
+from ..large import Large, Manifest
 from ..ordering import decode
 from .batches import MOST_BYTES, MOST_ITEMS, next_batch
 from .diagnosis import Diagnosis, diagnose
+from .large import fetch, store, sweep
 from .turns import Shortcut, deadline, take_turns, until_finished, wake
 
 FIFO = "fifo"
@@ -154,7 +158,7 @@ class FifoOperations:
 
     def put(
         self,
-        item: bytes,
+        item: bytes | Large,
         block: bool,
         timeout: float | None,
         overfill: bool = False,
@@ -168,14 +172,54 @@ class FifoOperations:
         Raises ShutDown; Full or ProducerInUseError when the time is up; ArgumentTypeError for a
         priority that has no order among those that are queued.
         """
-        args, shortcut = (item, int(overfill), order), None if overfill else self._offer
+        if type(item) is Large:
+            yield from self._put_large(item, block, timeout, order)
+            return
+        args, shortcut = (item, int(overfill), order, 0), None if overfill else self._offer
         reply = yield from take_turns("put", args, block, timeout, self._lease, shortcut)
         if reply[0] != DONE:
             raise (yield from self._not_put(reply, block, timeout, order))
 
+    def _put_large(
+        self, item: Large, block: bool, timeout: float | None, order: bytes
+    ) -> Operation[None]:
+        end = yield from deadline(block, timeout)
+        if not block:
+            stats = yield from self.stats()
+            if 0 < stats.maxsize <= stats.length:  # nothing is sent in vain
+                raise (yield from self._no_space([FULL, b"space", stats.length], False, None))
+        queued, left = [LOST], timeout
+        try:
+            while queued[0] == LOST:  # nobody heard of this process for a lease
+                self._check((yield from store(item, self._lease, end)))
+                if end is not None:
+                    now: float = yield Now()
+                    left = max(end - now, 0.0)
+                args = (item.manifest, 0, order, 1)
+                queued = yield from take_turns("put", args, block, left, self._lease)
+            yield from self._check_put(queued, block, timeout, order)
+        except BrokerUnavailable:
+            raise  # whether it is queued is not known; if not, its lease ends
+        except PressureError:
+            yield from sweep(item.token)
+            raise
+
+    def fetch(self, manifest: Manifest) -> Operation[list[bytearray] | None]:
+        """Read the content that belongs to an item that was got, or only looked at.
+
+        Answers its segments; None when it is gone: somebody else got the item, or this process
+        was stopped for very long.
+        """
+        segments = yield from fetch(manifest, self._lease)
+        return segments
+
+    def let_go(self, manifest: Manifest) -> Operation[None]:
+        """The content of an item that was got for good is needed no longer."""
+        yield from sweep(manifest.token)
+
     def put_many(
         self,
-        items: Sequence[bytes],
+        items: Sequence[bytes | Large],
         block: bool,
         timeout: float | None,
         orders: Sequence[bytes] = (),
@@ -190,10 +234,15 @@ class FifoOperations:
         accepted, left = 0, timeout
         try:
             while accepted < len(items):
-                batch = next_batch(items, accepted)
                 if end is not None:
                     now: float = yield Now()
                     left = max(end - now, 0.0)
+                item = items[accepted]
+                if type(item) is Large:
+                    yield from self._put_large(item, block, left, b"")
+                    accepted += 1
+                    continue
+                batch = next_batch(items, accepted)
                 args = (len(batch), *batch)
                 reply = yield from take_turns("put_many", args, block, left, self._lease)
                 if reply[0] != DONE:
@@ -278,6 +327,8 @@ class FifoOperations:
         if reply[0] == BUSY:
             raise (yield from self._in_use(reply, block, timeout))
         yield from wake(self._check(reply)[1:])
+        if immediate:
+            yield from sweep()
 
     def delete(self, block: bool, timeout: float | None) -> Operation[None]:
         """Remove the queue; waits for the roles that foreign clients have.

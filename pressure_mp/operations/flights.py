@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..effects import DONE, EXCESS, LATE, PASSED, RENEWED, Call, Operation, Reply
 from ..exceptions import TaskDoneError
 from .fifo import FifoOperations
+from .large import sweep
 from .turns import take_turns, wake
 
 #: A field beside the producers: there was ever one.
@@ -67,6 +68,8 @@ class FlightOperations(FifoOperations):
             raise TaskDoneError(f"task_done() called too many times on queue {self.name!r}")
         status: bytes = self._check(reply)[0]
         assert status in (DONE, LATE, PASSED)
+        if len(reply) > 2 and reply[2]:  # the item's content, of which some parts are left
+            yield from sweep()
         return status
 
     def set_aside(self, item: bytes, owner: str, seq: int) -> Operation[None]:

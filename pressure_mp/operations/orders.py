@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..effects import Now, Operation
 from ..exceptions import PressureError
+from ..large import Large, weight
 from .batches import MOST_BYTES, MOST_ITEMS
 from .fifo import FifoOperations
 from .turns import deadline
@@ -16,7 +17,7 @@ class OrderedOperations(FifoOperations):
 
     def put_many(
         self,
-        items: Sequence[bytes],
+        items: Sequence[bytes | Large],
         block: bool,
         timeout: float | None,
         orders: Sequence[bytes] = (),
@@ -38,11 +39,11 @@ class OrderedOperations(FifoOperations):
         self, limit: int, block: bool, timeout: float | None, eof: bool = False
     ) -> Operation[list[bytes]]:
         items = [(yield from self.get(block, timeout, eof))]
-        size = len(items[0])
+        size = weight(items[0])
         while len(items) < min(limit, MOST_ITEMS) and size < MOST_BYTES:
             try:
                 items.append((yield from self.get(False, None, eof)))
             except PressureError:  # none is left; or the next call says what is wrong
                 break
-            size += len(items[-1])
+            size += weight(items[-1])
         return items

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...effects import (
@@ -17,6 +17,7 @@ from ...effects import (
     EXISTS,
     FULL,
     LATE,
+    LOST,
     MISMATCH,
     MISSING,
     NOW,
@@ -25,6 +26,7 @@ from ...effects import (
     WAIT,
     Reply,
 )
+from ...large import is_manifest, token_of
 from .orders import STORAGES, Entry, Fifo
 from .state import FifoState
 from .waiting import Line, Place, Role, Waiter, milliseconds
@@ -131,6 +133,7 @@ class MemoryFifo:
         item: bytes,
         overfill: int,
         order: bytes,
+        parted: int,
         client: str,
         ticket: str,
         mode: bytes,
@@ -143,6 +146,12 @@ class MemoryFifo:
         if state is None or state.closed:
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED]
+        if parted:
+            token = token_of(item)
+            if not state.parts.is_kept(token):
+                role.give_back(standing)
+                return [LOST]
+            state.parts.keep(token, lease)
         full = not overfill and not state.has_room
         if standing == "ours" and (mode == WAIT or full):
             return self._busy(role, place, client, ticket, mode, turn, lease)
@@ -159,7 +168,7 @@ class MemoryFifo:
 
     def _put_many(self, number: int, *args: Any) -> Reply:
         items, turn = args[:number], args[number:]
-        reply = self._put(items[0], 0, b"", *turn)
+        reply = self._put(items[0], 0, b"", 0, *turn)
         if reply[0] != DONE or self._state is None:
             return reply
         taken = 1
@@ -179,11 +188,24 @@ class MemoryFifo:
         state = self._state
         if state is None or not (state.items and self._consumer.is_free):
             return [DECLINED]
+        assert isinstance(state.items, Fifo)  # of other disciplines nothing is got this way
+        if is_manifest(state.items[0].item):
+            return [DECLINED]
         return [DONE, state.pop(client).item]
+
+    def _keep_content(self, item: bytes, lease: int) -> bytes:
+        """An item is got: whoever reads its content has time for it."""
+        assert self._state is not None
+        _, token = self._state.parts.weigh(item)
+        if token:
+            self._state.parts.keep_for_reading(token, lease)
+        return item
 
     def _get(self, eof: int, client: str, ticket: str, mode: bytes, turn: str, lease: int) -> Reply:
         found = self._consume(bool(eof), None, client, ticket, mode, turn, lease)
-        return [DONE, found.item] if isinstance(found, Entry) else found
+        if not isinstance(found, Entry):
+            return found
+        return [DONE, self._keep_content(found.item, lease)]
 
     def _get_many(self, limit: int, size: int, eof: int, client: str, *turn: Any) -> Reply:
         found = self._consume(bool(eof), None, client, *turn)
@@ -192,7 +214,12 @@ class MemoryFifo:
         items, queued = [found.item], self._state.items
         assert isinstance(queued, Fifo)  # of other disciplines items are taken one by one
         room = size - len(found.item)
+        if self._state.parts.weigh(found.item)[1]:
+            self._keep_content(found.item, turn[-1])
+            limit = 1  # one whose content is in parts is taken alone
         while len(items) < limit and queued and len(queued[0].item) <= room:
+            if self._state.parts.weigh(queued[0].item)[1]:
+                break
             room -= len(queued[0].item)
             items.append(self._state.pop(client).item)
         return [DONE, items]
@@ -273,6 +300,7 @@ class MemoryFifo:
             state.dropping = True
             state.done += len(state.items)
             state.items.clear()
+            state.parts.end_queued()
         return [DONE, b"", b""]
 
     def _delete(self, client: str, ticket: str, mode: bytes, turn: str, lease: int) -> Reply:
@@ -382,12 +410,39 @@ class MemoryFifo:
             if flight is None or flight.owner != owner or flight.passed:
                 return [LATE]
             del self._state.flights[int(seq)]
+        self._state.parts.forget(self._state.parts.weigh(item)[1])
         self._state.rejected.append(item)
         self._state.done += 1
         return [DONE]
 
     def _rejected(self, limit: int) -> Reply:
         return [DONE, self._state.rejected[:limit]] if self._state else [MISSING]
+
+    def _store(self, token: str, number: int, lease: int, part: Sequence[memoryview]) -> Reply:
+        state = self._state
+        if state is None or state.closed:
+            return [CLOSED] if state else [MISSING]
+        if number == 0:
+            state.parts.sweep("", not state.items)
+        elif not state.parts.is_kept(token):
+            return [LOST]
+        state.parts.store(token, number, lease, part)
+        return [DONE]
+
+    def _fetch(self, token: str, number: int, room: Sequence[memoryview]) -> Reply:
+        state = self._state
+        there = state is not None and state.parts.fetch(token, number, room)
+        return [DONE] if there else [LOST]
+
+    def _hold(self, token: str, lease: int) -> Reply:
+        if self._state is not None:
+            self._state.parts.hold(token, lease)
+        return [DONE]
+
+    def _sweep(self, token: str) -> Reply:
+        if self._state is not None:
+            self._state.parts.sweep(token, not self._state.items)
+        return [DONE, 0]
 
     def _enlist(self, user: str) -> Reply:
         if self._state is None:

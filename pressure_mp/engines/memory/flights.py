@@ -36,7 +36,9 @@ class MemoryFlights(MemoryFifo):
         assert state is not None
         seq = found.seq or next(state.seqs)
         entry = Entry(found.item, seq, found.deliveries + 1)
-        state.flights[seq] = Flight(entry, owner, call, limit)
+        _, token = state.parts.weigh(found.item)
+        state.flights[seq] = Flight(entry, owner, call, limit, token)
+        state.parts.forget(token)
         state.presence[owner] = max(state.presence.get(owner, 0), _now() + lease)
         return [DONE, b"%d" % seq, found.item]
 
@@ -48,6 +50,7 @@ class MemoryFlights(MemoryFifo):
             oldest = min((n for n, flight in state.flights.items() if not flight.passed), default=0)
             if oldest:
                 state.flights[oldest].passed = True
+                state.parts.end(state.flights[oldest].token)
         else:
             flight = state.flights.get(int(seq))
             if flight is None or flight.owner != owner:
@@ -55,6 +58,7 @@ class MemoryFlights(MemoryFifo):
             del state.flights[int(seq)]
             if flight.passed:
                 return [PASSED]
+            state.parts.end(flight.token)
         if state.unfinished <= 0:
             return [EXCESS]
         state.done += 1
@@ -75,7 +79,7 @@ class MemoryFlights(MemoryFifo):
         if call == "":
             state.presence.pop(owner, None)
         state.consumed[0] -= len(back)
-        state.consumed[1] -= sum(len(entry.item) for entry in back)
+        state.consumed[1] -= sum(state.parts.weigh(entry.item)[0] for entry in back)
         items, number = state.items, len(back)
         assert isinstance(items, Fifo)  # items of other disciplines are never in flight
         while back and items and 0 < items[0].seq < back[-1].seq:
@@ -92,7 +96,11 @@ class MemoryFlights(MemoryFifo):
             state.rejected.append(flight.entry.item)
         if poison or state.dropping:
             state.done += 1
+            if state.dropping:
+                state.parts.end(flight.token)
             return False
+        if flight.token:
+            state.parts.queue(flight.token)
         return True
 
     def _renew(self, owner: str, lease: int, consumes: int, produces: int) -> Reply:

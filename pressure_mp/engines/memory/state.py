@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .orders import Entry, Storage
+from .parts import Parts
 
 
 @dataclass
@@ -17,6 +18,7 @@ class Flight:
     owner: str
     call: int
     limit: int
+    token: str = ""  # of an item whose content is in parts
     passed: bool = False
 
 
@@ -40,6 +42,7 @@ class FifoState:
     seqs: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     flights: dict[int, Flight] = field(default_factory=dict)
     presence: dict[str, int] = field(default_factory=dict)  # the end of each owner's lease, in ms
+    parts: Parts = field(default_factory=Parts)
     producers: dict[str, int] | None = None  # the same of producers; None: there was never one
 
     @property
@@ -54,14 +57,17 @@ class FifoState:
         """Queue an item and count it."""
         self.items.put(Entry(item), order)
         self.produced[0] += 1
-        self.produced[1] += len(item)
+        size, token = self.parts.weigh(item)
+        if token:
+            self.parts.queue(token)
+        self.produced[1] += size
         self.producer_id = client.encode()
 
     def pop(self, client: str) -> Entry:
         """Take the item whose turn it is, and count it."""
         entry = self.items.take()
         self.consumed[0] += 1
-        self.consumed[1] += len(entry.item)
+        self.consumed[1] += self.parts.weigh(entry.item)[0]
         self.consumer_id = client.encode()
         return entry
 

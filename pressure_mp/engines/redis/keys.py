@@ -39,6 +39,8 @@ OWN = {
     "presence": ":mp:presence",
     "returned": ":mp:returned",
     "producers": ":mp:producers",
+    "uploads": ":mp:uploads",
+    "parts": ":mp:parts",
 }
 
 _SUFFIXES = {**PROTOCOL, **OWN}
@@ -55,6 +57,8 @@ TYPES = {
     **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
     **dict.fromkeys(("waiting", "kept"), "hash"),
     **dict.fromkeys(("flying", "flights", "presence", "producers"), "hash"),
+    "uploads": "zset",
+    "parts": "hash",
     **dict.fromkeys(("items", "tenants", "clock"), "hash"),
     "ready": "list",
     "serial": "string",

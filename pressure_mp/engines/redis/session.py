@@ -8,6 +8,7 @@ import hiredis
 
 from ...effects import DECLINED, DONE, EMPTY, FULL, TICK, Reply
 from ...exceptions import PressureError
+from . import contents
 from .durability import check, confirm
 from .errors import AGAIN, STALE, refuse_wait, stale, translate
 from .outage import Outage, patience
@@ -165,6 +166,8 @@ class RedisSession:
             return [
                 await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit) for waiter in args
             ]
+        if op in contents.OPERATIONS:
+            return await contents.call(wire, self._binding, op, args, limit)
         durability = self._binding.durability(op)
         if durability:
             await check(wire, self._binding, durability)

@@ -13,7 +13,7 @@ import ssl
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import hiredis
@@ -28,6 +28,9 @@ from .outage import Lane
 
 if TYPE_CHECKING:
     from .routes import Node
+
+#: What can be sent.
+Buffer = bytes | memoryview
 
 _READ_SIZE = 1 << 16
 _NOTHING = object()
@@ -96,6 +99,42 @@ class Wire(ABC):
         await self.send_packed(packed)
         return await self.read(timeout)
 
+    async def exchange_large(self, pieces: Sequence[Buffer], timeout: float | None) -> Any:
+        """:meth:`request` for a packed command in pieces, which are not put together."""
+        try:
+            for piece in pieces:
+                await self._write(piece)
+        except OSError:
+            await self._hear_refusal()
+        return await self.read(timeout)
+
+    async def exchange_into(
+        self, packed: bytes, room: Sequence[memoryview], timeout: float | None
+    ) -> Any:
+        """:meth:`request` for a packed command whose reply is to be a string as long as ``room``,
+        where it is written; the answer is then True. Any other reply is returned."""
+        await self.send_packed(packed)
+        if self._refusal is not _NOTHING:
+            return await self.read(timeout)
+        size = sum(view.nbytes for view in room)
+        head = b"$%d\r\n" % size
+        received = b""
+        while len(received) < len(head) and head.startswith(received):
+            received += self._not_end(await self._receive(timeout))
+        if not received.startswith(head):
+            reply = self._next_reply(received)
+            return await self.read(timeout) if reply is _NOTHING else reply
+        rest = memoryview(received)[len(head) :]
+        for view in room:
+            begin = min(len(rest), view.nbytes)
+            view[:begin], rest = rest[:begin], rest[begin:]
+            while begin < view.nbytes:
+                begin += await self._receive_into(view[begin:], timeout)
+        left = len(b"\r\n") - len(rest)
+        while left:
+            left -= len(self._not_end(await self._receive(timeout)))
+        return True
+
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""
         await self.send_packed(hiredis.pack_command(command))
@@ -132,10 +171,14 @@ class Wire(ABC):
 
     def _next_reply(self, received: bytes) -> Any:
         """The reply that is complete with what was received, or ``_NOTHING``."""
+        self._reader.feed(self._not_end(received))
+        return self._reader.gets()
+
+    @staticmethod
+    def _not_end(received: bytes) -> bytes:
         if not received:
             raise ConnectionResetError("the server closed the connection")
-        self._reader.feed(received)
-        return self._reader.gets()
+        return received
 
     @classmethod
     @abstractmethod
@@ -143,10 +186,14 @@ class Wire(ABC):
         """Connect and log in with redis-py's ``connection``."""
 
     @abstractmethod
-    async def _write(self, data: bytes) -> None: ...
+    async def _write(self, data: Buffer) -> None: ...
 
     @abstractmethod
     async def _receive(self, timeout: float | None) -> bytes: ...
+
+    @abstractmethod
+    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
+        """Receive a part of what fills ``room``; answers how many bytes came."""
 
     @abstractmethod
     def is_stale(self) -> bool:
@@ -186,7 +233,7 @@ class BlockingWire(Wire):
             reply = self._next_reply(self._socket.recv(_READ_SIZE))
         return reply
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, data: Buffer) -> None:
         self._socket.sendall(data)
 
     async def _receive(self, timeout: float | None) -> bytes:
@@ -197,6 +244,16 @@ class BlockingWire(Wire):
             return self._socket.recv(_READ_SIZE)
         finally:
             self._socket.settimeout(None)
+
+    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
+        self._socket.settimeout(None if timeout is None else max(timeout, 0.001))
+        try:
+            received = self._socket.recv_into(room)
+        finally:
+            self._socket.settimeout(None)
+        if not received:
+            raise ConnectionResetError("the server closed the connection")
+        return received
 
     def is_stale(self) -> bool:
         self._socket.setblocking(False)
@@ -304,22 +361,27 @@ class AsyncWire(Wire):
         _put_off.add(task)
         return True
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, data: Buffer) -> None:
         self._output.write(data)
         await self._output.drain()
 
-    async def _receive(self, timeout: float | None) -> bytes:
+    async def _receive(self, timeout: float | None, most: int = _READ_SIZE) -> bytes:
         if self._reading is None:
             if timeout is None:
-                return await self._input.read(_READ_SIZE)
+                return await self._input.read(most)
             # A task of its own, which a timeout or a cancellation leaves as it is: whatever
             # happens at the same moment, what it reads is not lost.
-            self._reading = asyncio.ensure_future(self._input.read(_READ_SIZE))
+            self._reading = asyncio.ensure_future(self._input.read(most))
         done, _ = await asyncio.wait({self._reading}, timeout=timeout)
         if not done:
             raise TimeoutError("no reply in time")
         reading, self._reading = self._reading, None
         return reading.result()
+
+    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
+        received = self._not_end(await self._receive(timeout, room.nbytes))
+        room[: len(received)] = received
+        return len(received)
 
     def is_stale(self) -> bool:
         return self._input.at_eof()

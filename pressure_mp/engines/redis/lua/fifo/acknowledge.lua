@@ -1,18 +1,20 @@
 -- acknowledge: an item in flight is dealt with.
--- keys: bound produced_messages consumed_messages done finished flying flights
+-- keys: bound produced_messages consumed_messages done finished flying flights uploads parts
 -- args: owner seq
 --   seq  the item, or empty when the owner has none: then it is the oldest in flight, if any is
--- replies: done unfinished | passed | late | excess | missing
--- uses: bound tasks flights
+-- replies: done unfinished left | passed | late | excess | missing
+-- uses: bound tasks flights parts
 -- once: yes
 -- `passed`: another process acknowledged this item before, having none of its own. `late`: the
--- item was taken away from this owner; it is, or was, another's.
+-- item was taken away from this owner; it is, or was, another's. `left` is there when the content was in
+-- parts, which are removed now: of how many contents there are more to remove, see sweep.
 if not read_bound(KEYS[1]) then return {'missing'} end
 local owner, seq = ARGV[1], ARGV[2]
 local flying, flights = KEYS[6], KEYS[7]
-local left = unfinished(KEYS[2], KEYS[3], KEYS[4])
+local left, gone = unfinished(KEYS[2], KEYS[3], KEYS[4])
 if seq ~= '' then
-  local deliveries, _, _, whose = read_flight(redis.call('HGET', flights, seq))
+  local deliveries, _, _, whose, token = read_flight(redis.call('HGET', flights, seq))
+  gone = token
   if whose ~= owner then return {'late'} end
   redis.call('HDEL', flights, seq)
   if deliveries == 0 then return {'passed'} end
@@ -23,10 +25,14 @@ else
     if not oldest or tonumber(candidate) < tonumber(oldest) then oldest = candidate end
   end
   if oldest then
-    local _, limit, call, whose = read_flight(redis.call('HGET', flights, oldest))
+    local _, limit, call, whose, token = read_flight(redis.call('HGET', flights, oldest))
+    gone = token
     redis.call('HDEL', flying, oldest)
     redis.call('HSET', flights, oldest, string.format('0 %d %s %s', limit, call, whose))
   end
 end
+if gone then redis.call('ZADD', KEYS[8], 0, gone) end
 if left <= 0 then return {'excess'} end
-return {'done', finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])}
+left = finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+if not gone then return {'done', left} end
+return {'done', left, sweep(KEYS[8], KEYS[9])}

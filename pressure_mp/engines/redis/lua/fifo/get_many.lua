@@ -1,23 +1,24 @@
 -- get_many: take the oldest items, as many as are there (specification: Get).
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts
 -- args: limit size eof client ticket mode turn lease conn
 --   limit     how many items at most
 --   size      after how many bytes to stop
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
 -- replies: done items... | empty item | busy consumer tickets again | closed | ended | missing | declined
--- uses: role line bound count consume
+-- uses: role line bound count parts consume
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn, lease = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local data, not_full, waiting = KEYS[1], KEYS[6], KEYS[11]
-local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
+local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
 local entry = leave_line(waiting, turn, ticket)
 local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
 if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[3], KEYS[12])
 local refused = refusal(state, bound, length, over, mode)
 if refused == 'busy' then
@@ -37,6 +38,8 @@ local signs = redis.call('LLEN', not_full)
 -- twice as many with each step, if there is room for so many as large as the largest yet. The
 -- items of each step go out as a list of their own, since to put them into one costs time.
 local reply, taken, sizes, largest, step = {'done'}, 0, 0, 1, 1
+-- One whose content is in parts is taken alone.
+local parted, token = redis.call('EXISTS', uploads) == 1, nil
 local left, budget = math.min(tonumber(ARGV[1]), length), tonumber(ARGV[2])
 while left > 0 and step > 0 do
   -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
@@ -47,7 +50,16 @@ while left > 0 and step > 0 do
     if size > largest then largest = size end
   end
   reply[#reply + 1], taken, left = found, taken + #found, left - #found
-  step = math.min(step * 2, math.floor((budget - sizes) / largest))
+  step = math.min(parted and 1 or step * 2, math.floor((budget - sizes) / largest))
+  if parted then
+    local size, its = weigh(uploads, found[1])
+    if its and taken > 1 then
+      redis.call('RPUSH', data, found[1])
+      reply[#reply], sizes, taken, step = nil, sizes - #found[1], taken - 1, 0
+    elseif its then
+      token, sizes, step = its, size, 0
+    end
+  end
 end
 local total, problem = count(KEYS[7], KEYS[8], sizes, taken)
 if not total then
@@ -57,6 +69,7 @@ if not total then
   return problem
 end
 redis.call('SET', KEYS[4], client)
+if token then keep(uploads, token, lease, true) end
 if signs == 0 and (bound == 0 or length - taken < bound) then redis.call('LPUSH', not_full, '1') end
 give_back(state, free, claim, holder)
 return reply

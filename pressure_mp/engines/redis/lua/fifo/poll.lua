@@ -18,6 +18,10 @@ if not bound then return {'declined'} end
 -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
 local item = redis.call('RPOP', data)
 if not item then return {'declined'} end
+if string.byte(item) == 250 then -- the content may be in parts, which `get` knows of
+  redis.call('RPUSH', data, item)
+  return {'declined'}
+end
 local total, problem = count(KEYS[6], KEYS[7], #item, 1)
 if not total then
   redis.call('RPUSH', data, item)

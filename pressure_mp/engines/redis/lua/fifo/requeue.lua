@@ -1,10 +1,10 @@
 -- requeue: put back to the front what a process has in flight; what was delivered too often is set aside.
--- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected flying flights presence returned
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected flying flights presence returned uploads
 -- args: owner seen call
 --   seen  the end of the owner's lease, as the caller saw it; empty: whatever the lease says
 --   call  only what the owner took in this call; empty: all of it
 -- replies: done returned | renewed | missing
--- uses: bound tasks flights
+-- uses: bound tasks flights parts
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped. What is not put back counts as done.
 local bound = read_bound(KEYS[1])
@@ -18,6 +18,7 @@ local consumed = tonumber(redis.call('GET', KEYS[6]) or '0')
 -- A key of the wrong type is found before anything is written.
 for _, list in ipairs({data, returned, KEYS[9], KEYS[10]}) do redis.call('LLEN', list) end
 for _, hash in ipairs({flying, presence}) do redis.call('HLEN', hash) end
+redis.call('ZCARD', KEYS[15])
 for _, number in ipairs({KEYS[5], KEYS[7], KEYS[8]}) do redis.call('GET', number) end
 
 -- What it has in flight, by what becomes of it.
@@ -25,7 +26,7 @@ local back, bytes, newest, settled = {}, 0, 0, 0
 local all = redis.call('HGETALL', flights)
 for i = 1, #all, 2 do
   local seq = all[i]
-  local deliveries, limit, number, whose = read_flight(all[i + 1])
+  local deliveries, limit, number, whose, token = read_flight(all[i + 1])
   if whose == owner and (call == '' or call == number) then
     local item = redis.call('HGET', flying, seq)
     redis.call('HDEL', flights, seq)
@@ -33,12 +34,14 @@ for i = 1, #all, 2 do
     if item and deliveries > 0 then
       if dropping then
         settled = settled + 1
+        if token then redis.call('ZADD', KEYS[15], 0, token) end
       elseif limit > 0 and deliveries >= limit then
         settled = settled + 1
         redis.call('LPUSH', KEYS[10], item)
       else
         back[#back + 1] = {tonumber(seq), deliveries, item}
-        bytes = bytes + #item
+        if token then redis.call('ZADD', KEYS[15], '+inf', token) end
+        bytes = bytes + weigh(KEYS[15], item)
         newest = math.max(newest, tonumber(seq))
       end
     end

@@ -1,5 +1,5 @@
 -- take: take the oldest item, which stays with the broker, in flight, until it is acknowledged.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flying flights presence returned
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flying flights presence returned uploads parts
 -- args: owner call limit eof client ticket mode turn lease conn
 --   owner  the process that answers for the item
 --   call   the owner's number for this call: to find what it took when the reply was lost
@@ -7,20 +7,21 @@
 --   eof    1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode   wait | now
 -- replies: done seq item | empty item | busy consumer tickets again | closed | ended | missing | declined
--- uses: role line bound count storage consume flights
+-- uses: role line bound count storage parts consume flights
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local owner, client, ticket, mode, turn = ARGV[1], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local lease = tonumber(ARGV[9])
 local data, waiting = KEYS[1], KEYS[11]
 local flying, flights, presence, returned = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
-local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
+local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[17]
 
 local entry = leave_line(waiting, turn, ticket)
 local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
 if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[18], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[4], KEYS[12])
 if over == 'ended' then
   -- What is in flight elsewhere may come back.
@@ -48,8 +49,10 @@ local front = redis.call('LINDEX', returned, -1)
 local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 redis.call('HLEN', flying)
 local time = redis.call('TIME')
-local item, total = remove(data, length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client)
+local item, total, token =
+  remove(data, length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
 if not item then return total end
+if token then redis.call('ZREM', uploads, token) end
 -- Left by a queue that a client of another make deleted.
 if total == 1 then redis.call('DEL', flying, flights) end
 
@@ -66,7 +69,7 @@ end
 seq = string.format('%.0f', seq)
 redis.call('HSET', flying, seq, item)
 redis.call('HSET', flights, 'next', string.format('%.0f', fresh), seq,
-  string.format('%d %s %s %s', deliveries + 1, ARGV[3], ARGV[2], owner))
+  string.format('%d %s %s %s %s', deliveries + 1, ARGV[3], ARGV[2], owner, token or ''))
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if there_until < now + lease / 2 then
   redis.call('HSET', presence, owner, string.format('%d', now + lease))

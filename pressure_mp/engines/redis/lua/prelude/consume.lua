@@ -17,18 +17,19 @@ local function refusal(state, bound, length, over, mode)
   if length == 0 then return 'empty' end
 end
 
--- Take the item out whose turn it is, and count it; answers it and the messages counted so far, or nil and
--- the server's error.
-local function remove(data, length, bound, not_full, messages, bytes, consumer, client)
+-- Take the item out whose turn it is, and count it; answers it, the messages counted so far, and its token if
+-- it has one; or nil and the server's error.
+local function remove(data, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)
   -- To take comes first: it is allowed when the server is out of memory, and what follows it too.
   local item, put_back = taking(data, length)()
-  local total, problem = count(messages, bytes, #item, 1)
+  local weight, token = weigh(uploads, item)
+  local total, problem = count(messages, bytes, weight, 1)
   if not total then
     put_back()
     return nil, problem
   end
   redis.call('SET', consumer, client)
   if signs == 0 and (bound == 0 or length - 1 < bound) then redis.call('LPUSH', not_full, '1') end
-  return item, total
+  return item, total, token
 end

@@ -1,5 +1,5 @@
 -- close: close the queue for everyone, for good (specification: Close).
--- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting meta returned
+-- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting meta returned uploads
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop what is queued; the dropped items count as done
@@ -23,6 +23,7 @@ local function taken(name)
   local who = {client = client, ticket = ticket, mode = ARGV[5], turn = turn, lease = ARGV[7]}
   return busy(name, '', nil, KEYS[16], entry, who)
 end
+redis.call('ZCARD', KEYS[19])
 if not read_bound(KEYS[1]) then
   let_go()
   return {'missing'}
@@ -50,6 +51,9 @@ if ARGV[2] == '1' then
   if dropped > 0 then
     finish(dropped, KEYS[6], KEYS[7], KEYS[8], KEYS[9])
     clear(KEYS[3])
+    for _, token in ipairs(redis.call('ZRANGE', KEYS[19], '+inf', '+inf', 'BYSCORE')) do
+      redis.call('ZADD', KEYS[19], 0, token)
+    end
     if redis.call('LLEN', KEYS[5]) == 0 then redis.call('LPUSH', KEYS[5], '1') end
   end
 end

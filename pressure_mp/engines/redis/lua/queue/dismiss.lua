@@ -1,10 +1,10 @@
 -- dismiss: processes no longer use an anonymous queue; the last to go takes every key along.
--- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers
+-- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers uploads parts
 -- args: user...
 -- replies: done left | missing
 -- uses: storage
 if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
 redis.call('HDEL', KEYS[2], unpack(ARGV))
 local left = redis.call('HLEN', KEYS[2])
-if left == 0 then redis.call('DEL', unpack(KEYS)) end
+if left == 0 then redis.call('UNLINK', unpack(KEYS)) end
 return {'done', left}

@@ -1,5 +1,5 @@
 -- open: create a queue, attach to one, or whichever applies (specification: Create).
--- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers uploads parts
 -- args: how maxsize discipline format user
 --   how      open | create | attach
 --   maxsize  the bound to create with; on attach, one that is not 0 must be the queue's own
@@ -20,7 +20,7 @@ if read_bound(KEYS[1]) then
 end
 if how == 'attach' then return {'missing'} end
 -- What an unfinished deletion left behind would be taken for this queue's.
-redis.call('DEL', unpack(KEYS, 1, #KEYS - 1))
+redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
 redis.call('SET', KEYS[1], maxsize)
 redis.call('LPUSH', KEYS[5], '1')
 redis.call('LPUSH', KEYS[6], '1')

@@ -1,20 +1,22 @@
 -- put: add one item (specification: Put, Put (Non-Blocking)).
--- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done waiting
--- args: item overfill order client ticket mode turn lease conn
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done waiting uploads
+-- args: item overfill order parted client ticket mode turn lease conn
 --   overfill  1: do not look at the bound
 --   order     where the item belongs, as its discipline wants to know it
+--   parted    1: the item is a manifest, and its content was stored
 --   mode      wait | now
--- replies: done | full space length | unordered other | busy producer tickets again | closed | missing | declined
--- uses: role line bound count storage
+-- replies: done | full space length | lost | unordered other | busy producer tickets again | closed | missing | declined
+-- uses: role line bound count storage parts
 -- once: yes
 -- durable: yes
--- After `full` in mode wait the caller has the producer role and waits for space with it.
-local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+-- After `full` in mode wait the caller has the producer role and waits for space with it. `lost`: the
+-- content was kept for its lease only, and may be gone.
+local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[12], turn, ticket)
-local state, held, ends, since = standing('producer', turn, free, claim, holder, ticket, ARGV[8])
+local state, held, ends, since = standing('producer', turn, free, claim, holder, ticket, ARGV[9])
 if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(bound_key)
 if not bound then
@@ -25,8 +27,17 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
   give_back(state, free, claim, holder)
   return {'closed'}
 end
+local token
+if ARGV[4] == '1' then
+  token = string.sub(item, 5, 28)
+  if tonumber(redis.call('ZSCORE', KEYS[13], token) or 0) <= clock() then
+    give_back(state, free, claim, holder)
+    return {'lost'}
+  end
+  keep(KEYS[13], token, ARGV[9])
+end
 local function taken()
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[8]}
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[9]}
   return busy('producer', held, ends, KEYS[12], entry, who)
 end
 if state == 'foreign' or (state == 'ours' and mode == 'wait') then return taken() end
@@ -42,7 +53,7 @@ if overfill ~= '1' and (at_bound or signs == 0) then
   if mode == 'now' then
     give_back(state, free, claim, holder)
   else
-    hold(state, free, claim, holder, ticket, client, ARGV[9], ARGV[8])
+    hold(state, free, claim, holder, ticket, client, ARGV[10], ARGV[9])
   end
   return {'full', 'space', length}
 end
@@ -52,10 +63,12 @@ if not add then
   give_back(state, free, claim, holder)
   return {'unordered', other}
 end
-local total, problem = count(KEYS[7], KEYS[8], #item, 1)
+local weight = weigh(KEYS[13], item)
+local total, problem = count(KEYS[7], KEYS[8], weight, 1)
 if not total then return problem end
 if total == 1 then redis.call('DEL', KEYS[11]) end -- left by a queue that a foreign client deleted
 add(item)
+if token then redis.call('ZADD', KEYS[13], '+inf', token) end
 redis.call('SET', KEYS[4], client)
 if bound > 0 and length + 1 >= bound then
   redis.call('DEL', not_full)

@@ -1,9 +1,9 @@
 -- reject: set aside an item that was got and cannot be decoded; it counts as done.
--- keys: bound produced_messages consumed_messages done finished rejected flying flights
+-- keys: bound produced_messages consumed_messages done finished rejected flying flights uploads
 -- args: item owner seq
 --   owner, seq  whose item in flight it is; empty when it was got for good
 -- replies: done | late | missing
--- uses: bound tasks flights
+-- uses: bound tasks flights parts
 -- once: yes
 -- `late`: the item was taken away from this owner; nothing is done.
 if not read_bound(KEYS[1]) then return {'missing'} end
@@ -13,6 +13,9 @@ if ARGV[3] ~= '' then
   redis.call('HDEL', KEYS[8], ARGV[3])
   redis.call('HDEL', KEYS[7], ARGV[3])
 end
+-- The content of a manifest is kept with it: the queue's end is its end.
+local _, token = weigh(KEYS[9], ARGV[1])
 redis.call('LPUSH', KEYS[6], ARGV[1])
+if token then redis.call('ZREM', KEYS[9], token) end
 finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 return {'done'}

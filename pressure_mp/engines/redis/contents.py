@@ -1,0 +1,62 @@
+"""The parts of contents on a connection: nothing is copied to send or to receive one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import hiredis
+
+from ...effects import DONE, LOST, Reply
+from .errors import translate
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from .engine import RedisBinding
+
+#: How a packed command ends whose last argument is empty.
+_EMPTY = b"$0\r\n\r\n"
+
+
+OPERATIONS = ("store", "fetch")
+
+
+async def call(
+    wire: Wire, binding: RedisBinding, op: str, args: tuple[Any, ...], limit: float | None
+) -> Reply:
+    """Do one of the operations that move a part; each of them may be done twice."""
+    move = _store if op == "store" else _fetch
+    reply = await move(wire, binding, args, limit)
+    if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
+        await wire.request("SCRIPT", "LOAD", binding.scripts["store"].source, timeout=limit)
+        reply = await move(wire, binding, args, limit)
+    if type(reply) is not list:
+        raise await translate(reply, binding, "store", args, wire)
+    return reply
+
+
+async def _store(
+    wire: Wire, binding: RedisBinding, args: tuple[Any, ...], limit: float | None
+) -> Any:
+    """Call the script that keeps a part, which is the last of its arguments, in pieces."""
+    *named, part = args
+    packed = binding.command("store", (*named, b""), wire.id, wire.lane, "")
+    size = sum(piece.nbytes for piece in part)
+    head = packed.removesuffix(_EMPTY) + b"$%d\r\n" % size
+    return await wire.exchange_large((head, *part, b"\r\n"), limit)
+
+
+async def _fetch(
+    wire: Wire,
+    binding: RedisBinding,
+    args: tuple[Any, ...],
+    limit: float | None,
+) -> Any:
+    """Read a part into the memory that is given for it."""
+    token, number, room = args
+    field = f"{token[:16]}:{number}"
+    command: tuple[Any, ...] = ("HGET", binding.key("parts"), field)
+    packed = hiredis.pack_command(command)
+    reply = await wire.exchange_into(packed, room, limit)
+    if isinstance(reply, Exception):
+        return reply
+    return [DONE] if reply is True else [LOST]

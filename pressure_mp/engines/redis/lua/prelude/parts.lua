@@ -1,0 +1,60 @@
+-- Items whose content is beside the queue, in parts: what is queued is a manifest. It begins with four
+-- bytes that no other item begins with, a token (a name of 16 hexadecimal digits, and in 8 digits how
+-- many parts there are), and in 16 digits the size of the content. `parts` has the parts by name and
+-- number. `uploads` says until when those of a token are kept, in milliseconds: '+inf' while the
+-- manifest is queued, and not at all while it is in flight or set aside.
+
+-- How many parts are removed in one call: each takes about 20 microseconds.
+local FEW = 16
+
+local function clock()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Whoever writes a content sends it again, should it be gone when the manifest is to be queued. For
+-- one who reads it, it would be lost: so it is kept for longer.
+local function keep(uploads, token, lease, reading)
+  local time = math.max(lease * (reading and 12 or 1), 3000)
+  redis.call('ZADD', uploads, string.format('%.0f', clock() + time), token)
+end
+
+-- How many bytes an item has; and its token, if there is such a content.
+local function weigh(uploads, item)
+  if string.byte(item) ~= 250 or string.sub(item, 2, 4) ~= 'mp1' then return #item end
+  local token, size = string.sub(item, 5, 28), tonumber(string.sub(item, 29, 44), 16)
+  if not size or not redis.call('ZSCORE', uploads, token) then return #item end
+  return size, token
+end
+
+-- Remove up to `limit` of a token's parts; answers how many, and whether none is left.
+local function drop(parts, token, limit)
+  local name, last = string.sub(token, 1, 16), tonumber(string.sub(token, 17, 24), 16) or 0
+  local removed = 0
+  while last > 0 and removed < limit do
+    local fields, first = {}, math.max(last - FEW, 0)
+    for number = first, last - 1 do fields[#fields + 1] = string.format('%s:%d', name, number) end
+    removed, last = removed + redis.call('HDEL', parts, unpack(fields)), first
+  end
+  return removed, last == 0
+end
+
+-- Remove some of the parts that are no longer kept; answers of how many tokens there are more. When
+-- nothing is queued, no manifest is: a client of another make took it, or deleted the queue.
+local function sweep(uploads, parts, is_empty)
+  local now, removed = clock(), 0
+  redis.call('HLEN', parts)
+  if is_empty then
+    for _, token in ipairs(redis.call('ZRANGE', uploads, '+inf', '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
+      redis.call('ZADD', uploads, 0, token)
+    end
+  end
+  for _, token in ipairs(redis.call('ZRANGE', uploads, '-inf', now, 'BYSCORE', 'LIMIT', 0, FEW)) do
+    if removed < FEW then
+      local number, all = drop(parts, token, FEW - removed)
+      removed = removed + number
+      if all then redis.call('ZREM', uploads, token) end
+    end
+  end
+  return redis.call('ZCOUNT', uploads, '-inf', now)
+end

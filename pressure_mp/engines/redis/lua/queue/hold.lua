@@ -1,0 +1,8 @@
+-- hold: the content of an item that was got is still being read.
+-- keys: uploads
+-- args: token lease
+-- replies: done
+-- uses: parts
+local until_when = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or 0)
+if until_when > clock() and until_when < math.huge then keep(KEYS[1], ARGV[1], ARGV[2], true) end
+return {'done'}
