@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import serializers, signing
-from .exceptions import DecodingError
+from .exceptions import DecodingError, PressureError
 from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Keys, Signatures
@@ -76,7 +76,12 @@ class Codec:
         """
         if not self._divides:
             return None
-        sealed = self.prepare().check(item[HEAD_SIZE:])
+        signatures = self.prepare()
+        try:
+            sealed = signatures.check(item[HEAD_SIZE:])
+        except PressureError as error:
+            error.payload = item  # type: ignore[attr-defined]  # not only what was checked
+            raise
         try:
             return Manifest(item, sealed, bool(self._key_ids))
         except ValueError as error:

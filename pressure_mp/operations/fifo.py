@@ -104,7 +104,7 @@ class FifoOperations:
             )
         if reply[0] == MISMATCH:
             wanted = {b"maxsize": maxsize, b"format": FORMAT}.get(reply[1], self.discipline)
-            raise self._mismatch(reply[1].decode(), reply[2].decode(), wanted)
+            raise self._mismatch(reply[1].decode(), reply[2].decode(errors="replace"), wanted)
         self._check(reply)
         return int(reply[1])
 
@@ -115,7 +115,8 @@ class FifoOperations:
         """
         reply: Reply = yield Call("kind")
         if reply[0] != MISSING:
-            raise self._mismatch("discipline", reply[1].decode(), self.discipline)
+            kind = reply[1].decode(errors="replace")
+            raise self._mismatch("discipline", kind, self.discipline)
 
     def _mismatch(self, what: str, have: str, wanted: object) -> QueueMismatchError:
         return QueueMismatchError(f"queue {self.name!r} exists with {what} {have}, not {wanted}")

@@ -17,6 +17,7 @@ from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.engine import RedisBinding
+from pressure_mp.large import HEAD_SIZE, MARK, Large, Manifest
 from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
 
@@ -30,6 +31,7 @@ DATABASE = 9
 SENT = {
     *("evalsha", "script|load", "blmove", "client|unblock", "select"),
     *("sadd", "smembers", "srem", "unlink"),  # anonymous queues
+    "hget",  # a part of a large item
     "type",  # of the keys of a queue, for an error that names the wrong one
 }
 
@@ -95,6 +97,22 @@ class Uses:
         with pytest.raises(pressure_mp.Empty):
             self.run(operations.take("B", 5, 0, False, None, eof=True))
         self.run(operations.acknowledge("C", None))
+
+    def move_large_items(self):
+        """One is read; one is set aside."""
+        large = Large([memoryview(b"x")], bytes, is_signed=False)
+        for end in (self.operations.let_go, self._reject):
+            self.run(self.operations.put(large, False, None))
+            item = self.run(self.operations.get(False, None))
+            manifest = Manifest(item, item[HEAD_SIZE:], is_signed=False)
+            self.run(self.operations.fetch(manifest))
+            session = self.session()
+            session.call("hold", (manifest.token, 5000))
+            session.end()
+            self.run(end(manifest))
+
+    def _reject(self, manifest):
+        return self.operations.reject(MARK + manifest.token.encode() + b"0" * 16)
 
     def look(self):
         self.queue.exists()
@@ -175,6 +193,7 @@ class Uses:
 
     STEPS = (
         *(make, put_and_get, set_an_item_aside, take_and_requeue, use_the_other_orders),
+        move_large_items,
         *(look, wait_in_line, wake, take_the_long_way, unlock),
         *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
     )

@@ -23,6 +23,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.memory.engine import MemoryEngine
 from pressure_mp.engines.redis import session
 from pressure_mp.exceptions import PressureError, QueueDoesNotExistError
+from pressure_mp.large import HEAD_SIZE, PART, Large, Manifest, is_manifest
 from pressure_mp.operations import turns
 from pressure_mp.operations.diagnosis import Diagnosis
 from pressure_mp.operations.flights import FlightOperations
@@ -383,6 +384,21 @@ class Oracle(RuleBasedStateMachine):
     def put_now(self, client: int, block: bool, overfill: bool) -> None:
         item = self.new_item()
         self.count("put", item, self.run(client, "put", item, block, 0, overfill))
+
+    @rule(client=clients, block=st.booleans(), length=st.sampled_from([5, PART + 1]))
+    def put_large_now(self, client: int, block: bool, length: int) -> None:
+        content = self.new_item().ljust(length)
+        item = Large([memoryview(content)], bytes, is_signed=False)
+        self.count("put", item.manifest, self.run(client, "put", item, block, 0))
+
+    @precondition(lambda self: self.got and is_manifest(self.got[-1]))
+    @rule(client=clients, really=st.booleans())
+    def read_content(self, client: int, really: bool) -> None:
+        item = self.got[-1]
+        manifest = Manifest(item, item[HEAD_SIZE:], is_signed=False)
+        self.run(client, "fetch", manifest)
+        if really:
+            self.run(client, "let_go", manifest)
 
     @rule(client=clients, block=st.booleans())
     def get_now(self, client: int, block: bool) -> None:

@@ -1,0 +1,349 @@
+"""Large items: kept beside the queue, in parts, and like every other item to whoever uses it."""
+
+from __future__ import annotations
+
+import pickle
+
+import contents
+import numpy as np
+import pytest
+
+import pressure_mp
+from pressure_mp import (
+    AuthenticationError,
+    DecodingError,
+    EncodingError,
+    FairQueue,
+    JoinableQueue,
+    LifoQueue,
+    PressureQueue,
+    PriorityQueue,
+    Queue,
+    RejectedItemWarning,
+    SimpleQueue,
+)
+from pressure_mp.large import MARK, PART, THRESHOLD
+from pressure_mp.signing import Key, Signer
+
+SECRET = b"a secret"
+
+
+@pytest.fixture
+def q(url, name):
+    found = Queue(name=name, url=url)
+    yield found
+    if found.exists():
+        found.delete()
+
+
+def array(size, dtype="f8"):
+    return np.arange(size // np.dtype(dtype).itemsize, dtype=dtype)
+
+
+def left_over(q):
+    return contents.count_parts(q), contents.count_uploads(q)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [*(THRESHOLD + off for off in (-1, 0, 1)), PART - 1, PART, PART + 1, 5 * PART + 7],
+)
+def test_bytes_of_every_size_come_back(q, size):
+    item = bytes(range(256)) * (size // 256 + 1)
+    q.put(item[:size])
+    assert q.get() == item[:size]
+    assert left_over(q) == (0, 0)
+
+
+def test_arrays_come_back_and_can_be_written_to(q):
+    big, small, frozen = array(3 * PART), array(800), array(PART)
+    frozen.flags.writeable = False
+    item = {
+        "big": big,
+        "small": small,
+        "frozen": frozen,
+        "fortran": np.asfortranarray(array(2 * PART).reshape(512, -1)),
+        "empty": array(0),
+        "text": "x" * PART,
+    }
+    q.put(item)
+    got = q.get()
+    assert list(got) == list(item)
+    for key, value in item.items():
+        assert np.array_equal(got[key], value)
+    got["big"][0] = got["small"][0] = 7
+    assert got["big"].flags.aligned
+    assert got["fortran"].flags.f_contiguous
+    assert not got["frozen"].flags.writeable
+    assert left_over(q) == (0, 0)
+
+
+def test_the_same_array_twice_is_the_same_array_twice(q):
+    one = array(2 * PART)
+    q.put([one, one])
+    first, second = q.get()
+    assert first is second
+
+
+def test_what_is_queued_of_an_array_is_a_copy(q):
+    item = array(2 * PART)
+    q.put(item)
+    item[0] = 99
+    assert q.get()[0] == 0
+
+
+def test_small_items_are_plain_pickles(q, url, name):
+    bare = PressureQueue(name, url=url)
+    q.put(array(1000))
+    assert np.array_equal(pickle.loads(bare.get_nowait()), array(1000))
+
+
+def test_what_cannot_be_pickled_is_said_before_anything_is_sent(q):
+    with pytest.raises(EncodingError, match="list"):
+        q.put([array(2 * PART), lambda: None])
+    assert left_over(q) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", [Queue, LifoQueue, JoinableQueue, SimpleQueue])
+def test_large_and_small_items_keep_their_order(kind, url, name):
+    with kind(name=name, url=url) as q:
+        items = [1, array(PART), 2, b"3" * PART, array(2 * PART)]
+        for item in items:
+            q.put(item)
+        assert q.qsize() == 5
+        if kind is LifoQueue:
+            items.reverse()
+        for item in items:
+            assert np.array_equal(q.get(), item)
+            if kind is JoinableQueue:
+                q.task_done()
+        assert left_over(q) == (0, 0)
+        q.delete()
+
+
+def test_a_priority_queue_and_a_fair_one_have_large_items(url, name):
+    with PriorityQueue(name=name, url=url) as q:
+        for priority in (2, 3, 1):
+            q.put((priority, array(PART)))
+        assert [q.get()[0] for _ in range(3)] == [1, 2, 3]
+        assert left_over(q) == (0, 0)
+        q.delete()
+    with FairQueue(len, name=name, url=url) as q:
+        q.put_many([b"a" * PART, b"b" * PART, "short"])
+        picture = q.snapshot()
+        assert [item[0] for items in picture.waiting.values() for item in items] == [97, 98, "s"]
+        assert [item[0] for item in q.get_many(3)] == [97]
+        assert [item[0] for item in q.get_many(3)] == ["s", 98]
+        assert left_over(q) == (0, 0)
+        q.delete()
+
+
+def test_many_items_at_once_may_have_large_ones_among_them(q):
+    items = [1, 2, b"3" * PART, 4, array(3 * PART), 6, 7]
+    q.put_many(items)
+    assert q.qsize() == 7
+    got, calls = [], 0
+    while len(got) < 7:
+        got += q.get_many(10)
+        calls += 1
+    assert all(np.array_equal(one, other) for one, other in zip(got, items, strict=True))
+    assert calls == 5  # a large one is given out alone
+    assert left_over(q) == (0, 0)
+
+
+def test_a_joinable_queue_gives_no_more_than_about_a_megabyte_at_once(url, name):
+    with JoinableQueue(name=name, url=url) as q:
+        q.put_many([array(PART)] * 6)
+        assert len(q.get_many(10)) == 2
+        q.delete()
+
+
+def test_a_full_queue_takes_no_large_item_and_keeps_nothing_of_it(url, name):
+    with Queue(1, name, url=url) as q:
+        q.put(1)
+        for arguments in ({"block": False}, {"timeout": 0.05}):
+            with pytest.raises(pressure_mp.Full) as caught:
+                q.put(array(2 * PART), **arguments)
+            assert caught.value.current_size == 1
+            assert left_over(q) == (0, 0)
+        with pytest.raises(pressure_mp.Full) as caught:
+            q.put_many([array(PART), 2], timeout=0.05)
+        assert (caught.value.accepted, len(caught.value.rest)) == (0, 2)
+        q.get()
+        q.put(array(2 * PART), block=False)
+        q.delete()
+
+
+def test_a_large_item_counts_with_its_size(q):
+    q.put(array(4 * PART))
+    q.put_many([1, array(2 * PART)])
+    while not q.empty():
+        q.get()
+    found = q.stats()
+    assert 6 * PART < found.produced_bytes == found.consumed_bytes < 6 * PART + 1000
+
+
+def test_after_a_shutdown_nothing_large_is_put_and_what_is_there_can_be_got(q):
+    q.put(array(2 * PART))
+    q.shutdown()
+    with pytest.raises(pressure_mp.ShutDown):
+        q.put(array(2 * PART))
+    assert q.get().nbytes == 2 * PART
+    assert left_over(q) == (0, 0)
+
+
+def test_an_immediate_shutdown_drops_what_is_queued_with_its_parts(q):
+    for _ in range(3):
+        q.put(array(10 * PART))
+    q.shutdown(immediate=True)
+    assert left_over(q) == (0, 0)
+
+
+def test_deleting_a_queue_deletes_the_parts(q, url, name):
+    q.put(array(2 * PART))
+    q.delete()
+    again = Queue(name=name, url=url)
+    assert left_over(again) == (0, 0)
+    again.delete()
+
+
+def test_what_is_in_flight_keeps_its_content_until_it_is_acknowledged(url, name):
+    with JoinableQueue(name=name, url=url) as q:
+        q.put(array(20 * PART))
+        assert q.get().nbytes == 20 * PART
+        assert left_over(q) == (20 + 1, 0)  # 20 parts of the array, and a bit of pickle
+        q._here.leave()  # as when this process ends
+        assert q.qsize() == 1
+        assert q.get().nbytes == 20 * PART
+        q.task_done()
+        assert left_over(q) == (0, 0)
+        assert q.stats().produced_bytes == q.stats().consumed_bytes
+        q.delete()
+
+
+def test_what_was_delivered_too_often_is_set_aside_with_its_content(url, name):
+    with JoinableQueue(name=name, url=url, max_deliveries=1) as q:
+        q.put(array(2 * PART))
+        q.get()
+        q._here.leave()
+        assert q.empty()
+        (item,) = q.rejected()
+        assert item.startswith(MARK)
+        assert array(2 * PART).tobytes() in item
+        q.delete()
+
+
+class Poison:
+    """What unpickling refuses."""
+
+    def __init__(self, size):
+        self.content = b"x" * size
+
+    def __setstate__(self, state):
+        raise ValueError("poison")
+
+
+def test_what_cannot_be_unpickled_is_set_aside_whole(q):
+    q.put_many([Poison(2 * PART), 1])
+    with pytest.raises(DecodingError, match="poison") as caught:
+        q.get()
+    assert q.rejected() == [caught.value.payload]
+    assert len(caught.value.payload) > 2 * PART
+    assert q.get() == 1
+    assert q.stats().unfinished == 1
+
+
+def test_get_many_sets_a_bad_large_item_aside_and_returns_the_others(url, name):
+    with JoinableQueue(name=name, url=url) as q:
+        q.put_many([1, Poison(THRESHOLD), 2])
+        with pytest.warns(RejectedItemWarning, match="poison"):
+            assert q.get_many(10) == [1, 2]
+        q.delete()
+
+
+def test_bytes_that_only_look_like_a_manifest_are_an_item_like_any_other(url, name):
+    with Queue(name=name, url=url, serializer="raw") as q:
+        items = [MARK, MARK + b"x" * 100, b"\xfa", MARK + b"0" * 40]
+        for item in items:
+            q.put(item)
+        assert [q.get() for _ in items] == items
+        q.put_many(items)
+        assert q.get_many(10) == items
+        assert q.stats().consumed_bytes == 2 * sum(map(len, items))
+        q.delete()
+
+
+def test_to_a_queue_of_pickles_such_bytes_are_no_item(q, url, name):
+    for item in (MARK, MARK + b"0" * 40, MARK + b"f" * 200):
+        PressureQueue(name, url=url).put(item)
+        with pytest.raises(DecodingError):
+            q.get()
+    assert len(q.rejected()) == 3
+
+
+def test_a_signed_large_item_comes_back(url, name):
+    with Queue(name=name, url=url, authkey=SECRET) as q:
+        q.put([array(3 * PART), "and more"])
+        got, text = q.get()
+        assert (got.nbytes, text) == (3 * PART, "and more")
+        assert left_over(q) == (0, 0)
+        q.delete()
+
+
+def exchange_a_part(q, token, number, part):
+    """What who writes to the broker, and has no key, can do."""
+    q._run(_storing(token, number, part))
+
+
+def _storing(token, number, part):
+    from pressure_mp.effects import Call
+
+    reply = yield Call("store", (token, number, 60_000, [memoryview(part)]))
+    assert reply[0] == b"done"
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_a_part_that_was_exchanged_is_found_and_never_unpickled(kind, url, name, monkeypatch):
+    with kind(name=name, url=url, authkey=SECRET) as q:
+        q.put(array(3 * PART))
+        item = q._run(q._operations.get(False, None))
+        token = item[4:28].decode()
+        exchange_a_part(q, token, 1, bytes(PART))
+        q._run(q._operations.put(item, True, None))
+        monkeypatch.setattr(pickle, "loads", None)
+        with pytest.raises(AuthenticationError, match="exchanged"):
+            q.get()
+        assert q.stats().rejected == 1
+        q.delete()
+
+
+def test_the_content_of_one_signed_item_is_not_that_of_another(url, name):
+    with Queue(name=name, url=url, authkey=SECRET) as q:
+        q.put_many([b"a" * PART, b"b" * PART])
+        first, second = (q._run(q._operations.get(False, None)) for _ in range(2))
+        for forged in (first[:44] + second[44:], first[:36] + second[36:44] + first[44:]):
+            q._run(q._operations.put(forged, True, None))
+        with pytest.raises((AuthenticationError, DecodingError)):
+            q.get()
+        q.delete()
+
+
+@pytest.mark.parametrize("keys", [(None, SECRET), (SECRET, None), (SECRET, b"another")])
+def test_a_large_item_of_another_key_is_refused(keys, url, name):
+    theirs, ours = (Queue(name=name, url=url, authkey=key) for key in keys)
+    theirs.put(array(PART))
+    with pytest.raises(AuthenticationError) as caught:
+        ours.get()
+    assert caught.value.payload.startswith(MARK)
+    ours.delete()
+
+
+def test_a_signed_manifest_without_a_digest_is_refused(url, name):
+    """Only who has the key can make one: a small item whose payload looks like a manifest."""
+    with Queue(name=name, url=url, authkey=SECRET) as q:
+        large = contents.sample(1)
+        sealed = Signer((Key(SECRET),), q.prefix, name).sign(large.manifest[44:])
+        q._run(q._operations.put(large.manifest[:44] + sealed, True, None))
+        with pytest.raises(DecodingError, match="contradicts"):
+            q.get()
+        q.delete()

@@ -1,0 +1,397 @@
+"""Large items at a server: who is killed or cut off half-way, and what is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import subprocess
+import sys
+from pathlib import Path
+
+import contents
+import large_programs
+import numpy as np
+import pytest
+from lossy import LossyProxy
+from servers import Server
+from waiting import Background, lasting, until
+
+import pressure_mp
+from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
+from pressure_mp.drivers import adrive
+from pressure_mp.large import PART
+from pressure_mp.operations import large
+
+LEASE = 0.25  # then contents are kept for the shortest time there is, 3 s
+SIZE = 8 * PART
+PARTS = 9  # and a bit of pickle
+
+
+def array(size=SIZE):
+    return np.arange(size // 8, dtype="f8")
+
+
+@pytest.fixture
+def q(server, name):
+    found = Queue(name=name, url=server.url, lease=LEASE)
+    yield found
+    if found.exists():
+        found.delete()
+
+
+def start(target, *args):
+    """A process that says when it is half-way."""
+    context = multiprocessing.get_context("spawn")
+    reached = context.Event()
+    process = context.Process(target=target, args=(*args, reached))
+    process.start()
+    assert reached.wait(20)
+    return process
+
+
+def kill(process):
+    process.kill()
+    process.join()
+
+
+def test_a_producer_that_is_killed_leaves_nothing_for_longer_than_its_lease(q):
+    producer = start(contents.put_and_stop, q, array(), 5)
+    assert contents.count_parts(q) == 5
+    kill(producer)
+    assert q.empty()
+    q.put(array())  # others go on
+    assert np.array_equal(q.get(), array())
+    getting = Background(q.get)  # one who waits clears away
+    until(lambda: contents.count_parts(q) == 0)
+    assert contents.count_uploads(q) == 0
+    q.put(1)
+    assert getting.result() == 1
+
+
+def test_the_next_large_item_clears_away_what_a_killed_producer_left(q, server):
+    kill(start(contents.put_and_stop, q, array(), 5))
+    with server.client() as client:
+        (token,) = client.zrange(contents.key(q, "uploads"), 0, -1)
+        client.zadd(contents.key(q, "uploads"), {token: 1})  # its time is over
+    q.put(array())
+    assert contents.count_parts(q) == PARTS
+
+
+def test_a_consumer_that_is_killed_takes_its_item_along_and_no_more(q, server):
+    q.put_many([array(), "next"])
+    kill(start(contents.get_and_stop, q, 5))
+    assert q.get() == "next"
+    assert contents.count_parts(q) == PARTS
+    with pytest.raises(pressure_mp.Empty):
+        q.get(timeout=0.01)
+    assert contents.count_parts(q) == PARTS  # it may still be reading
+    getting = Background(q.get)
+    until(lambda: contents.count_parts(q) == 0)
+    q.put(1)
+    assert getting.result() == 1
+
+
+@pytest.mark.parametrize("target", ["reading", "working"])
+def test_the_item_of_a_killed_consumer_goes_back_with_its_content(server, name, target):
+    with JoinableQueue(name=name, url=server.url, lease=LEASE) as q:
+        q.put_many([array(), "next"])
+        if target == "reading":
+            kill(start(contents.get_and_stop, q, 5))
+        else:
+            kill(start(contents.get_and_wait, q))
+        got = {}
+        while len(got) < 2:
+            item = q.get()
+            got[type(item)] = item
+            q.task_done()
+        assert np.array_equal(got[np.ndarray], array())
+        assert contents.count_parts(q) == contents.count_uploads(q) == 0
+        q.delete()
+
+
+def test_connections_cut_between_parts_change_nothing(q, server):
+    with server.client() as client:
+
+        def cut(number):
+            if number % 3 == 1:
+                client.client_kill_filter(_type="normal", skipme=True)
+
+        with contents.before_each_part(cut):
+            for _ in range(3):
+                q.put(array())
+                assert np.array_equal(q.get(), array())
+        assert contents.count_parts(q) == contents.count_uploads(q) == 0
+        assert q.stats().produced_messages == 3
+
+
+def test_replies_that_get_lost_change_nothing(server, name):
+    proxy = LossyProxy(server.port)
+    try:
+        q = Queue(name=name, url=proxy.url)
+        with contents.before_each_part(lambda number: number in (2, 5) and proxy.lose()):
+            q.put(array())
+            assert np.array_equal(q.get(), array())
+        for _ in range(4):  # of the put itself, the get, and what clears away
+            proxy.lose()
+            q.put(array(PART))
+            proxy.lose()
+            assert np.array_equal(q.get(), array(PART))
+        assert proxy.lost == 12
+        assert q.stats().produced_messages == q.stats().consumed_messages == 5
+        q.delete()
+    finally:
+        proxy.stop()
+
+
+def test_connections_cut_in_the_midst_of_parts_change_nothing(server, name):
+    proxy = LossyProxy(server.port)
+    q = Queue(name=name, url=proxy.url)
+    going = True
+
+    def cut():
+        while going:
+            proxy.cut()
+            multiprocessing.Event().wait(0.03)
+
+    cutting = Background(cut)
+    try:
+        for number in range(8):
+            q.put((number, array()))
+            got, content = q.get()
+            assert got == number
+            assert np.array_equal(content, array())
+    finally:
+        going = False
+        cutting.result()
+        assert q.stats().produced_messages == 8
+        q.delete()
+        proxy.stop()
+
+
+def test_what_was_stored_too_slowly_is_stored_again(q, server):
+    """As when a producer is stopped for longer than its lease, before its last part and after."""
+    uploads = contents.key(q, "uploads")
+    with server.client() as client:
+        times = []
+
+        def expire(number):
+            if number == 3 and len(times) < 2:
+                times.append(number)
+                (token,) = client.zrange(uploads, 0, -1)
+                client.zadd(uploads, {token: 1})
+                with pytest.raises(pressure_mp.Empty):
+                    Queue(name=q.name, url=server.url).get(timeout=0.01)  # clears away
+                assert client.hlen(contents.key(q, "parts")) == 0
+
+        with contents.before_each_part(expire):
+            q.put(array())
+        assert times == [3, 3]
+        assert np.array_equal(q.get(), array())
+
+        q.maxsize = 1
+        q.put("in the way")
+        putting = Background(q.put, array())
+        until(lambda: client.hget(contents.key(q, "producer_holder"), "ticket"))
+        until(lambda: client.zadd(uploads, {client.zrange(uploads, 0, -1)[0]: 1}, xx=True) == 0)
+        assert q.get() == "in the way"
+        putting.result()
+        assert np.array_equal(q.get(), array())
+
+
+def test_a_put_that_waits_for_long_keeps_its_content(server, name):
+    with Queue(1, name, url=server.url, lease=LEASE) as q:
+        q.put("in the way")
+        putting = Background(q.put, array())
+        with server.client() as client:
+            uploads = contents.key(q, "uploads")
+            first = until(lambda: client.zrange(uploads, 0, -1, withscores=True))
+            later = until(
+                lambda: [
+                    (token, until_when)
+                    for token, until_when in client.zrange(uploads, 0, -1, withscores=True)
+                    if until_when > first[0][1] + 1000
+                ]
+            )
+        assert later[0][0] == first[0][0]  # it was renewed, not sent again
+        assert q.get() == "in the way"
+        putting.result()
+        assert np.array_equal(q.get(), array())
+        q.delete()
+
+
+def test_one_who_reads_slowly_keeps_the_content(q, server, monkeypatch):
+    q.put(array())
+    monkeypatch.setattr(large, "_RENEWALS", 1e9)
+    held = []
+    with server.client() as client:
+        uploads = contents.key(q, "uploads")
+
+        def look(number):
+            held.extend(score for _, score in client.zrange(uploads, 0, -1, withscores=True))
+
+        with contents.before_each_part(look):
+            assert np.array_equal(q.get(), array())
+    assert held == sorted(held)
+    assert held[-1] > held[0]
+
+
+def test_a_content_that_is_gone_is_an_error_and_not_a_wrong_item(q, server):
+    q.put_many([array(), "next"])
+    with server.client() as client:
+
+        def lose(number):
+            if number == 4:
+                client.unlink(contents.key(q, "parts"))
+
+        with (
+            contents.before_each_part(lose),
+            pytest.raises(DecodingError, match="no content any more"),
+        ):
+            q.get()
+    assert q.get() == "next"
+    assert q.stats().rejected == 1
+
+
+def test_what_another_client_takes_off_the_list_leaves_no_parts(q, server):
+    q.put(array())
+    with server.client() as client:
+        assert client.rpop(contents.key(q, "data")).startswith(b"\xfamp1")
+    with pytest.raises(pressure_mp.Empty):
+        q.get(block=False)
+    assert contents.count_parts(q) == contents.count_uploads(q) == 0
+
+
+def test_a_queue_that_is_deleted_meanwhile_keeps_nothing_of_an_item(server, name):
+    q = Queue(name=name, url=server.url)
+    with (
+        contents.before_each_part(lambda number: number == 4 and q.delete()),
+        pytest.raises(pressure_mp.QueueDoesNotExistError),
+    ):
+        q.put(array())
+    with server.client() as client:
+        assert lasting(client, f"*{name}*") == []
+
+
+def test_an_anonymous_queue_leaves_no_part(server):
+    q = Queue(url=server.url)
+    q.put(array())
+    q.close()
+    with server.client() as client:
+        assert lasting(client, f"*{q.name}*") == []
+
+
+def test_no_call_holds_the_server_up_for_a_whole_item(name):
+    """A server that refuses every argument that is larger than the smallest limit that it has."""
+    server = Server("valkey", ("--proto-max-bulk-len", "1mb"))
+    try:
+        q = Queue(name=name, url=server.start().url)
+        item = array(64 << 20)
+        with server.client() as client:
+            client.config_set("commandlog-reply-larger-than", 1 << 20)
+            q.put(item)
+            assert np.array_equal(q.get(), item)
+            assert client.execute_command("COMMANDLOG", "LEN", "large-reply") == 0
+    finally:
+        server.stop()
+
+
+def test_a_server_that_forgot_the_script_is_given_it_again(name):
+    server = Server("valkey")
+    try:
+        q = Queue(name=name, url=server.start().url)
+        q.put(array())
+        with (
+            server.client() as client,
+            contents.before_each_part(lambda number: number == 3 and client.script_flush()),
+        ):
+            q.put(array())
+        assert np.array_equal(q.get(), array())
+    finally:
+        server.stop()
+
+
+def test_a_server_without_memory_refuses_and_keeps_nothing(name):
+    server = Server("valkey", ("--maxmemory", "24mb", "--maxmemory-policy", "noeviction"))
+    try:
+        q = Queue(name=name, url=server.start().url)
+        with pytest.raises(pressure_mp.BrokerError, match="OOM"):
+            q.put(array(64 << 20))
+        assert contents.count_parts(q) == 0
+        q.put(array(4 << 20))
+        assert q.get().nbytes == 4 << 20
+    finally:
+        server.stop()
+
+
+def test_a_key_of_another_type_is_named(q, server):
+    with server.client() as client:
+        client.set(contents.key(q, "parts"), "no hash")
+        with pytest.raises(pressure_mp.WrongKeyTypeError, match="mp:parts"):
+            q.put(array())
+
+
+@pytest.mark.parametrize("side", ["put", "get"])
+@pytest.mark.parametrize("kind", ["array", "bytes"])
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak")
+def test_the_peak_of_memory_is_at_most_two_and_a_half_times_the_item(server, name, side, kind):
+    with Queue(name=name, url=server.url) as q:
+        if side == "get":
+            q.put(large_programs.make(kind))
+        run = subprocess.run(
+            [sys.executable, large_programs.__file__, server.url, name, side, kind],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert 0.9 < float(run.stdout) < 2.5
+        q.delete()
+
+
+def test_tasks_put_and_get_large_items(server, name):
+    q = Queue(name=name, url=server.url)
+
+    async def run(operation):
+        return await adrive(operation, q._binding.asession())
+
+    async def exchange():
+        await run(q._operations.put(q._codec.encode(array()), True, None))
+        item = await run(q._operations.get(True, None))
+        manifest = q._codec.read_manifest(item)
+        content = await run(q._operations.fetch(manifest))
+        await run(q._operations.let_go(manifest))
+        return q._codec.decode_large(item, manifest, content)
+
+    async def cancelled(number, operation):
+        """The operation is cancelled before it moves this part."""
+        task = asyncio.ensure_future(run(operation))
+        with (
+            contents.before_each_part(lambda at: at == number and task.cancel()),
+            pytest.raises(asyncio.CancelledError),
+        ):
+            await task
+
+    async def everything():
+        got = await exchange()
+        assert np.array_equal(got, array())
+        await cancelled(4, q._operations.put(q._codec.encode(array()), True, None))
+        assert q.empty()
+        q.put(array())
+        item = await run(q._operations.get(True, None))
+        await cancelled(4, q._operations.fetch(q._codec.read_manifest(item)))
+        assert np.array_equal(await exchange(), array())
+
+    asyncio.run(everything())
+    q.delete()
+
+
+def test_large_items_of_other_orders_go_back_to_their_place_after_nothing(server, name):
+    with PriorityQueue(1, name, url=server.url) as q:
+        q.put((2, array()))
+        putting = Background(q.put, (1, array()))
+        with server.client() as client:
+            until(lambda: client.hlen(contents.key(q, "parts")) == 2 * PARTS)
+        assert q.get()[0] == 2
+        putting.result()
+        assert q.get()[0] == 1
+        assert contents.count_parts(q) == contents.count_uploads(q) == 0
+        q.delete()

@@ -1,0 +1,89 @@
+"""Large items in the tests: what there is of their contents, and processes that stop half-way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+from pressure_mp.engines import registry
+from pressure_mp.engines.redis import keys
+from pressure_mp.large import PART, Large, divide
+from pressure_mp.operations import large
+
+
+def sample(parts: int = 2) -> Large:
+    """An item of no queue in particular."""
+    return Large([memoryview(b"x" * PART * parts)], bytes, is_signed=False)
+
+
+def count_parts(q: Any) -> int:
+    """How many parts the queue's broker has."""
+    engine = registry.engine(q._address)
+    if q.url.startswith("memory:"):
+        state = engine._queues[q.name]._state
+        return len(state.parts._parts) if state else 0
+    with _client(engine) as client:
+        return int(client.hlen(key(q, "parts")))
+
+
+def count_uploads(q: Any) -> int:
+    """How many contents the queue's broker keeps for a time, or while they are queued."""
+    engine = registry.engine(q._address)
+    if q.url.startswith("memory:"):
+        state = engine._queues[q.name]._state
+        return len(state.parts._uploads) if state else 0
+    with _client(engine) as client:
+        return int(client.zcard(key(q, "uploads")))
+
+
+def key(q: Any, part: str) -> bytes:
+    return keys.key(q.prefix, q.name, part, q._operations.discipline)
+
+
+def _client(engine: Any) -> Any:
+    import redis
+
+    address = engine.address
+    return redis.Redis(
+        port=address.port, username=address.username, password=address.password, db=address.db
+    )
+
+
+def before_each_part(call: Callable[[int], Any]) -> Any:
+    """While this context lasts, ``call`` is called with the number of each part that is next."""
+
+    def dividing(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
+        for number, part in enumerate(divide(segments)):
+            call(number)
+            yield part
+
+    return mock.patch.object(large, "divide", dividing)
+
+
+def stop_at(number: int, reached: Any) -> Any:
+    """The process goes no further than to this part, and says when it is there."""
+
+    def stop(at: int) -> None:
+        if at == number:
+            reached.set()
+            time.sleep(600)
+
+    return before_each_part(stop)
+
+
+def put_and_stop(q: Any, item: Any, number: int, reached: Any) -> None:
+    with stop_at(number, reached):
+        q.put(item)
+
+
+def get_and_stop(q: Any, number: int, reached: Any) -> None:
+    with stop_at(number, reached):
+        q.get()
+
+
+def get_and_wait(q: Any, reached: Any) -> None:
+    q.get()
+    reached.set()
+    time.sleep(600)
