@@ -174,7 +174,7 @@ class FifoOperations:
         priority that has no order among those that are queued.
         """
         if type(item) is Large:
-            yield from self._put_large(item, block, timeout, order)
+            yield from self._put_large(item, block, timeout, overfill, order)
             return
         args, shortcut = (item, int(overfill), order, 0), None if overfill else self._offer
         reply = yield from take_turns("put", args, block, timeout, self._lease, shortcut)
@@ -182,10 +182,10 @@ class FifoOperations:
             raise (yield from self._not_put(reply, block, timeout, order))
 
     def _put_large(
-        self, item: Large, block: bool, timeout: float | None, order: bytes
+        self, item: Large, block: bool, timeout: float | None, overfill: bool, order: bytes
     ) -> Operation[None]:
         end = yield from deadline(block, timeout)
-        if not block:
+        if not (block or overfill):
             stats = yield from self.stats()
             if 0 < stats.maxsize <= stats.length:  # nothing is sent in vain
                 raise (yield from self._no_space([FULL, b"space", stats.length], False, None))
@@ -196,7 +196,7 @@ class FifoOperations:
                 if end is not None:
                     now: float = yield Now()
                     left = max(end - now, 0.0)
-                args = (item.manifest, 0, order, 1)
+                args = (item.manifest, int(overfill), order, 1)
                 queued = yield from take_turns("put", args, block, left, self._lease)
             yield from self._check_put(queued, block, timeout, order)
         except BrokerUnavailable:
@@ -240,7 +240,7 @@ class FifoOperations:
                     left = max(end - now, 0.0)
                 item = items[accepted]
                 if type(item) is Large:
-                    yield from self._put_large(item, block, left, b"")
+                    yield from self._put_large(item, block, left, False, b"")
                     accepted += 1
                     continue
                 batch = next_batch(items, accepted)

@@ -7,6 +7,7 @@ import operator
 import re
 from importlib import resources
 
+import contents
 import dying_clients
 import pytest
 from servers import Server
@@ -15,6 +16,7 @@ from waiting import Background, blocked, until, waiters
 
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
+from pressure_mp.effects import Call
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis.blocking import BlockingSession
@@ -163,6 +165,11 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     assert seen == {op: declared(op) for op in SCRIPTS}
 
 
+def call(op, *args):
+    """An operation of one call."""
+    yield Call(op, args)
+
+
 def play(server, name, theirs, client):
     """Brings about every answer there is."""
     ours = PressureQueue(name, url=server.url)
@@ -196,6 +203,7 @@ def play(server, name, theirs, client):
         *(operations.enlist("somebody"), operations.dismiss(["somebody"])),
         *(operations.take("A", 1, 0, True, None), operations.acknowledge("A", 1)),
         *(operations.requeue("A"), operations.renew("A", True, True), operations.retire("A")),
+        operations.put(contents.sample(), True, None),
     ):
         refused(run, operation)
 
@@ -237,6 +245,17 @@ def play(server, name, theirs, client):
     q.maxsize = 3
     assert q._run(q._operations.unlock("producer")) is None
     assert q.why_blocked().length == 2
+
+    # A large item, whose content is stored, read slowly, and removed; and one that comes too late.
+    large = contents.sample()
+    run(operations.put(large, True, None, overfill=True))
+    run(call("hold", large.token, 5000))
+    run(call("sweep", large.token))
+    run(call("store", "0" * 24, 1, 5000, [memoryview(b"x")]))
+    late = contents.sample().manifest
+    run(call("put", late, 1, b"", 1, "client", "ticket", b"now", "first", 5000))
+    while q.qsize() > 2:
+        run(operations.get(False, None))
 
     # A process dies that waits with a role.
     q.put(b"7")
@@ -302,6 +321,7 @@ def play(server, name, theirs, client):
 
     # It is closed, and deleted.
     refused(ours.put, b"x")
+    refused(run, operations.put(contents.sample(), True, None))
     refused(ours.get)
     refused(run, operations.put_many([b"x"], True, None))
     refused(run, operations.get_many(1, True, None))

@@ -46,11 +46,12 @@ class MemoryFlights(MemoryFifo):
         state = self._state
         if state is None:
             return [MISSING]
+        token = ""
         if seq == "":
             oldest = min((n for n, flight in state.flights.items() if not flight.passed), default=0)
             if oldest:
                 state.flights[oldest].passed = True
-                state.parts.end(state.flights[oldest].token)
+                token = state.flights[oldest].token
         else:
             flight = state.flights.get(int(seq))
             if flight is None or flight.owner != owner:
@@ -58,11 +59,12 @@ class MemoryFlights(MemoryFifo):
             del state.flights[int(seq)]
             if flight.passed:
                 return [PASSED]
-            state.parts.end(flight.token)
+            token = flight.token
+        state.parts.end(token)
         if state.unfinished <= 0:
             return [EXCESS]
         state.done += 1
-        return [DONE, state.unfinished]
+        return [DONE, state.unfinished, 0] if token else [DONE, state.unfinished]
 
     def _requeue(self, owner: str, seen: int | str, call: int | str) -> Reply:
         state = self._state

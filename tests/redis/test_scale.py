@@ -1,0 +1,82 @@
+"""A thousand queues in one process: connections, threads and memory stay within bounds."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+
+import pytest
+from servers import Server
+from waiting import Background, blocked, until
+
+from pressure_mp import JoinableQueue, Queue
+
+MANY = 1000
+WAITING = 16
+#: Connections beside those of operations that wait: each of these may need one to end its wait.
+POOL = 4
+KB = 1024
+
+
+@pytest.fixture
+def alone():
+    """A server that nobody else uses."""
+    server = Server("valkey")
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+def connections(client):
+    return len(client.client_list()) - 1
+
+
+def use(queues):
+    for q in queues:
+        q.put("item")
+    for q in queues:
+        assert q.get() == "item"
+
+
+def test_a_thousand_queues_share_one_connection_and_need_no_thread(alone):
+    use([Queue(url=alone.url)])
+    threads = threading.active_count()
+    with alone.client() as client:
+        before = connections(client)
+        tracemalloc.start()
+        try:
+            queues = [Queue(name=f"queue-{number}", url=alone.url) for number in range(MANY)]
+            use(queues)
+            grown, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert connections(client) == before == 1
+        assert threading.active_count() == threads
+        assert grown / MANY < 32 * KB
+
+
+def test_there_are_as_many_connections_as_operations_that_wait(alone):
+    queues = [Queue(name=f"queue-{number}", url=alone.url) for number in range(MANY)]
+    with alone.client() as client:
+        for _ in range(2):
+            waiting = [Background(q.get) for q in queues[:WAITING]]
+            until(lambda: blocked(client) == WAITING)
+            use(queues[WAITING:])
+            assert connections(client) <= WAITING + POOL
+            for q in queues[:WAITING]:
+                q.put("item")
+            assert {one.result() for one in waiting} == {"item"}
+            queues.reverse()
+        assert connections(client) <= WAITING + POOL
+
+
+def test_what_is_in_flight_in_many_queues_is_one_threads_work(alone):
+    threads = threading.active_count()
+    queues = [JoinableQueue(name=f"queue-{number}", url=alone.url) for number in range(100)]
+    use(queues)
+    assert threading.active_count() <= threads + 1
+    with alone.client() as client:
+        assert connections(client) <= POOL
+    for q in queues:
+        q.task_done()
