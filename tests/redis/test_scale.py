@@ -52,7 +52,7 @@ def test_a_thousand_queues_share_one_connection_and_need_no_thread(alone):
         finally:
             tracemalloc.stop()
         assert connections(client) == before == 1
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
         assert grown / MANY < 32 * KB
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pressure_mp import Queue
 
-SIZE = 64 << 20
+SIZE = 32 << 20
 
 
 def make(kind):
