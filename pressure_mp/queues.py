@@ -120,6 +120,11 @@ class ObjectQueue(Handle):
         was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
         or by the end of ``timeout``; whether it has the item is not known. With ``durability``,
         NotDurable says that the item is in the queue, but was not confirmed within 5 seconds.
+
+        A pickle of 256 KB or more is sent in parts, before this waits for space; the time for that
+        is not part of ``timeout``. Arrays are sent from their own memory: what another thread
+        writes into one meanwhile may or may not be in the item (on a signed queue, such an item is
+        refused).
         (``queue.Queue.put``; specification: Put)
         """
         self._check_open()
