@@ -54,9 +54,9 @@ class Flights:
             self._by_thread.setdefault(_thread.mark, deque()).appendleft((-1, seq))
 
     def discard(self, seq: int) -> None:
-        """The calling thread's last item is in flight no longer."""
+        """An item that the calling thread got is in flight no longer."""
         with self._lock:
             mine = self._by_thread[_thread.mark]
-            mine.pop()
+            mine.remove(next(item for item in mine if item[1] == seq))
             if not mine:
                 del self._by_thread[_thread.mark]

@@ -138,9 +138,16 @@ class Presence:
                 return status != LATE
 
     def set_aside(self, run: Run[None], flight: Flight) -> None:
-        """The calling thread's last item cannot be used."""
+        """An item that the calling thread got cannot be used."""
         run(self._operations.set_aside(flight.item, incarnation(), flight.seq))
         self.flights.discard(flight.seq)
+
+    def give_back(self, flight: Flight) -> None:
+        """What the calling thread got cannot be handed out: it goes back to the queue, soon."""
+        self.flights.discard(flight.seq)
+        with _lock:
+            self._doubtful[flight.call] = time.monotonic() + self._lease / 1000
+            self._keep_looking()
 
     def produce(self, run: Run[Any], handle: object) -> None:
         """See to it that this process is a producer of the queue; ``handle`` puts into it."""

@@ -229,7 +229,8 @@ class ObjectQueue(Handle):
         for an item that cannot be decoded and AuthenticationError for one that is not signed with a
         key of this handle (they are set aside, see :meth:`rejected`),
         QueueDoesNotExistError, HandleClosedError after :meth:`close`, ArgumentError for a
-        negative timeout, BrokerUnavailable. (``queue.Queue.get``; specification: Get)
+        negative timeout, BrokerUnavailable. The parts of a large item are read after it was got;
+        the time for that is not part of ``timeout``. (``queue.Queue.get``; specification: Get)
         """
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
@@ -251,7 +252,11 @@ class ObjectQueue(Handle):
             manifest = self._codec.read_manifest(flight.item)
             if manifest is None:
                 return self._codec.decode(flight.item)
-        content = self._run(self._operations.fetch(manifest))
+        try:
+            content = self._run(self._operations.fetch(manifest))
+        except BaseException:
+            self._give_back(flight)
+            raise
         with self._setting_aside(flight):
             found = self._codec.decode_large(flight.item, manifest, content)
         if not flight.seq:  # what is in flight keeps its content
@@ -274,6 +279,9 @@ class ObjectQueue(Handle):
 
     def _set_aside(self, flight: Flight) -> None:
         self._run(self._operations.reject(flight.item))
+
+    def _give_back(self, flight: Flight) -> None:
+        """What was got could not be read to its end. Here it is gone, as with its consumer."""
 
     def get_nowait(self) -> Any:
         """``get(block=False)``."""
@@ -466,6 +474,9 @@ class JoinableQueue(Queue):
 
     def _set_aside(self, flight: Flight) -> None:
         self._here.set_aside(self._run, flight)
+
+    def _give_back(self, flight: Flight) -> None:
+        self._here.give_back(flight)
 
     def task_done(self) -> None:
         """Say that an item that was got is dealt with: it will not be delivered again.

@@ -15,10 +15,11 @@ _EVER = "ever"
 
 
 class Flight(NamedTuple):
-    """An item in flight: its number, and its bytes."""
+    """An item in flight: its number, its bytes, and in which of its owner's calls it was taken."""
 
     seq: int
     item: bytes
+    call: int = 0
 
 
 class Attendance(NamedTuple):
@@ -55,7 +56,7 @@ class FlightOperations(FifoOperations):
         reply = yield from take_turns("take", args, block, timeout, self._lease)
         if reply[0] != DONE:
             raise (yield from self._not_got(reply, block, timeout))
-        return Flight(int(reply[1]), reply[2])
+        return Flight(int(reply[1]), reply[2], call)
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[bytes]:
         """An item in flight is dealt with; without ``seq`` the oldest of the queue, if any is.

@@ -254,9 +254,12 @@ def test_what_cannot_be_unpickled_is_set_aside_whole(q):
 
 def test_get_many_sets_a_bad_large_item_aside_and_returns_the_others(url, name):
     with JoinableQueue(name=name, url=url) as q:
-        q.put_many([1, Poison(THRESHOLD), 2])
+        q.put_many([Poison(THRESHOLD), 1, 2])
         with pytest.warns(RejectedItemWarning, match="poison"):
             assert q.get_many(10) == [1, 2]
+        q.task_done()
+        q.task_done()
+        assert q.stats().in_flight == q.unfinished_tasks == 0
         q.delete()
 
 

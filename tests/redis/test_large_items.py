@@ -116,6 +116,21 @@ def test_the_item_of_a_killed_consumer_goes_back_with_its_content(server, name, 
         q.delete()
 
 
+def test_what_a_consumer_could_not_read_to_the_end_goes_back(server, name):
+    def interrupt(number):
+        if number == 4:
+            raise KeyboardInterrupt
+
+    with JoinableQueue(name=name, url=server.url) as q:
+        q.put(array())
+        with contents.before_each_part(interrupt), pytest.raises(KeyboardInterrupt):
+            q.get()
+        assert np.array_equal(q.get(timeout=10), array())
+        q.task_done()
+        assert q.unfinished_tasks == contents.count_parts(q) == 0
+        q.delete()
+
+
 def test_connections_cut_between_parts_change_nothing(q, server):
     with server.client() as client:
 

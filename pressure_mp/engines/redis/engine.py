@@ -11,7 +11,7 @@ import hiredis
 from ...config import Address
 from ...effects import TICK
 from ..base import DEFAULTS, Durability, Options
-from . import durability, keys, scripts
+from . import contents, durability, keys, scripts
 from .blocking import BlockingSession
 from .errors import not_done, refusal
 from .outage import Lane, Outage
@@ -154,7 +154,7 @@ class RedisBinding:
         #: The operations that are one exchange over a connection and nothing else, at their best.
         self.quick: set[str] = set()
         if engine.thread_pool.silence is None:
-            self.quick = set(self.scripts) - self._durable
+            self.quick = set(self.scripts) - self._durable - set(contents.OPERATIONS)
         self._commands: dict[str, _Command] = {}
         self._watches = {**_WATCHES, "item": scripts.storage(discipline).item}
 
