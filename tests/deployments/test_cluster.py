@@ -7,6 +7,7 @@ import multiprocessing
 import pickle
 from urllib.parse import quote
 
+import contents
 import flight_programs as programs
 import pytest
 import rights
@@ -19,6 +20,7 @@ import pressure_mp
 from pressure_mp import FairQueue, JoinableQueue, PressureQueue, Queue, QueueMismatchError
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
+from pressure_mp.large import PART
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,21 @@ def test_queues_are_spread_over_the_nodes(cluster, name):
     assert [pickle.loads(pickle.dumps(queue)).get() for queue in queues] == list(range(20))
     for queue in queues:
         queue.delete()
+
+
+def test_a_large_item_follows_a_slot_that_moves_between_its_parts(cluster, tagged):
+    with Queue(name=tagged, url=cluster.url) as q:
+
+        def move(number):
+            if number == 3:
+                cluster.move(slot_of(q), another(cluster, q))
+
+        item = bytes(6 * PART)
+        with contents.before_each_part(move):
+            q.put(item)
+            assert q.get() == item
+        assert q.stats().produced_messages == q.stats().consumed_messages == 1
+        q.delete()
 
 
 @pytest.mark.parametrize("name", ["jobs", "{jobs", "jobs}", "{}", "{}{jobs}"])
