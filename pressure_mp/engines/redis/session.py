@@ -273,6 +273,9 @@ class RedisSession:
                 release = (args[_TICKET], "again", args[_LEASE])
                 number = self._binding.number("release", beside.lane)
                 await self._evaluate(beside, "release", release, number, None)
+                if beside.node is not wire.node:  # the queue moved; so ended the wait
+                    wire.close()
+                    return None
                 await self._end_block(wire, beside)
             return await wire.read(_PAUSE * _LAST_WORDS)
         except (OSError, PressureError):
