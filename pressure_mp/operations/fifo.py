@@ -198,7 +198,8 @@ class FifoOperations:
                     left = max(end - now, 0.0)
                 args = (item.manifest, int(overfill), order, 1)
                 queued = yield from take_turns("put", args, block, left, self._lease)
-            yield from self._check_put(queued, block, timeout, order)
+            if queued[0] != DONE:
+                raise (yield from self._not_put(queued, block, timeout, order))
         except BrokerUnavailable:
             raise  # whether it is queued is not known; if not, its lease ends
         except PressureError:

@@ -293,16 +293,6 @@ def play(server, name, theirs, client):
     refused(run, operations.get_many(1, False, None, eof=True))
     refused(run, operations.take("A", 3, 0, False, None, eof=True))
 
-    # What goes along with a wait for an item or for space, and comes too late for it.
-    run(operations.set_bound(1))
-    q.put(b"full")
-    refused(q.put, b"x", timeout=0.2)
-    refused(q.put_many, [b"x"], timeout=0.2)
-    q.get()
-    refused(q.get, timeout=0.2)
-    refused(q.get_many, 1, timeout=0.2)
-    refused(run, operations.take("A", 5, 0, True, 0.2))
-
     # Another client has a role.
     theirs.take("producer")
     refused(ours.put_nowait, b"x")

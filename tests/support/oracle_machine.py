@@ -21,7 +21,6 @@ from pressure_mp import config
 from pressure_mp.effects import BUSY, DONE, Call, Gone, Now, Park
 from pressure_mp.engines import registry
 from pressure_mp.engines.memory.engine import MemoryEngine
-from pressure_mp.engines.redis import session
 from pressure_mp.exceptions import PressureError, QueueDoesNotExistError
 from pressure_mp.large import HEAD_SIZE, PART, Large, Manifest, is_manifest
 from pressure_mp.operations import turns
@@ -302,8 +301,6 @@ class Oracle(RuleBasedStateMachine):
         with (
             mock.patch.object(turns, "client_id", return_value=who),
             mock.patch.object(turns, "ticket", self.ticket),
-            # Nothing goes along with a wait: it would happen while these tests look elsewhere.
-            mock.patch.object(session, "_HOLDING", ()),
         ):
             self.broken = True
             outcome = advance()

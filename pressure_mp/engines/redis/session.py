@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import hiredis
-
-from ...effects import DECLINED, DONE, EMPTY, FULL, TICK, Reply
+from ...effects import DONE, TICK, Reply
 from ...exceptions import PressureError
 from . import contents
 from .durability import check, confirm
@@ -23,11 +21,7 @@ if TYPE_CHECKING:
 _LAST_WORDS = 40
 _PAUSE = 0.05
 #: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
-_LEASE_OF_OTHER = 5000
-#: Where the arguments of a call that may wait have its ticket, turn and lease.
-_TICKET, _TURN, _LEASE = -4, -2, -1
-#: After these, in answer to a call that can wait, the caller waits with the role.
-_HOLDING = (EMPTY, FULL)
+_LEASE = 5000
 
 
 class Begun(NamedTuple):
@@ -39,13 +33,6 @@ class Begun(NamedTuple):
     outcome: Any
 
 
-class Wait(NamedTuple):
-    """A command that blocks until a signal comes."""
-
-    signal: str
-    packed: bytes
-
-
 class RedisSession:
     """For asyncio; and, through ``BlockingSession``, for threads."""
 
@@ -54,10 +41,6 @@ class RedisSession:
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
-        #: The call after which the caller has a role, and will wait with it.
-        self._taking: tuple[str, tuple[Any, ...], float | None] | None = None
-        #: The reply to the call that went along with a wait.
-        self._answer: Reply | None = None
 
     async def call(
         self,
@@ -68,27 +51,17 @@ class RedisSession:
     ) -> Reply:
         if op == "release":
             return await self._pool.uninterrupted(self.call_once(op, args, end))
-        if self._answer is not None:
-            reply, self._answer = self._answer, None
-            return reply
-        reply = await self.call_once(op, args, end, begun=begun)
-        if reply[0] in _HOLDING and args[_TURN] != "again":
-            self._taking = op, args, end
-        return reply
+        return await self.call_once(op, args, end, begun)
 
     async def call_once(
         self,
         op: str,
         args: tuple[Any, ...],
         end: float | None,
-        wait: Wait | None = None,
         begun: Begun | None = None,
     ) -> Reply:
         """Call until there is a reply: over a new connection, under the same number in the same
-        lane, when the one in use is lost.
-
-        The call goes along with a ``wait``, if there is one, the first time only. One that is
-        ``begun`` was made once already.
+        lane, when the one in use is lost. A call that is ``begun`` was made once already.
         """
         outage = lane = None
         while True:
@@ -105,10 +78,10 @@ class RedisSession:
                     wire = self._idle_wire() or await self._new_wire(limit)
                     if lane is None:
                         lane, number = wire.lane, self._binding.number(op, wire.lane)
-                    wire.lane, again = lane, outage is not None
-                    reply = await self._evaluate(wire, op, args, number, limit, again, wait)
+                    wire.lane = lane
+                    reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
-                begun = wait = None
+                begun = None
                 self._lose(wire, error)
                 try:
                     outage = outage or Outage(self._pool, self._binding.options.reconnect, end)
@@ -160,7 +133,6 @@ class RedisSession:
         number: str,
         limit: float | None,
         again: bool = False,
-        wait: Wait | None = None,
     ) -> Reply:
         if op == "wake":
             return [
@@ -172,10 +144,7 @@ class RedisSession:
         if durability:
             await check(wire, self._binding, durability)
         command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
-        if wait:
-            reply = await self._wait_and_exchange(wire, wait, command, args, limit)
-        else:
-            reply = await wire.exchange(command, limit)
+        reply = await wire.exchange(command, limit)
         reply = await self._understand(reply, wire, op, args, number, limit, again)
         if durability and reply[0] == DONE:
             await confirm(wire, self._binding, durability, op)
@@ -206,15 +175,6 @@ class RedisSession:
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
-        if self._taking:
-            (op, args, end), self._taking = self._taking, None
-            command, _ = self._binding.waiting(signal, timeout)
-            wait = Wait(signal, hiredis.pack_command(command))
-            woken = (*args[:_TURN], "woken", *args[_TURN + 1 :])
-            reply = await self.call_once(op, woken, end, wait)
-            if not _is_declined(reply):
-                self._answer = reply
-            return self._answer is not None
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
@@ -244,44 +204,6 @@ class RedisSession:
             return False
         return reply is not None
 
-    async def _wait_and_exchange(
-        self, wire: Wire, wait: Wait, command: bytes, args: tuple[Any, ...], limit: float | None
-    ) -> Any:
-        """A wait, and the call that is to follow it, in one go: the server makes the call as soon
-        as the wait ends, without asking here whether anybody is still there. The script takes
-        care that this does no harm."""
-        await wire.send_packed(wait.packed + command)
-        try:
-            refusal = await wire.read(limit)
-        except OSError:
-            raise
-        except BaseException as error:  # cancelled, or KeyboardInterrupt
-            reply = await self._pool.uninterrupted(self._call_off(wire, args))
-            if _is_declined(reply) or not wire.put_off(error):
-                raise
-            return reply
-        reply = await wire.answer(limit)
-        if _is_declined(reply) and isinstance(refusal, Exception):
-            refuse_wait(refusal, self._binding, wait.signal)
-        return reply
-
-    async def _call_off(self, wire: Wire, args: tuple[Any, ...]) -> Any:
-        """End a wait that a call goes along with, and answer the reply to that call. Without the
-        role it does nothing; but it may have come first. None when it cannot be known."""
-        try:
-            async with self._pool.borrowed(self._binding.slot) as beside:
-                release = (args[_TICKET], "again", args[_LEASE])
-                number = self._binding.number("release", beside.lane)
-                await self._evaluate(beside, "release", release, number, None)
-                if beside.node is not wire.node:  # the queue moved; so ended the wait
-                    wire.close()
-                    return None
-                await self._end_block(wire, beside)
-            return await wire.read(_PAUSE * _LAST_WORDS)
-        except (OSError, PressureError):
-            wire.close()
-            return None
-
     async def _abandon(self) -> None:
         """End an outstanding wait; a role that was granted meanwhile goes back."""
         await self._pool.uninterrupted(self._end_wait())
@@ -298,7 +220,7 @@ class RedisSession:
                 granted = await self._end_block(wire, beside)
                 self._parked = None
                 if granted is not None and self._binding.is_line(signal):
-                    args = ("", signal, _LEASE_OF_OTHER)
+                    args = ("", signal, _LEASE)
                     number = self._binding.number("release", beside.lane)
                     await self._evaluate(beside, "release", args, number, None)
         except (OSError, PressureError):
@@ -338,8 +260,3 @@ class RedisSession:
         if self._wire is not None:
             self._pool.checkin(self._wire)
             self._wire = None
-
-
-def _is_declined(reply: Any) -> bool:
-    """Whether a call that went along with a wait did nothing, or nobody can know what it did."""
-    return reply is None or (type(reply) is list and reply[0] == DECLINED)

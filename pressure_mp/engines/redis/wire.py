@@ -96,7 +96,7 @@ class Wire(ABC):
 
     async def exchange(self, packed: bytes, timeout: float | None) -> Any:
         """:meth:`request` for a command that is packed already."""
-        await self.send_packed(packed)
+        await self._send(packed)
         return await self.read(timeout)
 
     async def exchange_large(self, pieces: Sequence[Buffer], timeout: float | None) -> Any:
@@ -113,7 +113,7 @@ class Wire(ABC):
     ) -> Any:
         """:meth:`request` for a packed command whose reply is to be a string as long as ``room``,
         where it is written; the answer is then True. Any other reply is returned."""
-        await self.send_packed(packed)
+        await self._send(packed)
         if self._refusal is not _NOTHING:
             return await self.read(timeout)
         size = sum(view.nbytes for view in room)
@@ -137,10 +137,9 @@ class Wire(ABC):
 
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""
-        await self.send_packed(hiredis.pack_command(command))
+        await self._send(hiredis.pack_command(command))
 
-    async def send_packed(self, packed: bytes) -> None:
-        """:meth:`send` for commands that are packed already."""
+    async def _send(self, packed: bytes) -> None:
         try:
             await self._write(packed)
         except OSError:
@@ -159,15 +158,6 @@ class Wire(ABC):
         while reply is _NOTHING:
             reply = self._next_reply(await self._receive(timeout))
         return reply
-
-    async def answer(self, timeout: float | None) -> Any:
-        """:meth:`read` for the reply to what took something, perhaps. It must not be lost."""
-        return await self.read(timeout)
-
-    def put_off(self, error: BaseException) -> bool:
-        """Let ``error``, which came before a reply that must not be lost, come after it; if that
-        can be done."""
-        return False
 
     def _next_reply(self, received: bytes) -> Any:
         """The reply that is complete with what was received, or ``_NOTHING``."""
@@ -343,23 +333,15 @@ class AsyncWire(Wire):
         """As for threads. The first cancellation is put off until the reply is there: what a
         script took out of the queue must not be lost with its reply."""
         _put_off.check()
-        await self.send_packed(packed)
-        return await self.answer(timeout)
-
-    async def answer(self, timeout: float | None) -> Any:
+        await self._send(packed)
         try:
             return await self.read(timeout)
-        except asyncio.CancelledError as error:
+        except asyncio.CancelledError:
             reply = await self.read(timeout)
-            self.put_off(error)
-        return reply
-
-    def put_off(self, error: BaseException) -> bool:
         task = asyncio.current_task()
-        if task is None or not isinstance(error, asyncio.CancelledError):
-            return False
+        assert task is not None
         _put_off.add(task)
-        return True
+        return reply
 
     async def _write(self, data: Buffer) -> None:
         self._output.write(data)

@@ -5,7 +5,7 @@
 --   size      after how many bytes to stop
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
--- replies: done items... | empty item | busy consumer tickets again | closed | ended | missing | declined
+-- replies: done items... | empty item | busy consumer tickets again | closed | ended | missing
 -- uses: role line bound count parts consume
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
@@ -14,8 +14,7 @@ local data, not_full, waiting = KEYS[1], KEYS[6], KEYS[11]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
-if turn == 'woken' and not is_prompt(since) then return {'declined'} end
+local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
@@ -24,8 +23,6 @@ local refused = refusal(state, bound, length, over, mode)
 if refused == 'busy' then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('consumer', held, ends, waiting, entry, who)
-elseif refused == 'empty' and turn == 'woken' then
-  return {'declined'}
 elseif refused == 'empty' and mode == 'wait' then
   hold(state, free, claim, holder, ticket, client, ARGV[9], lease)
 elseif refused then

@@ -6,7 +6,7 @@
 --   limit  deliveries after which the item is set aside, 0 for no limit
 --   eof    1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode   wait | now
--- replies: done seq item | empty item | busy consumer tickets again | closed | ended | missing | declined
+-- replies: done seq item | empty item | busy consumer tickets again | closed | ended | missing
 -- uses: role line bound count storage parts consume flights
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
@@ -17,8 +17,7 @@ local flying, flights, presence, returned = KEYS[13], KEYS[14], KEYS[15], KEYS[1
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[17]
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
-if turn == 'woken' and not is_prompt(since) then return {'declined'} end
+local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[18], true) end
@@ -35,8 +34,6 @@ local refused = refusal(state, bound, length, over, mode)
 if refused == 'busy' then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('consumer', held, ends, waiting, entry, who)
-elseif refused == 'empty' and turn == 'woken' then
-  return {'declined'}
 elseif refused == 'empty' and mode == 'wait' then
   hold(state, free, claim, holder, ticket, client, ARGV[10], lease)
 elseif refused then

@@ -3,7 +3,7 @@
 -- args: eof client ticket mode turn lease conn
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
--- replies: done item | empty item | busy consumer tickets again | closed | ended | missing | declined
+-- replies: done item | empty item | busy consumer tickets again | closed | ended | missing
 -- uses: role line bound count storage parts consume
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
@@ -12,8 +12,7 @@ local data, waiting = KEYS[1], KEYS[11]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
-if turn == 'woken' and not is_prompt(since) then return {'declined'} end
+local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = size(data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
@@ -22,8 +21,6 @@ local refused = refusal(state, bound, length, over, mode)
 if refused == 'busy' then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('consumer', held, ends, waiting, entry, who)
-elseif refused == 'empty' and turn == 'woken' then
-  return {'declined'}
 elseif refused == 'empty' and mode == 'wait' then
   hold(state, free, claim, holder, ticket, client, ARGV[7], lease)
 elseif refused then
