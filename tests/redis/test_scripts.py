@@ -18,6 +18,7 @@ from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, 
 from pressure_mp.drivers import drive
 from pressure_mp.effects import Call
 from pressure_mp.engines import registry
+from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis.blocking import BlockingSession
 from pressure_mp.engines.redis.session import RedisSession
@@ -139,6 +140,7 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     """Real operations on a real server, and one of them for each answer."""
     seen: dict[str, set[str]] = {op: set() for op in SCRIPTS}
     understand, call_quickly = RedisSession._understand, BlockingSession._call_quickly
+    call_with_a_part = redis_contents.call
 
     def note(op, args, reply):
         status = reply[0].decode()
@@ -154,6 +156,11 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     def noting_quickly(session, wire, op, args):
         return note(op, args, call_quickly(session, wire, op, args))
 
+    async def noting_parts(wire, binding, op, args, limit):
+        reply = await call_with_a_part(wire, binding, op, args, limit)
+        return note(op, args, reply) if op in SCRIPTS else reply
+
+    monkeypatch.setattr(redis_contents, "call", noting_parts)
     monkeypatch.setattr(RedisSession, "_understand", noting)
     monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)
     theirs = StepwiseClient(server.port, name)
