@@ -103,21 +103,44 @@ class Presence:
             self._look_until = time.monotonic() + _LINGER
 
     def take(
-        self, run: Run[Flight], limit: int, block: bool, timeout: float | None, eof: bool
-    ) -> Flight:
-        """Get an item that stays in flight until it is acknowledged."""
+        self,
+        run: Run[list[Flight]],
+        limit: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool,
+        number: int = 1,
+    ) -> list[Flight]:
+        """Get items that stay in flight until they are acknowledged."""
+        flights = self.take_for_later(run, limit, block, timeout, eof, number, "")
+        for flight in flights:
+            self.flights.add(flight.seq)
+        return flights
+
+    def take_for_later(
+        self,
+        run: Run[list[Flight]],
+        limit: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool,
+        number: int,
+        reader: str,
+    ) -> list[Flight]:
+        """The same, but no thread has got them yet."""
         call = next(_calls)
         with self:
             try:
-                flight = run(self._operations.take(incarnation(), call, limit, block, timeout, eof))
+                operation = self._operations.take_many(
+                    incarnation(), call, limit, number, block, timeout, eof, reader
+                )
+                return run(operation)
             except (Empty, ShutDown, QueueDoesNotExistError):
                 raise
             except BaseException:
-                # The broker may have given an item, and the answer was lost.
+                # The broker may have given items, and the answer was lost.
                 self._doubtful[call] = time.monotonic() + self._lease / 1000
                 raise
-            self.flights.add(flight.seq)
-        return flight
 
     def acknowledge(self, run: Run[bytes]) -> bool:
         """The calling thread's oldest item is dealt with, else this process's, else the queue's.

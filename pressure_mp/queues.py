@@ -21,7 +21,6 @@ from .exceptions import (
     ShutDown,
 )
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_max_items, check_maxsize
-from .operations.batches import MOST_BYTES, MOST_ITEMS
 from .operations.flights import Flight
 from .serializers import Serializer
 from .signing import AuthKey
@@ -410,19 +409,12 @@ class JoinableQueue(Queue):
         super().__init__(maxsize, name, **options)
 
     def _receive(self, block: bool, timeout: float | None) -> Flight:
-        return self._here.take(self._run, self._limit, block, timeout, self._eof)
+        return self._here.take(self._run, self._limit, block, timeout, self._eof)[0]
 
     def _receive_many(
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[bytes], list[Flight]]:
-        flights = [self._receive(block, timeout)]
-        size = len(flights[0].item)
-        while len(flights) < min(limit, MOST_ITEMS) and size < MOST_BYTES:
-            try:
-                flights.append(self._receive(False, None))
-            except PressureError:  # none is left; or the next call says what is wrong
-                break
-            size += len(flights[-1].item)
+        flights = self._here.take(self._run, self._limit, block, timeout, self._eof, limit)
         return [flight.item for flight in flights], flights
 
     def _set_aside(self, flight: Flight) -> None:

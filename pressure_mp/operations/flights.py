@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..effects import DONE, EXCESS, LATE, PASSED, RENEWED, Call, Operation, Reply
 from ..exceptions import TaskDoneError
+from .batches import MOST_BYTES, MOST_ITEMS
 from .fifo import FifoOperations
 from .turns import take_turns, wake
 
@@ -44,16 +46,65 @@ class FlightOperations(FifoOperations):
         timeout: float | None,
         eof: bool = False,
     ) -> Operation[Flight]:
-        """Take the oldest item, which is in flight from now on; waits as ``get`` does.
+        """Take the oldest item, as ``take_many`` does."""
+        flights = yield from self.take_many(owner, call, limit, 1, block, timeout, eof)
+        return flights[0]
 
-        ``call`` is a number that the owner never used before. After ``limit`` deliveries the
-        item is set aside instead of being put back; 0 is no limit. With ``eof`` the end of all
-        producers is the end of the queue only when no other process has an item in flight.
+    def take_many(
+        self,
+        owner: str,
+        call: int,
+        limit: int,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool = False,
+        reader: str = "",
+    ) -> Operation[list[Flight]]:
+        """Take the oldest items, which are in flight from now on; waits for one as ``get`` does.
+
+        At most ``number`` of them, and what one call may take. ``call`` is a number that the owner
+        never used before. After ``limit`` deliveries an item is set aside instead of being put
+        back; 0 is no limit. With ``eof`` the end of all producers is the end of the queue only when
+        no other process has an item in flight. A ``reader`` takes no more than its fair share.
         """
-        args = (owner, call, limit, int(eof))
+        args = (owner, call, limit, min(number, MOST_ITEMS), MOST_BYTES, reader, int(eof))
         reply = yield from take_turns("take", args, block, timeout, self._lease)
-        _, seq, item = yield from self._check_got(reply, block, timeout)
-        return Flight(int(seq), item)
+        _, seqs, items = yield from self._check_got(reply, block, timeout)
+        return list(map(Flight, map(int, seqs), items))
+
+    def fetch(
+        self,
+        reader: str,
+        call: int,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool = False,
+    ) -> Operation[list[bytes]]:
+        """Take the oldest items ahead of their need: at most ``number``, what one call may take,
+        and the reader's fair share. Waits for one as ``get`` does.
+
+        They stay in flight until the reader hands them out. ``call`` is larger than any that the
+        reader used before, and says that all of the last call was handed out.
+        """
+        args = (reader, call, min(number, MOST_ITEMS), MOST_BYTES, int(eof))
+        reply = yield from take_turns("fetch", args, block, timeout, self._lease)
+        items: list[bytes] = (yield from self._check_got(reply, block, timeout))[1]
+        return items
+
+    def handed(self, reader: str, call: int, number: int) -> Operation[bool]:
+        """So many items of a call were handed out. False when they were taken away meanwhile."""
+        reply: Reply = yield Call("handed", (reader, call, number, self._lease))
+        return bool(self._check(reply)[0] == DONE)
+
+    def put_back(self, reader: str, call: int, number: int) -> Operation[bool]:
+        """Put back to the front, in order, all of a call but so many that were handed out.
+
+        False when they were taken away meanwhile.
+        """
+        reply: Reply = yield Call("put_back", (reader, call, number))
+        return bool(self._check(reply)[0] == DONE)
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[bytes]:
         """An item in flight is dealt with; without ``seq`` the oldest of the queue, if any is.
@@ -74,15 +125,20 @@ class FlightOperations(FifoOperations):
         self._check(reply)
 
     def requeue(
-        self, owner: str, seen: int | None = None, call: int | None = None
+        self,
+        owner: str,
+        seen: int | None = None,
+        call: int | None = None,
+        seqs: Sequence[int] = (),
     ) -> Operation[bool]:
         """Put back to the front, in order, what ``owner`` has in flight.
 
         With ``seen`` only if its lease still ends then; the answer is whether it does. With
-        ``call`` only what it took in that call.
+        ``call`` only what it took in that call. With ``seqs`` only these items, which nobody was
+        given: that was no delivery.
         """
-        args = (owner, "" if seen is None else seen, "" if call is None else call)
-        reply: Reply = yield Call("requeue", args)
+        which = ("" if seen is None else seen, "" if call is None else call)
+        reply: Reply = yield Call("requeue", (owner, *which, len(seqs), *seqs))
         return bool(self._check(reply)[0] != RENEWED)
 
     def renew(self, owner: str, consumes: bool, produces: bool) -> Operation[Attendance]:

@@ -96,6 +96,17 @@ class Uses:
             self.run(operations.take("B", 5, 0, False, None, eof=True))
         self.run(operations.acknowledge("C", None))
 
+    def fetch_and_put_back(self):
+        operations = FlightOperations(self.name, 5000)
+        self.queue.put_many([6, 7, 8])
+        self.run(operations.fetch("A#1", 1, 2, False, None))
+        self.run(operations.handed("A#1", 1, 1))
+        self.run(operations.put_back("A#1", 1, 1))
+        self.run(operations.fetch("A#1", 2, 1, False, None))
+        self.run(operations.fetch("B#1", 3, 9, False, None))
+        self.run(operations.requeue("A"))
+        self.queue.get_many(9, block=False)
+
     def look(self):
         self.queue.exists()
         self.queue.qsize()
@@ -174,7 +185,14 @@ class Uses:
             urgent.delete()
 
     STEPS = (
-        *(make, put_and_get, set_an_item_aside, take_and_requeue, use_the_other_orders),
+        *(
+            make,
+            put_and_get,
+            set_an_item_aside,
+            take_and_requeue,
+            fetch_and_put_back,
+            use_the_other_orders,
+        ),
         *(look, wait_in_line, wake, take_the_long_way, unlock),
         *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
     )

@@ -187,15 +187,20 @@ class MemoryFifo:
 
     def _get_many(self, limit: int, size: int, eof: int, client: str, *turn: Any) -> Reply:
         found = self._consume(bool(eof), None, client, *turn)
-        if not isinstance(found, Entry) or self._state is None:
-            return found if isinstance(found, list) else [MISSING]
-        items, queued = [found.item], self._state.items
-        assert isinstance(queued, Fifo)  # of other disciplines items are taken one by one
-        room = size - len(found.item)
-        while len(items) < limit and queued and len(queued[0].item) <= room:
-            room -= len(queued[0].item)
-            items.append(self._state.pop(client).item)
-        return [DONE, items]
+        if not isinstance(found, Entry):
+            return found
+        return [DONE, [entry.item for entry in self._take_more(found, limit, size, client)]]
+
+    def _take_more(self, first: Entry, limit: int, size: int, client: str) -> list[Entry]:
+        """The oldest item, which was taken out, and those that may come with it."""
+        state = self._state
+        assert state is not None
+        assert isinstance(state.items, Fifo)  # of other disciplines items are taken one by one
+        taken, room = [first], size - len(first.item)
+        while len(taken) < limit and state.items and len(state.items[0].item) <= room:
+            room -= len(state.items[0].item)
+            taken.append(state.pop(client))
+        return taken
 
     def _consume(
         self,
@@ -349,7 +354,8 @@ class MemoryFifo:
             *state.consumed,
             state.unfinished,
             len(state.rejected),
-            sum(not flight.passed for flight in state.flights.values()),
+            sum(not flight.passed for flight in state.flights.values())
+            + sum(len(reader.left) for reader in state.readers.values()),
             state.producer_id,
             state.consumer_id,
         ]

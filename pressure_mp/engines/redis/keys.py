@@ -39,6 +39,8 @@ OWN = {
     "presence": ":mp:presence",
     "returned": ":mp:returned",
     "producers": ":mp:producers",
+    "fetched": ":mp:fetched",
+    "readers": ":mp:readers",
 }
 
 _SUFFIXES = {**PROTOCOL, **OWN}
@@ -54,7 +56,7 @@ TYPES = {
     "returned": "list",
     **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
     **dict.fromkeys(("waiting", "kept"), "hash"),
-    **dict.fromkeys(("flying", "flights", "presence", "producers"), "hash"),
+    **dict.fromkeys(("flying", "flights", "presence", "producers", "fetched", "readers"), "hash"),
     **dict.fromkeys(("items", "tenants", "clock"), "hash"),
     "ready": "list",
     "serial": "string",
