@@ -232,6 +232,15 @@ def check_max_items(max_items: object) -> None:
         raise ArgumentError(f"max_items is 1 or more, not {max_items}")
 
 
+def check_buffering(buffering: object) -> int:
+    """Raise ArgumentTypeError or ArgumentError for what is no number of items to keep here."""
+    if not isinstance(buffering, int) or isinstance(buffering, bool):
+        raise ArgumentTypeError(f"buffering is an int, not {type(buffering).__name__}")
+    if not 0 <= buffering <= 1_000_000:
+        raise ArgumentError(f"buffering is {buffering} items; it must be from 0 to a million")
+    return buffering
+
+
 def check_lease(lease: object) -> float:
     """Raise ArgumentTypeError or ArgumentError for what cannot be a lease in seconds."""
     if not isinstance(lease, (int, float)) or isinstance(lease, bool):

@@ -98,12 +98,11 @@ class Uses:
 
     def fetch_and_put_back(self):
         operations = FlightOperations(self.name, 5000)
-        self.queue.put_many([6, 7, 8])
-        self.run(operations.fetch("A#1", 1, 2, False, None))
-        self.run(operations.handed("A#1", 1, 1))
-        self.run(operations.put_back("A#1", 1, 1))
-        self.run(operations.fetch("A#1", 2, 1, False, None))
-        self.run(operations.fetch("B#1", 3, 9, False, None))
+        self.queue.put_many([6, 7], block=False)
+        self.run(operations.fetch("A#1", 1, 1, False, None))
+        self.run(operations.handed("A#1", 1, 0))
+        self.run(operations.fetch("B#1", 1, 1, False, None))
+        self.run(operations.put_back("B#1", 1, 0))
         self.run(operations.requeue("A"))
         self.queue.get_many(9, block=False)
 

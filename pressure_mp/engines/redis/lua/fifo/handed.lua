@@ -1,5 +1,5 @@
 -- handed: so many of the items that a reader fetched were handed out.
--- keys: bound readers
+-- keys: bound readers fetched
 -- args: reader call number lease
 -- replies: done | late | missing
 -- uses: bound flights role
@@ -10,6 +10,8 @@ local _, call, fetched, handed = read_reader(redis.call('HGET', readers, reader)
 if call ~= tonumber(ARGV[2]) then return {'late'} end
 if number > handed then
   local till = milliseconds() + tonumber(ARGV[4])
+  redis.call('HLEN', KEYS[3])
+  if number >= fetched then redis.call('HDEL', KEYS[3], reader) end
   redis.call('HSET', readers, reader, string.format('%d %d %d %d', till, call, fetched, number))
 end
 return {'done'}
