@@ -24,16 +24,6 @@ class Buffers:
     def __len__(self) -> int:
         return len(self.outgoing) + len(self.incoming)
 
-    def put(self, handle: ObjectQueue, item: bytes, block: bool, timeout: float | None) -> None:
-        """Have ``item`` sent."""
-        self.outgoing.put(handle, item, block, timeout)
-
-    def get(self, handle: ObjectQueue, block: bool, timeout: float | None) -> Any:
-        """The next item."""
-        if self.outgoing.has_failed:
-            self.outgoing.raise_failure(handle)
-        return self.incoming.get(handle, block, timeout)
-
     def take(self, handle: ObjectQueue, number: int) -> list[Any]:
         """What was fetched before, up to so many items."""
         self.outgoing.raise_failure(handle)

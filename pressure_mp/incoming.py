@@ -222,6 +222,12 @@ class IncomingForGood(Incoming):
     The broker is told so by the next fetch, and until then by this process's presence.
     """
 
+    def get(self, handle: ObjectQueue, block: bool, timeout: float | None) -> Any:
+        try:
+            return self._ahead.popleft()
+        except IndexError:
+            return self._get_with_care(handle, block, deadline(block, timeout))
+
     def reset(self) -> None:
         super().reset()
         self._fetched = 0  # by that call

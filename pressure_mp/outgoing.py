@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from .exceptions import ArgumentError, Full, PressureError
 from .operations.batches import next_batch
@@ -42,6 +43,7 @@ class Outgoing:
     def reset(self) -> None:
         """A buffer that was never used: a new one, or that of a forked child."""
         self._items: list[bytes] = []
+        self._encode: Callable[[Any], bytes]
         self._limit = 0
         self._room: float | None = None
         self._sent = 0
@@ -52,7 +54,7 @@ class Outgoing:
         self._thread: threading.Thread | None = None
         self._awake = threading.Event()
         self._handle: ObjectQueue | None = None  # kept alive as long as it has something to send
-        self._failure: PressureError | None = None
+        self.failure: PressureError | None = None  # of which nobody was told
         self._failed: list[bytes] = []
 
     def __len__(self) -> int:
@@ -60,15 +62,20 @@ class Outgoing:
 
     # Putting
 
-    def put(self, handle: ObjectQueue, item: bytes, block: bool, timeout: float | None) -> None:
+    def put(self, handle: ObjectQueue, item: Any, block: bool, timeout: float | None) -> None:
         """Note an item to be sent; waits while there is no room for it, here or in the queue."""
         items = self._items
         if len(items) < self._limit and timeout is None:
-            items.append(item)
+            try:
+                items.append(self._encode(item))
+            except Exception:
+                items.append(handle._codec.encode(item))  # says what is wrong
             if self._is_idle:
                 self._begin(handle)
         else:
-            self._put_with_care(handle, item, block, deadline(block, timeout))
+            handle._check_open()
+            encoded = handle._codec.encode(item)
+            self._put_with_care(handle, encoded, block, deadline(block, timeout))
 
     def _put_with_care(
         self, handle: ObjectQueue, item: bytes, block: bool, end: float | None
@@ -103,6 +110,7 @@ class Outgoing:
 
     def _look(self, handle: ObjectQueue) -> bool:
         """See how much space the queue has; whether there is any for the buffer to use."""
+        self._encode = handle._codec.quick
         space = handle._space(self._incoming)
         with self._changed:
             self._room = space
@@ -208,7 +216,7 @@ class Outgoing:
             self._limit, self._room, self._is_stuck = 0, None, False
             del self._items[: error.accepted]
             self._sent += error.accepted
-            self._failure = self._failure or error
+            self.failure = self.failure or error
             self._failed += self._items
             self._sent += len(self._items)
             self._items.clear()
@@ -216,18 +224,13 @@ class Outgoing:
 
     # Being asked
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether there is a failure that nobody knows of."""
-        return self._failure is not None
-
     def raise_failure(self, handle: ObjectQueue) -> None:
         """Raise what went wrong since the last call; ``rest`` has the items that were not sent."""
-        if self._failure is None:
+        if self.failure is None:
             return
         with self._changed:
-            failure, failed = self._failure, self._failed
-            self._failure, self._failed = None, []
+            failure, failed = self.failure, self._failed
+            self.failure, self._failed = None, []
         if failure is not None:
             failure.rest = handle._decoded(failed)
             raise failure
@@ -264,7 +267,7 @@ class Outgoing:
         with self._changed:
             self._sent += len(self._items)
             self._items = []
-            self._failure, self._failed = None, []
+            self.failure, self._failed = None, []
             self._changed.notify_all()
 
     def leave(self) -> None:
@@ -273,10 +276,10 @@ class Outgoing:
         if not self.is_awaited:
             return
         self.settle(block=True)
-        if self._failure is not None:
+        if self.failure is not None:
             print(
                 f"pressure_mp: {len(self._failed)} items that were put on queue {self._queue!r} "
-                f"were not sent, or it is not known: {self._failure}",
+                f"were not sent, or it is not known: {self.failure}",
                 file=sys.stderr,
             )
 

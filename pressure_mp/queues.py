@@ -155,7 +155,7 @@ class ObjectQueue(Handle):
         (``queue.Queue.put``; specification: Put)
         """
         if self._buffers is not None:
-            self._buffers.put(self, self._codec.encode(item), block, timeout)
+            self._buffers.outgoing.put(self, item, block, timeout)
             return
         self._check_open()
         order = self._order(item)
@@ -272,7 +272,9 @@ class ObjectQueue(Handle):
         and that were fetched together with others, may be delivered again.
         """
         if self._buffers is not None:
-            return self._buffers.get(self, block, timeout)
+            if self._buffers.outgoing.failure is not None:
+                self._buffers.outgoing.raise_failure(self)
+            return self._buffers.incoming.get(self, block, timeout)
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         return self._accept(self._receive(bool(block), timeout))
