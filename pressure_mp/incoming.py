@@ -101,7 +101,7 @@ class Incoming(ABC):
     def _get_with_care(self, handle: ObjectQueue, block: bool, end: float | None) -> Any:
         while True:
             handle._check_open()
-            handle._settle(block, end)
+            handle._settle(end)
             if not self._enter(block, end):
                 return self._get_past(handle)
             try:

@@ -85,7 +85,8 @@ class Outgoing:
             self.raise_failure(handle)
             if len(self._items) < self._limit:
                 self._items.append(item)
-                self._begin(handle)
+                if self._is_idle:
+                    self._begin(handle)
                 return
             if self._limit == self._size:
                 self._wait_for_room(block, end)

@@ -155,7 +155,11 @@ class ObjectQueue(Handle):
         (``queue.Queue.put``; specification: Put)
         """
         if self._buffers is not None:
-            self._buffers.outgoing.put(self, item, block, timeout)
+            try:
+                self._buffers.outgoing.put(self, item, block, timeout)
+            except Full as error:
+                error.item = item
+                raise
             return
         self._check_open()
         order = self._order(item)
@@ -362,10 +366,10 @@ class ObjectQueue(Handle):
         if self._buffers is not None:
             self._buffers.cancel_join()
 
-    def _settle(self, block: bool, end: float | None) -> None:
-        """What was put through this handle is where it can be got."""
+    def _settle(self, end: float | None = None) -> None:
+        """What was put through this handle is where it can be got, as far as there is space."""
         if self._buffers is not None:
-            self._buffers.outgoing.settle(block, end)
+            self._buffers.outgoing.settle(end=end)
 
     def _space(self, incoming: Incoming) -> float:
         """How many items there is space for. What a handle fetched ahead is no longer queued: so it
@@ -377,8 +381,10 @@ class ObjectQueue(Handle):
             incoming.give_back(self)
             stats = self._run(self._operations.stats())
         if stats.closed:
-            return 0
-        return max(stats.maxsize - stats.length, 0) if stats.maxsize else math.inf
+            return 0  # so a put at the broker says it
+        if not stats.maxsize:
+            return math.inf
+        return max(stats.maxsize - stats.length - len(incoming), 0)
 
     def _decoded(self, items: list[bytes]) -> list[Any]:
         return self._codec.decode_many(items)
@@ -461,8 +467,15 @@ class Queue(ObjectQueue):
         Puts raise ShutDown from now on, and gets when the queue is empty; who waits is woken.
         With ``immediate``, what is queued is dropped and counts as done. Blocks only while a
         client of another make has the producer role (with ``immediate``: or the consumer role).
+
+        With ``buffering`` it first blocks until the broker has what was put through this handle, as
+        :meth:`flush` does; with ``immediate`` it drops that, and what this handle fetched.
         """
+        if self._buffers is not None:
+            self._buffers.before_shutdown(self, immediate)
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
+        if self._buffers is not None and immediate:
+            self._buffers.incoming.give_back(self)
 
     @property
     def is_shutdown(self) -> bool:
@@ -486,7 +499,7 @@ class Queue(ObjectQueue):
     def unfinished_tasks(self) -> int:
         """How many items were put and are not yet dealt with. Never waits but for what is on its
         way to the broker."""
-        self._settle(False, None)
+        self._settle()
         return self.stats().unfinished
 
     def __iter__(self) -> Iterator[Any]:

@@ -53,8 +53,8 @@ _MANY, _FEW = 1000, 64
 class Stats:
     """A queue at one moment. ``producer`` and ``consumer`` last put and got.
 
-    ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged; they count as
-    consumed, and as unfinished.
+    ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged, or were fetched
+    ahead and are not known to be handed out; they count as consumed, and as unfinished.
     """
 
     length: int
