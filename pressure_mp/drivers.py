@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from .effects import Call, Effect, Gone, Operation, Park, Reply, T
@@ -35,13 +36,24 @@ class AsyncSession(Protocol):
         """The operation is over: give up what the session holds. Raises nothing."""
 
 
-def drive(operation: Operation[T], session: Session) -> T:
-    """Run ``operation`` to its end; blocks while the operation parks."""
+def drive(
+    operation: Operation[T], session: Session, watch: AbstractContextManager[None] | None = None
+) -> T:
+    """Run ``operation`` to its end; blocks while the operation parks.
+
+    ``watch`` is entered whenever it parks, but for the first time, which is mostly short.
+    """
+    parked = False
     try:
         effect = next(operation)
         while True:
             try:
-                answer = _perform(effect, session)
+                if type(effect) is Park and parked and watch is not None:
+                    with watch:
+                        answer = session.park(*effect)
+                else:
+                    answer = _perform(effect, session)
+                    parked = parked or type(effect) is Park
             except BaseException as error:  # cancellation too: the operation cleans up
                 effect = operation.throw(error)
             else:

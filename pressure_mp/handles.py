@@ -118,10 +118,10 @@ class Handle:
         self._binding = binding
         return binding
 
-    def _run(self, operation: Operation[T]) -> T:
+    def _run(self, operation: Operation[T], watch: Presence | None = None) -> T:
         binding = self._binding or self._attach()
         try:
-            return drive(operation, binding.session())
+            return drive(operation, binding.session(), watch)
         except QueueDoesNotExistError:
             if self._anonymous:
                 self._check_open()  # closed, and nobody else had it

@@ -33,6 +33,7 @@ from .handles import (
 from .incoming import Incoming, IncomingForGood, IncomingUntilDone
 from .operations.fifo import FIFO
 from .operations.flights import Flight
+from .presence import Presence
 from .serializers import Serializer
 from .signing import AuthKey
 
@@ -251,8 +252,9 @@ class ObjectQueue(Handle):
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[bytes], list[Flight]]:
         """Items, and their flights if they are in flight."""
+        operation = self._operations.get_many(limit, block, timeout, self._eof)
         with self._here if self._eof else contextlib.nullcontext():
-            return self._run(self._operations.get_many(limit, block, timeout, self._eof)), []
+            return self._run(operation, self._watch), []
 
     def put_nowait(self, item: Any) -> None:
         """``put(item, block=False)``."""
@@ -293,9 +295,14 @@ class ObjectQueue(Handle):
 
     def _receive(self, block: bool, timeout: float | None) -> Flight:
         if not self._eof:
-            return Flight(0, self._run(self._operations.get(block, timeout)))
+            return Flight(0, self._run(self._operations.get(block, timeout), self._watch))
         with self._here:
             return Flight(0, self._run(self._operations.get(block, timeout, eof=True)))
+
+    @property
+    def _watch(self) -> Presence | None:
+        """Who sees to it, while a get waits, that what a dead process had comes back."""
+        return self._here if self._operations.discipline == FIFO else None
 
     def _set_aside(self, flight: Flight) -> None:
         self._run(self._operations.reject(flight.item))

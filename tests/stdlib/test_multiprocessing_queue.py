@@ -16,7 +16,7 @@ cpython = pytest.importorskip("test._test_multiprocessing", reason=NO_TEST_PACKA
 cases = importlib.import_module("stdlib_multiprocessing")
 
 
-CASES = [cases.Fork, cases.Spawn, cases.Forkserver, cases.BufferedFork, cases.BufferedSpawn]
+CASES = [cases.Fork, cases.Spawn, cases.Forkserver, cases.BufferedFork]
 
 
 @pytest.fixture(autouse=True)

@@ -48,8 +48,3 @@ class Forkserver(OverBroker, unittest.TestCase):
 class BufferedFork(Fork):
     Queue = BufferedQueue
     JoinableQueue = BufferedJoinableQueue
-
-
-class BufferedSpawn(Spawn):
-    Queue = BufferedQueue
-    JoinableQueue = BufferedJoinableQueue
