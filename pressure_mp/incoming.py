@@ -73,7 +73,8 @@ class Incoming(ABC):
 
     @abstractmethod
     def _report(self, presence: Presence) -> None:
-        """Tell the broker what was handed out."""
+        """Tell the broker what was handed out, and that this reader goes on. What was given to
+        others meanwhile is no longer here."""
 
     @abstractmethod
     def _return(self, presence: Presence, run: Run[bool]) -> None:
@@ -193,7 +194,7 @@ class Incoming(ABC):
         try:
             if self._returns:
                 self._return(presence, run)
-            else:
+            elif self.holds:
                 self._report(presence)
         except QueueDoesNotExistError:
             self._forget()
@@ -274,11 +275,9 @@ class IncomingForGood(Incoming):
 
     def _report(self, presence: Presence) -> None:
         out = self._fetched - len(self)
-        if out <= self._told:
-            return
         if presence.run_now(presence.operations.handed(self._name, self._call, out)):
             self._told = out
-        elif not self._is_doubtful:  # they were given to others
+        elif not self._is_doubtful:
             self._drain(self._ahead)
             self._drain(self._raw)
             self._fetched = self._told = 0
@@ -335,7 +334,10 @@ class IncomingUntilDone(Incoming):
             self._ahead.extend(zip(objects, numbers, strict=True))
 
     def _report(self, presence: Presence) -> None:
-        """It is task_done() that tells."""
+        # What was handed out, task_done() tells.
+        if not presence.run_now(presence.operations.handed(self._name, self._call, 0)):
+            self._drain(self._ahead)
+            self._drain(self._raw)
 
     def _return(self, presence: Presence, run: Run[bool]) -> None:
         self._left += [seq for _, seq in self._drain(self._ahead)]

@@ -94,7 +94,10 @@ class FlightOperations(FifoOperations):
         return items
 
     def handed(self, reader: str, call: int, number: int) -> Operation[bool]:
-        """So many items of a call were handed out. False when they were taken away meanwhile."""
+        """So many items of a call were handed out, and the reader goes on.
+
+        False when the items were taken away meanwhile.
+        """
         reply: Reply = yield Call("handed", (reader, call, number, self._lease))
         return bool(self._check(reply)[0] == DONE)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -176,6 +178,28 @@ def test_one_that_is_killed_at_once_may_have_its_last_items_delivered_again(make
     got = q.get(timeout=10)
     assert got in (0, 3)
     assert [q.get_nowait() for _ in range(19 - got)] == list(range(got + 1, 20))
+
+
+def test_a_stopped_process_loses_what_it_fetched_after_its_lease(make, start):
+    """When it goes on, it finds out; what it hands out before that is delivered twice."""
+    filling = make(buffering=0, lease=0.5)
+    filling.put_many(range(20))
+    process, pipe = start(programs.get_and_tell, make(buffering=20, lease=0.5), 3)
+    assert pipe.recv() == [0, 1, 2]
+    until(lambda: filling.stats().in_flight == 17)
+    os.kill(process.pid, signal.SIGSTOP)
+    assert filling.get(timeout=10) == 3
+    os.kill(process.pid, signal.SIGCONT)
+
+    def left():
+        pipe.send("how many")
+        return pipe.recv()
+
+    until(lambda: left() == 0)
+    pipe.send("end")
+    process.join()
+    assert filling.get_many(100) == list(range(4, 20))
+    assert filling.stats().in_flight == 0
 
 
 def test_a_fork_with_a_full_buffer_sends_nothing_twice(make, start):

@@ -33,6 +33,13 @@ def get_and_act(connection, q, number, act):
         connection.recv()
 
 
+def get_and_tell(connection, q, number):
+    """Get items, say which, and then, whenever asked, how many wait in the buffers."""
+    connection.send([q.get() for _ in range(number)])
+    while connection.recv() == "how many":
+        connection.send(len(q._buffers))
+
+
 def consume(connection, q, pause):
     """Say each item that comes, at some pace."""
     for item in q:

@@ -97,8 +97,7 @@ class MemoryFlights(MemoryFifo):
         found = state.readers.get(reader)
         if found is None or found.call != call:
             return [LATE]
-        if number > found.handed:
-            found.handed, found.until = number, _now() + lease
+        found.handed, found.until = max(number, found.handed), _now() + lease
         return [DONE]
 
     def _put_back(self, reader: str, call: int, number: int) -> Reply:
