@@ -250,7 +250,9 @@ class IncomingForGood(Incoming):
         self, handle: ObjectQueue, presence: Presence, block: bool, end: float | None
     ) -> None:
         call, number = self._call + 1, self._size
-        fetch = presence.operations.fetch(self._name, call, number, block, left(end), handle._eof)
+        fetch = presence.operations.prefetch(
+            self._name, call, number, block, left(end), handle._eof
+        )
         try:
             with presence:
                 items = handle._run(self._noting(fetch))

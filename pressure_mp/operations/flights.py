@@ -73,7 +73,7 @@ class FlightOperations(FifoOperations):
         _, seqs, items = yield from self._check_got(reply, block, timeout)
         return list(map(Flight, map(int, seqs), items))
 
-    def fetch(
+    def prefetch(
         self,
         reader: str,
         call: int,
@@ -89,7 +89,7 @@ class FlightOperations(FifoOperations):
         reader used before, and says that all of the last call was handed out.
         """
         args = (reader, call, min(number, MOST_ITEMS), MOST_BYTES, int(eof))
-        reply = yield from take_turns("fetch", args, block, timeout, self._lease)
+        reply = yield from take_turns("prefetch", args, block, timeout, self._lease)
         items: list[bytes] = (yield from self._check_got(reply, block, timeout))[1]
         return items
 

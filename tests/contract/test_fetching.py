@@ -23,7 +23,7 @@ class Broker(oracle_clients.Client):
 
     def fetch(self, reader, number=1000, block=False, eof=False):
         self.calls += 1
-        return self.run(self.operations.fetch(reader, self.calls, number, block, None, eof))
+        return self.run(self.operations.prefetch(reader, self.calls, number, block, None, eof))
 
     def take(self, owner, number=1, **more):
         self.calls += 1
@@ -153,7 +153,7 @@ def test_items_that_came_back_are_fetched_and_come_back_again(broker):
 
 def test_a_call_that_comes_twice_has_the_same_answer(broker):
     items = broker.fill(4)
-    operation = broker.operations.fetch
+    operation = broker.operations.prefetch
     for _ in range(2):
         assert broker.run(operation(A1, 7, 2, False, None)) == items[:2]
     assert broker.stats().consumed_messages == 2

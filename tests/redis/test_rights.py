@@ -99,9 +99,9 @@ class Uses:
     def fetch_and_put_back(self):
         operations = FlightOperations(self.name, 5000)
         self.queue.put_many([6, 7], block=False)
-        self.run(operations.fetch("A#1", 1, 1, False, None))
+        self.run(operations.prefetch("A#1", 1, 1, False, None))
         self.run(operations.handed("A#1", 1, 0))
-        self.run(operations.fetch("B#1", 1, 1, False, None))
+        self.run(operations.prefetch("B#1", 1, 1, False, None))
         self.run(operations.put_back("B#1", 1, 0))
         self.run(operations.requeue("A"))
         self.queue.get_many(9, block=False)

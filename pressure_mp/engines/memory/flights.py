@@ -62,7 +62,7 @@ class MemoryFlights(MemoryFifo):
         line = set(self._line.tickets(role.name)) - {ticket.encode()}
         return max(len(state.items) // (1 + active + waits + len(line)), 1)
 
-    def _fetch(
+    def _prefetch(
         self,
         reader: str,
         call: int,

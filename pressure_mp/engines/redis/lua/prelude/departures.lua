@@ -1,4 +1,4 @@
--- What `take` and `fetch` share: items leave the queue, and stay with the broker.
+-- What `take` and `prefetch` share: items leave the queue, and stay with the broker.
 
 -- Whether others have items that may come back.
 local function are_elsewhere(flights, readers, owner)

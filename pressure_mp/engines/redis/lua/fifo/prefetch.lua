@@ -1,4 +1,4 @@
--- fetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
+-- prefetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flights presence returned fetched readers
 -- args: reader call number size eof client ticket mode turn lease conn
 --   reader  who hands them out: a handle of the process that answers for the items
