@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -79,6 +80,26 @@ async def adrive(operation: Operation[T], session: AsyncSession) -> T:
         return stop.value  # type: ignore[no-any-return]
     finally:
         await session.end()
+
+
+def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T]:
+    """An operation that tells ``note`` when it begins and when it ends to wait."""
+    try:
+        effect = next(operation)
+        while True:
+            waits = type(effect) is Park
+            if waits:
+                note(True)
+            try:
+                answer = yield effect
+            except BaseException as error:
+                effect = operation.throw(error)
+            else:
+                if waits:
+                    note(False)
+                effect = operation.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
 
 
 def _perform(effect: Effect, session: Session) -> Any:

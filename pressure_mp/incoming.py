@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from .effects import Operation, Park, T
+from .drivers import noting
+from .effects import Operation
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from .operations.flights import Flight
 from .outgoing import deadline, left
@@ -118,6 +119,7 @@ class Incoming(ABC):
             except IndexError:  # other threads were faster
                 continue
             finally:
+                self._waits = False
                 self._lock.release()
                 if handle._handle_closed:
                     self.give_back(handle)
@@ -143,22 +145,8 @@ class Incoming(ABC):
                 pass
             raise
 
-    def _noting(self, operation: Operation[T]) -> Operation[T]:
-        """An operation of which other threads can see whether it waits."""
-        try:
-            effect = next(operation)
-            while True:
-                self._waits = type(effect) is Park
-                try:
-                    answer = yield effect
-                except BaseException as error:
-                    effect = operation.throw(error)
-                else:
-                    effect = operation.send(answer)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        finally:
-            self._waits = False
+    def _note(self, waits: bool) -> None:
+        self._waits = waits
 
     def _begin(self, handle: ObjectQueue) -> Presence:
         if self._returns:
@@ -255,7 +243,7 @@ class IncomingForGood(Incoming):
         )
         try:
             with presence:
-                items = handle._run(self._noting(fetch))
+                items = handle._run(noting(fetch, self._note))
         except (Empty, ShutDown, QueueDoesNotExistError):
             self._forget()
             raise
@@ -322,7 +310,7 @@ class IncomingUntilDone(Incoming):
         self._flights = presence.flights
 
         def run(operation: Operation[list[Flight]]) -> list[Flight]:
-            return handle._run(self._noting(operation))
+            return handle._run(noting(operation, self._note))
 
         self._call, flights = presence.take_ahead(
             run, self._size, block, left(end), handle._eof, self._name

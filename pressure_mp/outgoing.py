@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .drivers import noting
 from .exceptions import ArgumentError, Full, PressureError
 from .operations.batches import next_batch
 
@@ -183,18 +184,9 @@ class Outgoing:
                 self._fail(items, error)
 
     def _send(self, handle: ObjectQueue, items: list[bytes]) -> None:
-        """One batch, and at once if that can be: else everybody may know that the queue is full."""
-        put_many, batch = handle._operations.put_many, next_batch(items, 0)
-        try:
-            handle._run(put_many(batch, False, None))
-        except Full as error:
-            self._note_sent(items, error.accepted, is_stuck=True)
-            handle._run(put_many(batch[error.accepted :], True, None))
-            self._note_sent(items, len(batch) - error.accepted)
-        else:
-            self._note_sent(items, len(batch))
-
-    def _note_sent(self, items: list[bytes], number: int, is_stuck: bool = False) -> None:
+        """One batch, or as much of it as there is space for."""
+        sending = handle._operations.put_batch(next_batch(items, 0))
+        number = handle._run(noting(sending, self._note_waiting))
         with self._changed:
             if items is not self._items:
                 return  # they were discarded meanwhile
@@ -202,8 +194,14 @@ class Outgoing:
                 self._room -= number
                 self._set_limit()
             self._sent += number
-            self._is_stuck = is_stuck
+            self._is_stuck = False
             del items[:number]
+            self._changed.notify_all()
+
+    def _note_waiting(self, waits: bool) -> None:
+        """Everybody may know that the queue is full."""
+        with self._changed:
+            self._is_stuck = waits
             self._changed.notify_all()
 
     def _fail(self, items: list[bytes], error: Exception) -> None:
@@ -215,8 +213,6 @@ class Outgoing:
             error.__cause__ = raised
         with self._changed:
             self._limit, self._room, self._is_stuck = 0, None, False
-            del self._items[: error.accepted]
-            self._sent += error.accepted
             self.failure = self.failure or error
             self._failed += self._items
             self._sent += len(self._items)

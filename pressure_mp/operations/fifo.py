@@ -189,17 +189,28 @@ class FifoOperations:
         accepted, left = 0, timeout
         try:
             while accepted < len(items):
-                batch = next_batch(items, accepted)
                 if end is not None:
                     now: float = yield Now()
                     left = max(end - now, 0.0)
-                args = (len(batch), *batch)
-                reply = yield from take_turns("put_many", args, block, left, self._lease)
-                yield from self._check_put(reply, block, timeout)
-                accepted += int(reply[1])
+                batch = next_batch(items, accepted)
+                accepted += yield from self._put_batch(batch, block, timeout, left)
         except PressureError as error:
             error.accepted = accepted
             raise
+
+    def put_batch(self, batch: Sequence[bytes]) -> Operation[int]:
+        """Add the first items of a batch, as many as there is space for, and one at least; answers
+        how many. Waits without limit, and raises what ``put`` does."""
+        return self._put_batch(batch, True, None, None)
+
+    def _put_batch(
+        self, batch: Sequence[bytes], block: bool, timeout: float | None, left: float | None
+    ) -> Operation[int]:
+        """The same; waits for what is ``left`` of ``timeout`` seconds."""
+        args = (len(batch), *batch)
+        reply = yield from take_turns("put_many", args, block, left, self._lease)
+        yield from self._check_put(reply, block, timeout)
+        return int(reply[1])
 
     def _check_put(
         self, reply: Reply, block: bool, timeout: float | None, order: bytes = b""
