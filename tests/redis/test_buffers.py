@@ -234,6 +234,24 @@ def test_slow_consumers_leave_the_others_their_share(make, start):
         assert one == sorted(one)
 
 
+def test_an_anonymous_queue_with_buffers_leaves_no_key(valkey, name):
+    program = (
+        "import sys; from pressure_mp import Queue\n"
+        "q = Queue(url=sys.argv[1], prefix=sys.argv[2], buffering=8)\n"
+        "for item in range(20): q.put(item)\n"
+        "print(q.get())\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, valkey.url, name],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (result.stdout, result.stderr) == ("0\n", "")
+    with valkey.client() as client:
+        assert lasting(client, f"{name}*") == []
+
+
 # Connections that break, and a server that is killed
 
 
@@ -262,7 +280,7 @@ def test_items_come_once_when_replies_are_lost(proxy, name, losses, kind):
     assert got == list(range(40))
     stats = q.stats()
     assert (stats.produced_messages, stats.consumed_messages, stats.length) == (40, 40, 0)
-    q.close()
+    q.delete()
 
 
 def test_a_fetch_that_was_never_answered_is_asked_for_again(proxy, name):
@@ -279,6 +297,7 @@ def test_a_fetch_that_was_never_answered_is_asked_for_again(proxy, name):
     q.close()
     other = Queue(name=name, url=proxy.url)
     assert other.get_many(20) == list(range(10))
+    other.delete()
 
 
 def test_a_broker_that_does_not_come_back_fails_with_the_items(name):

@@ -51,7 +51,7 @@ local there_until = redis.call('HGET', presence, owner)
 redis.call('HLEN', fetched)
 redis.call('LLEN', returned)
 local now = milliseconds()
-local number = math.min(tonumber(ARGV[3]), fair_share(length, readers, reader, waiting, state, now))
+local number = math.min(tonumber(ARGV[3]), fair_share(length, readers, reader, waiting, held, now))
 local items, total = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client)
 if not items then return total end
 -- Left by a queue that a client of another make deleted.

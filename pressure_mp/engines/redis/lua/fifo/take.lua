@@ -44,7 +44,7 @@ for _, hash in ipairs({flying, fetched, readers}) do redis.call('HLEN', hash) en
 redis.call('LLEN', returned)
 local now, number = milliseconds(), tonumber(ARGV[4])
 if reader ~= '' then
-  number = math.min(number, fair_share(length, readers, reader, waiting, state, now))
+  number = math.min(number, fair_share(length, readers, reader, waiting, held, now))
 end
 local items, total = remove_many(data, number, tonumber(ARGV[5]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client)
 if not items then return total end

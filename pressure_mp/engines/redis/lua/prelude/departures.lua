@@ -16,13 +16,13 @@ local function are_elsewhere(flights, readers, owner)
 end
 
 -- Of `length` items, how many one consumer may fetch: with C of them that wait or consume, one
--- C-th, and one at least. `state` is the consumer role's.
-local function fair_share(length, readers, reader, waiting, state, now)
+-- C-th, and one at least. `held` names who has the consumer role.
+local function fair_share(length, readers, reader, waiting, held, now)
   local consumers, all = 1, redis.call('HGETALL', readers)
   for i = 1, #all, 2 do
     if all[i] ~= reader and read_reader(all[i + 1]) >= now then consumers = consumers + 1 end
   end
-  if state == 'ours' then consumers = consumers + 1 end -- it waits with the role
+  if held ~= '' and held ~= 'promised' then consumers = consumers + 1 end -- it waits with the role
   local line = redis.call('HLEN', waiting)
   if line > 0 then
     local seen = #candidates('consumer', waiting, now)
