@@ -19,7 +19,6 @@ import redis
 
 from pressure_mp import Queue
 from pressure_mp.drivers import drive
-from pressure_mp.engines.redis.wire import finish
 
 from .costs import PAYLOAD, Calls, measure
 from .server import Site, running
@@ -81,7 +80,7 @@ def steps_in_python(site: Site, rounds: int) -> None:
     queue = Queue(name="steps", url=site.url)
     queue.put(PAYLOAD)
     binding: Any = queue._binding
-    (wire,) = binding.engine.thread_pool._all
+    wire: Any = next(iter(binding.engine.thread_pool._all))
     operations, item, silent = queue._operations, queue._codec.encode(PAYLOAD), Answering()
     args = item, queue.client_id
 
@@ -101,7 +100,7 @@ def steps_in_python(site: Site, rounds: int) -> None:
             "  the session": exchange_and_all_around,
             "    number the call": lambda: binding.number("offer", wire.lane),
             "    pack": lambda: binding.command("offer", args, 1, wire.lane, "1"),
-            "    send, read and parse": lambda: finish(wire.exchange(b"", None)),
+            "    send, read and parse": lambda: wire.exchange_now(b""),
         }
         show("In Python, with a socket that takes no time", measure(calls, rounds))
     finally:

@@ -44,12 +44,15 @@ def drive(
 
     ``watch`` is entered whenever it parks, but for the first time, which is mostly short.
     """
+    answer: Any
     parked = False
     try:
         effect = next(operation)
         while True:
             try:
-                if type(effect) is Park and parked and watch is not None:
+                if type(effect) is Call:
+                    answer = session.call(*effect)
+                elif type(effect) is Park and parked and watch is not None:
                     with watch:
                         answer = session.park(*effect)
                 else:
@@ -103,8 +106,6 @@ def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T
 
 
 def _perform(effect: Effect, session: Session) -> Any:
-    if type(effect) is Call:
-        return session.call(*effect)
     if type(effect) is Park:
         return session.park(effect.signal, effect.timeout)
     return _look(effect)

@@ -170,7 +170,8 @@ class FifoOperations:
         """
         args, shortcut = (item, int(overfill), order), None if overfill else self._offer
         reply = yield from take_turns("put", args, block, timeout, self._lease, shortcut)
-        yield from self._check_put(reply, block, timeout, order)
+        if reply[0] != DONE:
+            raise (yield from self._not_put(reply, block, timeout, order))
 
     def put_many(
         self,
@@ -209,22 +210,21 @@ class FifoOperations:
         """The same; waits for what is ``left`` of ``timeout`` seconds."""
         args = (len(batch), *batch)
         reply = yield from take_turns("put_many", args, block, left, self._lease)
-        yield from self._check_put(reply, block, timeout)
+        if reply[0] != DONE:
+            raise (yield from self._not_put(reply, block, timeout))
         return int(reply[1])
 
-    def _check_put(
+    def _not_put(
         self, reply: Reply, block: bool, timeout: float | None, order: bytes = b""
-    ) -> Operation[None]:
-        if reply[0] == DONE:
-            return
+    ) -> Operation[PressureError]:
         if reply[0] in (FULL, BUSY):
-            raise (yield from self._no_space(reply, block, timeout))
+            return (yield from self._no_space(reply, block, timeout))
         if reply[0] == UNORDERED:
-            raise ArgumentTypeError(
+            return ArgumentTypeError(
                 f"queue {self.name!r} has an item of the priority {decode(reply[1])!r}, with which "
                 f"Python cannot compare {decode(order)!r}"
             )
-        self._check(reply)
+        return self._refusal(reply)
 
     def _no_space(self, reply: Reply, block: bool, timeout: float | None) -> Operation[Full]:
         why = yield from self._why("put", block, timeout)
@@ -249,7 +249,9 @@ class FifoOperations:
         """
         shortcut = None if eof else self._poll
         reply = yield from take_turns("get", (int(eof),), block, timeout, self._lease, shortcut)
-        item: bytes = (yield from self._check_got(reply, block, timeout))[1]
+        if reply[0] != DONE:
+            raise (yield from self._not_got(reply, block, timeout))
+        item: bytes = reply[1]
         return item
 
     def get_many(
@@ -259,19 +261,20 @@ class FifoOperations:
         consumer role and for one item. Raises what ``get`` does."""
         args = (min(limit, MOST_ITEMS), MOST_BYTES, int(eof))
         reply = yield from take_turns("get_many", args, block, timeout, self._lease)
-        items: list[bytes] = (yield from self._check_got(reply, block, timeout))[1]
-        return items
+        if reply[0] != DONE:
+            raise (yield from self._not_got(reply, block, timeout))
+        return [item for items in reply[1:] for item in items]
 
-    def _check_got(self, reply: Reply, block: bool, timeout: float | None) -> Operation[Reply]:
-        if reply[0] == DONE:
-            return reply
+    def _not_got(
+        self, reply: Reply, block: bool, timeout: float | None
+    ) -> Operation[PressureError]:
         if reply[0] == EMPTY:
             why = yield from self._why("get", block, timeout)
-            raise Empty(f"queue {self.name!r} is empty{why}")
+            return Empty(f"queue {self.name!r} is empty{why}")
         if reply[0] == BUSY:
             why = yield from self._why("get", block, timeout)
-            raise ConsumerInUseError(f"queue {self.name!r} has another consumer at work{why}")
-        raise self._refusal(reply)
+            return ConsumerInUseError(f"queue {self.name!r} has another consumer at work{why}")
+        return self._refusal(reply)
 
     def close(
         self, block: bool, timeout: float | None, once: bool, immediate: bool = False

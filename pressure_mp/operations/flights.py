@@ -70,8 +70,9 @@ class FlightOperations(FifoOperations):
         """
         args = (owner, call, limit, min(number, MOST_ITEMS), MOST_BYTES, reader, int(eof))
         reply = yield from take_turns("take", args, block, timeout, self._lease)
-        _, seqs, items = yield from self._check_got(reply, block, timeout)
-        return list(map(Flight, map(int, seqs), items))
+        if reply[0] != DONE:
+            raise (yield from self._not_got(reply, block, timeout))
+        return list(map(Flight, map(int, reply[1]), reply[2]))
 
     def prefetch(
         self,
@@ -90,7 +91,9 @@ class FlightOperations(FifoOperations):
         """
         args = (reader, call, min(number, MOST_ITEMS), MOST_BYTES, int(eof))
         reply = yield from take_turns("prefetch", args, block, timeout, self._lease)
-        items: list[bytes] = (yield from self._check_got(reply, block, timeout))[1]
+        if reply[0] != DONE:
+            raise (yield from self._not_got(reply, block, timeout))
+        items: list[bytes] = reply[1]
         return items
 
     def handed(self, reader: str, call: int, number: int) -> Operation[bool]:

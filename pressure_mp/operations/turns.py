@@ -45,14 +45,28 @@ class Shortcut:
     """A smaller call that does the same when it can be done at once, and else does nothing.
 
     Its arguments are the first few of the operation's, and the client id. After it was declined
-    it is not tried again until a full call is served at once: whoever mostly has to wait makes
-    one call less.
+    it is not tried again until some full calls were served at once, one after the other: whoever
+    often has to wait makes one call less.
     """
+
+    #: So many. One that is declined takes about as long as some full calls take longer.
+    PROBATION = 5
 
     def __init__(self, op: str, takes: int) -> None:
         self.op = op
         self.takes = takes
         self.is_open = True
+        self._missing = 0
+
+    def close(self) -> None:
+        """The last call, short or full, was not served at once."""
+        self.is_open = False
+        self._missing = self.PROBATION
+
+    def note_success(self) -> None:
+        """A full call was served at once."""
+        self._missing -= 1
+        self.is_open = self._missing <= 0
 
 
 def take_turns(
@@ -77,7 +91,7 @@ def take_turns(
         reply = yield Call(shortcut.op, (*args[: shortcut.takes], client_id()), end)
         if reply[0] != DECLINED:
             return reply
-        shortcut.is_open = False
+        shortcut.close()
     who = (client_id(), ticket())
     mode, turn, in_line, watches = (WAIT if block else NOW), "first", "", 0
     try:
@@ -85,8 +99,10 @@ def take_turns(
             reply = yield Call(op, (*args, *who, mode, turn, lease), end)
             if reply[0] not in _LATER or mode is NOW:
                 if shortcut is not None and turn == "first" and reply[0] == DONE:
-                    shortcut.is_open = True
+                    shortcut.note_success()
                 return reply
+            if shortcut is not None:
+                shortcut.close()
             signal = reply[1].decode()
             if reply[0] == BUSY:
                 yield from _stir(reply, turn, lease, end)

@@ -63,11 +63,12 @@ KEPT = st.one_of(
         lambda number: st.fixed_dictionaries(
             {
                 b"number": st.just(b"%d" % number),
-                b"reply": REPLIES.map(lambda reply: b"%d %s" % (number, reply)),
+                b"replied": st.sampled_from([b"%d" % number, b"%d" % -number]),
+                b"reply": REPLIES,
             }
         )
     ),
-    st.dictionaries(st.sampled_from([b"number", b"reply"]), TEXTS, min_size=1),
+    st.dictionaries(st.sampled_from([b"number", b"replied", b"reply"]), TEXTS, min_size=1),
 )
 VALUES = {
     "string": TEXTS,

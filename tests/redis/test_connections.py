@@ -15,7 +15,7 @@ import pytest
 import rights
 import trustme
 from servers import Server, free_port
-from waiting import Background, blocked, lasting, until
+from waiting import Background, blocked, lasting, settled, until
 
 import pressure_mp
 from pressure_mp import PressureQueue, Queue, config
@@ -264,6 +264,7 @@ def held(valkey, name):
         until(lambda: blocked(client))
         in_line = Background(q.get) if operation == "get" else Background(q.put, "in line")
         until(lambda: blocked(client) == 2)
+        settled(client, name)
         return q, holder, in_line
 
     yield start

@@ -16,7 +16,7 @@ from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
-from pressure_mp.engines.redis.session import RedisSession
+from pressure_mp.engines.redis.engine import RedisBinding
 from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
 
@@ -218,13 +218,13 @@ def test_the_document_grants_what_is_sent_and_what_scripts_call():
 
 def test_nothing_is_refused_to_the_documents_user(server, name, monkeypatch):
     ran = set()
-    evaluate = RedisSession._evaluate
+    command = RedisBinding.command
 
-    async def noting(session, wire, op, *rest):
+    def noting(binding, op, *rest):
         ran.add(op)
-        return await evaluate(session, wire, op, *rest)
+        return command(binding, op, *rest)
 
-    monkeypatch.setattr(RedisSession, "_evaluate", noting)
+    monkeypatch.setattr(RedisBinding, "command", noting)
     with server.client() as client:
         rights.make_user(client, name)
         client.execute_command("ACL LOG", "RESET")

@@ -17,6 +17,7 @@ from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, 
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import keys, scripts
+from pressure_mp.engines.redis.blocking import BlockingSession
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
@@ -135,19 +136,24 @@ def test_a_script_touches_only_the_keys_it_is_given(file):
 def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     """Real operations on a real server, and one of them for each answer."""
     seen: dict[str, set[str]] = {op: set() for op in SCRIPTS}
-    evaluate = RedisSession._evaluate
+    understand, call_quickly = RedisSession._understand, BlockingSession._call_quickly
 
-    async def noting(session, wire, op, args, *more):
-        reply = await evaluate(session, wire, op, args, *more)
-        if op in SCRIPTS:
-            status = reply[0].decode()
-            seen[op].add(f"{status} {reply[1].decode()}" if status in LATER else status)
-            expected = SCRIPTS[op].args
-            if not any(arg.endswith("...") for arg in expected):
-                assert len(args) + SCRIPTS[op].wants_connection == len(expected)
+    def note(op, args, reply):
+        status = reply[0].decode()
+        seen[op].add(f"{status} {reply[1].decode()}" if status in LATER else status)
+        expected = SCRIPTS[op].args
+        if not any(arg.endswith("...") for arg in expected):
+            assert len(args) + SCRIPTS[op].wants_connection == len(expected)
         return reply
 
-    monkeypatch.setattr(RedisSession, "_evaluate", noting)
+    async def noting(session, reply, wire, op, args, *more):
+        return note(op, args, await understand(session, reply, wire, op, args, *more))
+
+    def noting_quickly(session, wire, op, args):
+        return note(op, args, call_quickly(session, wire, op, args))
+
+    monkeypatch.setattr(RedisSession, "_understand", noting)
+    monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)
     theirs = StepwiseClient(server.port, name)
     try:
         with server.client() as client:
@@ -226,8 +232,8 @@ def play(server, name, theirs, client):
     q.maxsize = 0
     q.put(b"8")
     q.put(b"9")
-    for _ in range(2):
-        q._run(q._operations.get(False, None))
+    for handle in (q, Queue(name=name, url=server.url, serializer="raw")):
+        handle.get_nowait()
     run(operations.put_many([b"8", b"9"], True, None))
     run(operations.get_many(2, True, None))
     q.maxsize = 3
@@ -278,6 +284,17 @@ def play(server, name, theirs, client):
     refused(run, operations.get_many(1, False, None, eof=True))
     refused(run, operations.take("A", 3, 0, False, None, eof=True))
     refused(run, operations.prefetch("A#1", 3, 9, False, None, eof=True))
+
+    # What goes along with a wait for an item or for space, and comes too late for it.
+    run(operations.set_bound(1))
+    q.put(b"full")
+    refused(q.put, b"x", timeout=0.2)
+    refused(q.put_many, [b"x"], timeout=0.2)
+    q.get()
+    refused(q.get, timeout=0.2)
+    refused(q.get_many, 1, timeout=0.2)
+    refused(run, operations.take("A", 5, 0, True, 0.2))
+    refused(run, operations.prefetch("A#1", 4, 9, True, 0.2))
 
     # Another client has a role.
     theirs.take("producer")

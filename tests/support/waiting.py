@@ -45,6 +45,18 @@ def lasting(client: redis.Redis, pattern: str) -> list[bytes]:
     return [key for key in found if b":kept:" not in key or client.ttl(key) == -1]
 
 
+def settled(client: redis.Redis, name: str) -> None:
+    """Wait until who waits with a role of the queue has done so for some time. An item that comes
+    in the first 10 ms goes to it at once; later it is first asked whether it is there."""
+
+    def is_over(role: str) -> bool:
+        since = client.hget(f"__pressure__:{name}:mp:{role}_holder", "since")
+        seconds, fraction = client.time()
+        return since is None or seconds * 1000 + fraction / 1000 > int(since) + 20
+
+    until(lambda: is_over("producer") and is_over("consumer"))
+
+
 class Background(threading.Thread):
     """A call in a thread of its own; ``result()`` is what it returned or raised."""
 

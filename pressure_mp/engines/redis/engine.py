@@ -12,11 +12,12 @@ from ...config import Address
 from ...effects import TICK
 from ..base import DEFAULTS, Durability, Options
 from . import durability, keys, scripts
+from .blocking import BlockingSession
 from .errors import not_done, refusal
 from .outage import Lane, Outage
 from .pool import LoopPool, Pool
 from .routes import Direct, Route
-from .session import BlockingSession, RedisSession
+from .session import RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
 #: Waiting that leaves a list as it is: for the one who holds the role, or for everybody.
@@ -150,6 +151,10 @@ class RedisBinding:
         if options.durability:
             self._durable = {op for op, script in self.scripts.items() if script.durable}
             self._keep += durability.LIMIT
+        #: The operations that are one exchange over a connection and nothing else, at their best.
+        self.quick: set[str] = set()
+        if engine.thread_pool.silence is None:
+            self.quick = set(self.scripts) - self._durable
         self._commands: dict[str, _Command] = {}
         self._watches = {**_WATCHES, "item": scripts.storage(discipline).item}
 
@@ -170,12 +175,13 @@ class RedisBinding:
         found = self._commands.get(op)
         if found is None or found.arguments != len(args):
             found = self._commands[op] = self._prepare(self.scripts[op], len(args))
-        if found.wants_connection:
+        head, skip, _, wants_connection, once = found
+        if wants_connection:
             args = (*args, conn)
-        if found.once:
-            packed = hiredis.pack_command((*args, number))
-            return found.head + lane.id + memoryview(packed)[found.skip :]
-        return found.head + memoryview(hiredis.pack_command(args))[found.skip :]
+        if once:
+            packed = memoryview(hiredis.pack_command((*args, number)))
+            return b"".join((head, lane.id, packed[skip:]))
+        return b"".join((head, memoryview(hiredis.pack_command(args))[skip:]))
 
     def number(self, op: str, lane: Lane) -> str:
         """The number of a new call of a script; none when it may be done twice."""

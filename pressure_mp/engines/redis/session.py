@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...effects import DONE, TICK, Reply
+import hiredis
+
+from ...effects import DECLINED, DONE, EMPTY, FULL, TICK, Reply
 from ...exceptions import PressureError
 from .durability import check, confirm
 from .errors import AGAIN, STALE, refuse_wait, stale, translate
 from .outage import Outage, patience
 from .pool import Pool
-from .wire import Wire, finish
+from .wire import Wire
 
 if TYPE_CHECKING:
     from .engine import RedisBinding
@@ -20,37 +22,92 @@ if TYPE_CHECKING:
 _LAST_WORDS = 40
 _PAUSE = 0.05
 #: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
-_LEASE = 5000
+_LEASE_OF_OTHER = 5000
+#: Where the arguments of a call that may wait have its ticket, turn and lease.
+_TICKET, _TURN, _LEASE = -4, -2, -1
+#: After these, in answer to a call that can wait, the caller waits with the role.
+_HOLDING = (EMPTY, FULL)
+
+
+class Begun(NamedTuple):
+    """A call that was made once, over a connection that is in nobody else's use, and what came of
+    it: a reply or an OSError."""
+
+    wire: Wire
+    number: str
+    outcome: Any
+
+
+class Wait(NamedTuple):
+    """A command that blocks until a signal comes."""
+
+    signal: str
+    packed: bytes
 
 
 class RedisSession:
-    """For asyncio; and, through :class:`BlockingSession`, for threads."""
+    """For asyncio; and, through ``BlockingSession``, for threads."""
 
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
         self._binding = binding
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
+        #: The call after which the caller has a role, and will wait with it.
+        self._taking: tuple[str, tuple[Any, ...], float | None] | None = None
+        #: The reply to the call that went along with a wait.
+        self._answer: Reply | None = None
 
-    async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+    async def call(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        end: float | None = None,
+        begun: Begun | None = None,
+    ) -> Reply:
         if op == "release":
             return await self._pool.uninterrupted(self.call_once(op, args, end))
-        return await self.call_once(op, args, end)
+        if self._answer is not None:
+            reply, self._answer = self._answer, None
+            return reply
+        reply = await self.call_once(op, args, end, begun=begun)
+        if reply[0] in _HOLDING and args[_TURN] != "again":
+            self._taking = op, args, end
+        return reply
 
-    async def call_once(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+    async def call_once(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        end: float | None,
+        wait: Wait | None = None,
+        begun: Begun | None = None,
+    ) -> Reply:
         """Call until there is a reply: over a new connection, under the same number in the same
-        lane, when the one in use is lost."""
+        lane, when the one in use is lost.
+
+        The call goes along with a ``wait``, if there is one, the first time only. One that is
+        ``begun`` was made once already.
+        """
         outage = lane = None
         while True:
             wire = None
             try:
                 limit = patience(end, self._pool.silence)
-                wire = self._idle_wire() or await self._new_wire(limit)
-                if lane is None:
-                    lane, number = wire.lane, self._binding.number(op, wire.lane)
-                wire.lane = lane
-                reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
+                if begun:
+                    self._wire, number, outcome = begun
+                    wire, lane = self._wire, self._wire.lane
+                    if isinstance(outcome, OSError):
+                        raise outcome
+                    reply = await self._understand(outcome, wire, op, args, number, limit)
+                else:
+                    wire = self._idle_wire() or await self._new_wire(limit)
+                    if lane is None:
+                        lane, number = wire.lane, self._binding.number(op, wire.lane)
+                    wire.lane, again = lane, outage is not None
+                    reply = await self._evaluate(wire, op, args, number, limit, again, wait)
             except OSError as error:  # BrokerUnavailable too
+                begun = wait = None
                 self._lose(wire, error)
                 try:
                     outage = outage or Outage(self._pool, self._binding.options.reconnect, end)
@@ -102,6 +159,7 @@ class RedisSession:
         number: str,
         limit: float | None,
         again: bool = False,
+        wait: Wait | None = None,
     ) -> Reply:
         if op == "wake":
             return [
@@ -111,22 +169,49 @@ class RedisSession:
         if durability:
             await check(wire, self._binding, durability)
         command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
-        reply = await wire.exchange(command, limit)
+        if wait:
+            reply = await self._wait_and_exchange(wire, wait, command, args, limit)
+        else:
+            reply = await wire.exchange(command, limit)
+        reply = await self._understand(reply, wire, op, args, number, limit, again)
+        if durability and reply[0] == DONE:
+            await confirm(wire, self._binding, durability, op)
+        return reply
+
+    async def _understand(
+        self,
+        reply: Any,
+        wire: Wire,
+        op: str,
+        args: tuple[Any, ...],
+        number: str,
+        limit: float | None,
+        again: bool = False,
+    ) -> Reply:
+        """The status and values in what a script's call was answered with."""
         if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
             source = self._binding.scripts[op].source
             await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+            command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
         if type(reply) is not list:
             raise await translate(reply, self._binding, op, args, wire)
         if reply[0] in (STALE, AGAIN):
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
                 raise stale(self._binding, wire.lane.id)
-            reply = list(reply[1])
-        if durability and reply[0] == DONE:
-            await confirm(wire, self._binding, durability, op)
+            return list(reply[1])
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
+        if self._taking:
+            (op, args, end), self._taking = self._taking, None
+            command, _ = self._binding.waiting(signal, timeout)
+            wait = Wait(signal, hiredis.pack_command(command))
+            woken = (*args[:_TURN], "woken", *args[_TURN + 1 :])
+            reply = await self.call_once(op, woken, end, wait)
+            if not _is_declined(reply):
+                self._answer = reply
+            return self._answer is not None
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
@@ -156,6 +241,41 @@ class RedisSession:
             return False
         return reply is not None
 
+    async def _wait_and_exchange(
+        self, wire: Wire, wait: Wait, command: bytes, args: tuple[Any, ...], limit: float | None
+    ) -> Any:
+        """A wait, and the call that is to follow it, in one go: the server makes the call as soon
+        as the wait ends, without asking here whether anybody is still there. The script takes
+        care that this does no harm."""
+        await wire.send_packed(wait.packed + command)
+        try:
+            refusal = await wire.read(limit)
+        except OSError:
+            raise
+        except BaseException as error:  # cancelled, or KeyboardInterrupt
+            reply = await self._pool.uninterrupted(self._call_off(wire, args))
+            if _is_declined(reply) or not wire.put_off(error):
+                raise
+            return reply
+        reply = await wire.answer(limit)
+        if _is_declined(reply) and isinstance(refusal, Exception):
+            refuse_wait(refusal, self._binding, wait.signal)
+        return reply
+
+    async def _call_off(self, wire: Wire, args: tuple[Any, ...]) -> Any:
+        """End a wait that a call goes along with, and answer the reply to that call. Without the
+        role it does nothing; but it may have come first. None when it cannot be known."""
+        try:
+            async with self._pool.borrowed(self._binding.slot) as beside:
+                release = (args[_TICKET], "again", args[_LEASE])
+                number = self._binding.number("release", beside.lane)
+                await self._evaluate(beside, "release", release, number, None)
+                await self._end_block(wire, beside)
+            return await wire.read(_PAUSE * _LAST_WORDS)
+        except (OSError, PressureError):
+            wire.close()
+            return None
+
     async def _abandon(self) -> None:
         """End an outstanding wait; a role that was granted meanwhile goes back."""
         await self._pool.uninterrupted(self._end_wait())
@@ -172,7 +292,7 @@ class RedisSession:
                 granted = await self._end_block(wire, beside)
                 self._parked = None
                 if granted is not None and self._binding.is_line(signal):
-                    args = ("", signal, _LEASE)
+                    args = ("", signal, _LEASE_OF_OTHER)
                     number = self._binding.number("release", beside.lane)
                     await self._evaluate(beside, "release", args, number, None)
         except (OSError, PressureError):
@@ -214,20 +334,6 @@ class RedisSession:
             self._wire = None
 
 
-class BlockingSession:
-    """For a thread."""
-
-    def __init__(self, binding: RedisBinding, pool: Pool) -> None:
-        self._session = RedisSession(binding, pool)
-
-    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        return finish(self._session.call_once(op, args, end))
-
-    def park(self, signal: str, timeout: float | None) -> bool:
-        return finish(self._session.park(signal, timeout))
-
-    def end(self) -> None:
-        if self._session.is_parked:
-            finish(self._session.end())
-        else:
-            self._session.give_wire_back()
+def _is_declined(reply: Any) -> bool:
+    """Whether a call that went along with a wait did nothing, or nobody can know what it did."""
+    return reply is None or (type(reply) is list and reply[0] == DECLINED)

@@ -93,14 +93,15 @@ class Wire(ABC):
 
     async def exchange(self, packed: bytes, timeout: float | None) -> Any:
         """:meth:`request` for a command that is packed already."""
-        await self._send(packed)
+        await self.send_packed(packed)
         return await self.read(timeout)
 
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""
-        await self._send(hiredis.pack_command(command))
+        await self.send_packed(hiredis.pack_command(command))
 
-    async def _send(self, packed: bytes) -> None:
+    async def send_packed(self, packed: bytes) -> None:
+        """:meth:`send` for commands that are packed already."""
         try:
             await self._write(packed)
         except OSError:
@@ -119,6 +120,15 @@ class Wire(ABC):
         while reply is _NOTHING:
             reply = self._next_reply(await self._receive(timeout))
         return reply
+
+    async def answer(self, timeout: float | None) -> Any:
+        """:meth:`read` for the reply to what took something, perhaps. It must not be lost."""
+        return await self.read(timeout)
+
+    def put_off(self, error: BaseException) -> bool:
+        """Let ``error``, which came before a reply that must not be lost, come after it; if that
+        can be done."""
+        return False
 
     def _next_reply(self, received: bytes) -> Any:
         """The reply that is complete with what was received, or ``_NOTHING``."""
@@ -163,18 +173,18 @@ class BlockingWire(Wire):
         wire._socket.settimeout(None)
         return wire
 
-    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
-        # As for tasks, in as few steps as possible: nearly every operation is one of these.
+    def exchange_now(self, packed: bytes) -> Any:
+        """:meth:`exchange` without a time limit, in as few steps as possible: nearly every
+        operation is one of these."""
         try:
             self._socket.sendall(packed)
         except OSError:
-            await self._hear_refusal()
-        else:
-            if timeout is None:
-                reply = self._next_reply(self._socket.recv(_READ_SIZE))
-                if reply is not _NOTHING:
-                    return reply
-        return await self.read(timeout)
+            finish(self._hear_refusal())
+            return finish(self.read(None))
+        reply = _NOTHING
+        while reply is _NOTHING:
+            reply = self._next_reply(self._socket.recv(_READ_SIZE))
+        return reply
 
     async def _write(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -276,15 +286,23 @@ class AsyncWire(Wire):
         """As for threads. The first cancellation is put off until the reply is there: what a
         script took out of the queue must not be lost with its reply."""
         _put_off.check()
-        await self._send(packed)
+        await self.send_packed(packed)
+        return await self.answer(timeout)
+
+    async def answer(self, timeout: float | None) -> Any:
         try:
             return await self.read(timeout)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             reply = await self.read(timeout)
-        task = asyncio.current_task()
-        assert task is not None
-        _put_off.add(task)
+            self.put_off(error)
         return reply
+
+    def put_off(self, error: BaseException) -> bool:
+        task = asyncio.current_task()
+        if task is None or not isinstance(error, asyncio.CancelledError):
+            return False
+        _put_off.add(task)
+        return True
 
     async def _write(self, data: bytes) -> None:
         self._output.write(data)

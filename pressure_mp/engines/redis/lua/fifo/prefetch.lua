@@ -7,7 +7,7 @@
 --   size    after how many bytes to stop
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
--- replies: done items | empty item | busy consumer tickets again | closed | ended | missing
+-- replies: done items | empty item | busy consumer tickets again | closed | ended | missing | declined
 -- uses: role line bound count batch consume flights departures
 -- Nobody takes more than its share of what is there. A call that comes twice has the same answer,
 -- since what it fetched is kept. After `empty` in mode wait the caller has the consumer role and
@@ -26,7 +26,8 @@ elseif last > call then
 end
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
+if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[5], KEYS[12])
@@ -39,6 +40,8 @@ end
 if refused == 'busy' then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('consumer', held, ends, waiting, entry, who)
+elseif refused == 'empty' and turn == 'woken' then
+  return {'declined'}
 elseif refused == 'empty' and mode == 'wait' then
   hold(state, free, claim, holder, ticket, client, ARGV[11], lease)
 elseif refused then

@@ -3,7 +3,7 @@
 -- args: number item... client ticket mode turn lease conn
 --   number    how many items there are
 --   mode      wait | now
--- replies: done taken | full space length | busy producer tickets again | closed | missing
+-- replies: done taken | full space length | busy producer tickets again | closed | missing | declined
 -- uses: role line bound count
 -- once: yes
 -- durable: yes
@@ -15,7 +15,8 @@ local data, not_full = KEYS[1], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[12], turn, ticket)
-local state, held, ends = standing('producer', turn, free, claim, holder, ticket, lease)
+local state, held, ends, since = standing('producer', turn, free, claim, holder, ticket, lease)
+if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local closed = redis.call('EXISTS', KEYS[3]) == 1
 if not bound or closed then
@@ -31,6 +32,7 @@ if state == 'foreign' or (state == 'ours' and (mode == 'wait' or full)) then
   return busy('producer', held, ends, KEYS[12], entry, who)
 end
 if full then
+  if turn == 'woken' then return {'declined'} end
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
   if mode == 'now' then

@@ -9,7 +9,7 @@
 --   reader  who fetches ahead of its need, and so takes no more than its share; else empty
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
--- replies: done seqs items | empty item | busy consumer tickets again | closed | ended | missing
+-- replies: done seqs items | empty item | busy consumer tickets again | closed | ended | missing | declined
 -- uses: role line bound count batch consume flights departures
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
@@ -21,7 +21,8 @@ local fetched, readers = KEYS[17], KEYS[18]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state, held, ends, since = standing('consumer', turn, free, claim, holder, ticket, lease)
+if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[7], KEYS[12])
@@ -31,6 +32,8 @@ if refused and reader ~= '' then redis.call('HDEL', readers, reader) end
 if refused == 'busy' then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('consumer', held, ends, waiting, entry, who)
+elseif refused == 'empty' and turn == 'woken' then
+  return {'declined'}
 elseif refused == 'empty' and mode == 'wait' then
   hold(state, free, claim, holder, ticket, client, ARGV[13], lease)
 elseif refused then

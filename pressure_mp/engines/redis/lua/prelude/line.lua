@@ -16,7 +16,7 @@ end
 
 -- Take the caller out of the line. Answers the entry of one who looks again and keeps its place.
 local function leave_line(waiting, turn, ticket)
-  if turn == 'first' then return nil end
+  if turn == 'first' or turn == 'woken' then return nil end
   local entry = turn == 'again' and redis.call('HGET', waiting, ticket)
   redis.call('HDEL', waiting, ticket)
   return entry

@@ -1,7 +1,9 @@
 -- Do an operation once, however often its call arrives: a client that lost the connection before
 -- the reply came sends the same call again, under the same number. The last argument is the call's
 -- number in its lane, or the number and for how many milliseconds from now the lane's last number
--- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`.
+-- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`. One that is
+-- `done` and a string is kept as that string, `replied` is its number; any other one is packed, and
+-- the number negative: large replies are copied as seldom as can be.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
 -- A reply that was given before is {'again', reply}.
 local function once(operation)
@@ -20,12 +22,11 @@ local function once(operation)
     redis.pcall('HINCRBY', kept, 'number', -1)
     -- An older call comes too late, over a connection that was given up: nobody hears the answer.
     if last > number + 1 then return {'stale'} end
-    local reply = redis.call('HGET', kept, 'reply')
-    local digits = #tostring(number)
-    if not reply or string.sub(reply, 1, digits + 1) ~= number .. ' ' then
-      return {'again', {'done'}}
-    end
-    local ok, again = pcall(cmsgpack.unpack, string.sub(reply, digits + 2))
+    local replied, reply = unpack(redis.call('HMGET', kept, 'replied', 'reply'))
+    replied = tonumber(replied or '')
+    if not reply or not replied or math.abs(replied) ~= number then return {'again', {'done'}} end
+    if replied == number then return {'again', {'done', reply}} end
+    local ok, again = pcall(cmsgpack.unpack, reply)
     if not ok or type(again) ~= 'table' or #again == 0 then return {'stale'} end
     return {'again', again}
   end
@@ -35,8 +36,10 @@ local function once(operation)
     return type(reply) == 'table' and reply or redis.error_reply(reply)
   end
   if last < number then redis.pcall('HSET', kept, 'number', number) end
-  if #reply > 1 or reply[1] ~= 'done' then
-    redis.pcall('HSET', kept, 'reply', number .. ' ' .. cmsgpack.pack(reply))
+  if reply[1] == 'done' and #reply == 2 and type(reply[2]) == 'string' then
+    redis.pcall('HSET', kept, 'replied', number, 'reply', reply[2])
+  elseif #reply > 1 or reply[1] ~= 'done' then
+    redis.pcall('HSET', kept, 'replied', -number, 'reply', cmsgpack.pack(reply))
   end
   if keep or last == 1 then redis.pcall('PEXPIRE', kept, keep or 60000) end
   return reply

@@ -4,7 +4,7 @@
 --   overfill  1: do not look at the bound
 --   order     where the item belongs, as its discipline wants to know it
 --   mode      wait | now
--- replies: done | full space length | unordered other | busy producer tickets again | closed | missing
+-- replies: done | full space length | unordered other | busy producer tickets again | closed | missing | declined
 -- uses: role line bound count storage
 -- once: yes
 -- durable: yes
@@ -14,7 +14,8 @@ local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[12], turn, ticket)
-local state, held, ends = standing('producer', turn, free, claim, holder, ticket, ARGV[8])
+local state, held, ends, since = standing('producer', turn, free, claim, holder, ticket, ARGV[8])
+if turn == 'woken' and not is_prompt(since) then return {'declined'} end
 local bound = read_bound(bound_key)
 if not bound then
   give_back(state, free, claim, holder)
@@ -35,6 +36,7 @@ local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
 if overfill ~= '1' and (at_bound or signs == 0) then
   if state == 'ours' then return taken() end
+  if turn == 'woken' then return {'declined'} end
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
   if mode == 'now' then

@@ -1,0 +1,68 @@
+"""A thread's dealings with the server: the short way, and the session for what takes longer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...effects import DECLINED, DONE, Reply
+from .pool import Pool
+from .session import Begun, RedisSession
+from .wire import BlockingWire, finish
+
+if TYPE_CHECKING:
+    from .engine import RedisBinding
+
+#: With these replies to the first call of an operation its connection is idle again.
+_AT_ONCE = (DONE, DECLINED)
+
+
+class BlockingSession:
+    """For a thread."""
+
+    __slots__ = ("_binding", "_pool", "_session")
+
+    def __init__(self, binding: RedisBinding, pool: Pool) -> None:
+        self._binding = binding
+        self._pool = pool
+        self._session: RedisSession | None = None
+
+    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+        if self._session is None:
+            if end is None and op in self._binding.quick:
+                wire: Any = self._pool.idle(self._binding.slot)
+                if wire is not None:
+                    return self._call_quickly(wire, op, args)
+            self._session = RedisSession(self._binding, self._pool)
+        return finish(self._session.call(op, args, end))
+
+    def _call_quickly(self, wire: BlockingWire, op: str, args: tuple[Any, ...]) -> Reply:
+        """The first call, when all goes well; what comes of it else is the session's to see to."""
+        binding, lane = self._binding, wire.lane
+        number = binding.number(op, lane)
+        reply: Any
+        try:
+            reply = wire.exchange_now(binding.command(op, args, wire.id, lane, number))
+            if type(reply) is list and reply[0] in _AT_ONCE:
+                self._pool.checkin(wire)
+                return reply
+        except OSError as error:
+            reply = error
+        except BaseException as error:
+            self._pool.lose(wire, error)
+            raise
+        self._session = RedisSession(binding, self._pool)
+        return finish(self._session.call(op, args, begun=Begun(wire, number, reply)))
+
+    def park(self, signal: str, timeout: float | None) -> bool:
+        if self._session is None:
+            self._session = RedisSession(self._binding, self._pool)
+        return finish(self._session.park(signal, timeout))
+
+    def end(self) -> None:
+        session = self._session
+        if session is None:
+            return
+        if session.is_parked:
+            finish(session.end())
+        else:
+            session.give_wire_back()
