@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from .effects import Call, Effect, Gone, Operation, Park, Reply, T
@@ -35,16 +37,27 @@ class AsyncSession(Protocol):
         """The operation is over: give up what the session holds. Raises nothing."""
 
 
-def drive(operation: Operation[T], session: Session) -> T:
-    """Run ``operation`` to its end; blocks while the operation parks."""
+def drive(
+    operation: Operation[T], session: Session, watch: AbstractContextManager[None] | None = None
+) -> T:
+    """Run ``operation`` to its end; blocks while the operation parks.
+
+    ``watch`` is entered whenever it parks, but for the first time, which is mostly short.
+    """
+    answer: Any
+    parked = False
     try:
         effect = next(operation)
         while True:
             try:
                 if type(effect) is Call:
                     answer = session.call(*effect)
+                elif type(effect) is Park and parked and watch is not None:
+                    with watch:
+                        answer = session.park(*effect)
                 else:
                     answer = _perform(effect, session)
+                    parked = parked or type(effect) is Park
             except BaseException as error:  # cancellation too: the operation cleans up
                 effect = operation.throw(error)
             else:
@@ -70,6 +83,26 @@ async def adrive(operation: Operation[T], session: AsyncSession) -> T:
         return stop.value  # type: ignore[no-any-return]
     finally:
         await session.end()
+
+
+def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T]:
+    """An operation that tells ``note`` when it begins and when it ends to wait."""
+    try:
+        effect = next(operation)
+        while True:
+            waits = type(effect) is Park
+            if waits:
+                note(True)
+            try:
+                answer = yield effect
+            except BaseException as error:
+                effect = operation.throw(error)
+            else:
+                if waits:
+                    note(False)
+                effect = operation.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
 
 
 def _perform(effect: Effect, session: Session) -> Any:

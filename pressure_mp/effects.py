@@ -73,6 +73,7 @@ LATE = b"late"
 DECLINED = b"declined"
 UNORDERED = b"unordered"
 LOST = b"lost"
+LARGE = b"large"
 
 # How a call takes part in a queue's line.
 WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn

@@ -26,7 +26,7 @@ class PressureError(Exception):
     """The root of every error that this package raises on purpose.
 
     From ``put_many``: ``accepted`` is how many of the items are in the queue, and ``rest`` has the
-    others, in order.
+    others, in order. With ``buffering``, ``rest`` has the items that were put and not sent.
     """
 
     accepted: int = 0

@@ -118,10 +118,10 @@ class Handle:
         self._binding = binding
         return binding
 
-    def _run(self, operation: Operation[T]) -> T:
+    def _run(self, operation: Operation[T], watch: Presence | None = None) -> T:
         binding = self._binding or self._attach()
         try:
-            return drive(operation, binding.session())
+            return drive(operation, binding.session(), watch)
         except QueueDoesNotExistError:
             if self._anonymous:
                 self._check_open()  # closed, and nobody else had it
@@ -230,6 +230,15 @@ def check_max_items(max_items: object) -> None:
         raise ArgumentTypeError(f"max_items is an int, not {type(max_items).__name__}")
     if max_items < 1:
         raise ArgumentError(f"max_items is 1 or more, not {max_items}")
+
+
+def check_buffering(buffering: object) -> int:
+    """Raise ArgumentTypeError or ArgumentError for what is no number of items to keep here."""
+    if not isinstance(buffering, int) or isinstance(buffering, bool):
+        raise ArgumentTypeError(f"buffering is an int, not {type(buffering).__name__}")
+    if not 0 <= buffering <= 1_000_000:
+        raise ArgumentError(f"buffering is {buffering} items; it must be from 0 to a million")
+    return buffering
 
 
 def check_lease(lease: object) -> float:

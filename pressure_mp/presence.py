@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from .drivers import drive
 from .effects import LATE, PASSED, Operation, T
@@ -48,31 +48,47 @@ Run = Callable[[Operation[T]], T]
 _calls = itertools.count(1)
 
 
+class Reader(Protocol):
+    """What fetches items ahead through one handle."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the broker keeps anything for it."""
+
+    def look(self, presence: Presence) -> None:
+        """Tell the broker what was handed out; put back what nobody will ask for."""
+
+    def leave(self, presence: Presence) -> None:
+        """The process ends: put everything back."""
+
+
 class Presence:
     """This process in one queue. As a context manager: while it waits for what others have."""
 
     def __init__(self, engine: Engine, name: str, discipline: str) -> None:
         self._engine = engine
         self._lease = 0
-        self._operations = FlightOperations(name, 0, discipline)
+        self.operations = FlightOperations(name, 0, discipline)
         self.reset()
 
     def reset(self) -> None:
         """A process that has not used the queue: a new one, or a forked child."""
         self.flights = Flights()
+        self._readers: set[Reader] = set()
         self._producers: set[object] = set()  # handles
         self._retires = False  # was a producer, and has not yet said that it is none
         self._waiting = 0  # operations
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
+        self._returning: list[int] = []  # in flight, and not handed out
         self._is_gone = False  # no queue, no leases
 
     def want_lease(self, lease: int) -> None:
         """A handle's lease in milliseconds; the longest of this process's handles counts."""
         if lease > self._lease:
             self._lease = lease
-            was = self._operations
-            self._operations = FlightOperations(was.name, lease, was.discipline)
+            was = self.operations
+            self.operations = FlightOperations(was.name, lease, was.discipline)
 
     @property
     def interval(self) -> float:
@@ -80,14 +96,20 @@ class Presence:
         return min(self._lease / 3000, _LOOK)
 
     @property
+    def is_holding(self) -> bool:
+        """Whether the broker keeps items for this process."""
+        return bool(self.flights) or any(reader.holds for reader in list(self._readers))
+
+    @property
     def is_needed(self) -> bool:
         """Whether there is anything to renew or to look for."""
         return not self._is_gone and bool(
             self._waiting > 0
-            or self.flights
+            or self.is_holding
             or self._producers
             or self._retires
             or self._doubtful
+            or self._returning
             or time.monotonic() < self._look_until
         )
 
@@ -103,21 +125,62 @@ class Presence:
             self._look_until = time.monotonic() + _LINGER
 
     def take(
-        self, run: Run[Flight], limit: int, block: bool, timeout: float | None, eof: bool
-    ) -> Flight:
-        """Get an item that stays in flight until it is acknowledged."""
+        self,
+        run: Run[list[Flight]],
+        limit: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool,
+        number: int = 1,
+    ) -> list[Flight]:
+        """Get items that stay in flight until they are acknowledged."""
+        _, flights = self._take(run, limit, number, block, timeout, eof, "")
+        for flight in flights:
+            self.flights.add(flight.seq)
+        return flights
+
+    def take_ahead(
+        self,
+        run: Run[list[Flight]],
+        number: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool,
+        reader: str,
+    ) -> tuple[int, list[Flight]]:
+        """The same for a reader, which hands them out later; and the number of the call."""
+        return self._take(run, 0, number, block, timeout, eof, reader)
+
+    def _take(
+        self,
+        run: Run[list[Flight]],
+        limit: int,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool,
+        reader: str,
+    ) -> tuple[int, list[Flight]]:
         call = next(_calls)
         with self:
             try:
-                flight = run(self._operations.take(incarnation(), call, limit, block, timeout, eof))
+                operation = self.operations.take_many(
+                    incarnation(), call, limit, number, block, timeout, eof, reader
+                )
+                return call, run(operation)
             except (Empty, ShutDown, QueueDoesNotExistError):
                 raise
             except BaseException:
-                # The broker may have given an item, and the answer was lost.
+                # The broker may have given items, and the answer was lost.
                 self._doubtful[call] = time.monotonic() + self._lease / 1000
                 raise
-            self.flights.add(flight.seq)
-        return flight
+
+    def watch(self, reader: Reader) -> None:
+        """Look after what a reader fetches ahead."""
+        if reader not in self._readers:
+            with _lock:
+                self._readers.add(reader)
+                self._keep_looking()
 
     def acknowledge(self, run: Run[bytes]) -> bool:
         """The calling thread's oldest item is dealt with, else this process's, else the queue's.
@@ -127,7 +190,7 @@ class Presence:
         while True:
             seq = self.flights.pop()
             try:
-                status = run(self._operations.acknowledge(incarnation(), seq))
+                status = run(self.operations.acknowledge(incarnation(), seq))
             except (TaskDoneError, QueueDoesNotExistError):
                 raise
             except BaseException:
@@ -139,21 +202,21 @@ class Presence:
 
     def set_aside(self, run: Run[None], flight: Flight) -> None:
         """An item that the calling thread got cannot be used."""
-        run(self._operations.set_aside(flight.item, incarnation(), flight.seq))
+        run(self.operations.set_aside(flight.item, incarnation(), flight.seq))
         self.flights.discard(flight.seq)
 
     def give_back(self, flight: Flight) -> None:
         """What the calling thread got cannot be handed out: it goes back to the queue, soon."""
         self.flights.discard(flight.seq)
         with _lock:
-            self._doubtful[flight.call] = time.monotonic() + self._lease / 1000
+            self._returning.append(flight.seq)
             self._keep_looking()
 
     def produce(self, run: Run[Any], handle: object) -> None:
         """See to it that this process is a producer of the queue; ``handle`` puts into it."""
         if handle in self._producers:
             return
-        run(self._operations.renew(incarnation(), False, True))
+        run(self.operations.renew(incarnation(), False, True))
         with _lock:
             self._producers.add(handle)
             self._keep_looking()
@@ -179,7 +242,7 @@ class Presence:
 
     def _retire(self) -> None:
         if self._retires and not self._producers:
-            self._run(self._operations.retire(incarnation()))
+            self.run_now(self.operations.retire(incarnation()))
         self._retires = False
 
     def look(self) -> None:
@@ -187,45 +250,59 @@ class Presence:
         me = incarnation()
         try:
             for call, until in list(self._doubtful.items()):
-                self._run(self._operations.requeue(me, call=call))
+                self.run_now(self.operations.requeue(me, call=call))
                 if until < time.monotonic():  # by now also what was still on its way was done
                     del self._doubtful[call]
+            if seqs := list(self._returning):
+                self.run_now(self.operations.requeue(me, seqs=seqs))
+                del self._returning[: len(seqs)]
             self._retire()
-            there = self._run(self._operations.renew(me, bool(self.flights), bool(self._producers)))
+            self._look_after_readers()
+            there = self.run_now(self.operations.renew(me, self.is_holding, bool(self._producers)))
             for other, until in there.consumers.items():
                 if is_over(other, until, there.now):
-                    self._run(self._operations.requeue(other, seen=until))
+                    self.run_now(self.operations.requeue(other, seen=until))
             for other, until in there.producers.items():
                 if is_over(other, until, there.now):
-                    self._run(self._operations.retire(other, seen=until))
+                    self.run_now(self.operations.retire(other, seen=until))
         except QueueDoesNotExistError:
             self._is_gone = True
         except PressureError:
             pass  # the broker does not answer; the next look tries again
 
+    def _look_after_readers(self) -> None:
+        for reader in list(self._readers):
+            reader.look(self)
+            if not reader.holds:
+                with _lock:
+                    self._readers.discard(reader)
+
     def leave(self) -> None:
         """The process ends: at once, instead of after a lease."""
-        held = bool(self.flights or self._doubtful)
+        for reader in list(self._readers):
+            reader.leave(self)
+        held = bool(self.is_holding or self._doubtful or self._returning)
         producing = self._retires or bool(self._producers)
         self.reset()
         try:
             if held:
-                self._run(self._operations.requeue(incarnation()))
+                self.run_now(self.operations.requeue(incarnation()))
             if producing:
-                self._run(self._operations.retire(incarnation()))
+                self.run_now(self.operations.retire(incarnation()))
         except PressureError:
             pass  # others see that it has ended
 
     def _keep_looking(self) -> None:
         """See to it that the thread runs, and looks as often as this queue needs."""
         self._is_gone = False
-        if self._engine.outlives_process:
+        if self._engine.outlives_process or self._readers:
             _needed.add(self)
             _start_looking(self.interval)
 
-    def _run(self, operation: Operation[T]) -> T:
+    def run_now(self, operation: Operation[T]) -> T:
+        """Run an operation of a look: without waiting for a broker that is away."""
         # The next look tries again: this one must not keep other queues waiting.
-        name, discipline = self._operations.name, self._operations.discipline
+        name, discipline = self.operations.name, self.operations.discipline
         binding = self._engine.bind(name, discipline, Options(reconnect=0))
         return drive(operation, binding.session())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from types import GenericAlias, TracebackType
 from typing import Any, TypeVar
 
 from . import serializers, signing
+from .buffers import Buffers
 from .codec import Codec
 from .exceptions import (
     ArgumentError,
@@ -20,10 +22,19 @@ from .exceptions import (
     RejectedItemWarning,
     ShutDown,
 )
-from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_max_items, check_maxsize
-from .large import is_manifest, weight
-from .operations.batches import MOST_BYTES, MOST_ITEMS
+from .handles import (
+    DEFAULT_LEASE,
+    DEFAULT_RECONNECT,
+    Handle,
+    check_buffering,
+    check_max_items,
+    check_maxsize,
+)
+from .incoming import Incoming, IncomingForGood, IncomingUntilDone
+from .large import Large, is_manifest
+from .operations.fifo import FIFO
 from .operations.flights import Flight
+from .presence import Presence
 from .serializers import Serializer
 from .signing import AuthKey
 
@@ -50,6 +61,7 @@ class ObjectQueue(Handle):
         reconnect: float = DEFAULT_RECONNECT,
         durability: str | None = None,
         eof: str | None = None,
+        buffering: int = 0,
         _how: str = "open",
     ) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
@@ -81,6 +93,11 @@ class ObjectQueue(Handle):
         :param eof: ``"producers"``: get raises ShutDown too when the queue is empty and every
             producer has ended. A producer is a process that put through a handle with this
             option, from its first put until it closes the last such handle, ends, or dies.
+        :param buffering: how many items may wait on this side of the wire, each way; 0 is none.
+            Then put returns at once, and a thread sends what was put, all that has gathered at a
+            time; :meth:`flush`, :meth:`close` and the process's end wait for it. And get fetches up
+            to so many items at once, but no more than this consumer's share of what is there;
+            what is not handed out goes back. First-in, first-out queues only.
 
         Blocks for the connection, at most 5 seconds. Raises BrokerUnavailable,
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
@@ -92,6 +109,7 @@ class ObjectQueue(Handle):
         if eof not in (None, "producers"):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
+        self._buffering = check_buffering(buffering)
         super().__init__(
             name,
             url=url,
@@ -104,13 +122,29 @@ class ObjectQueue(Handle):
             durability=durability,
         )
         self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
+        if self._buffers is not None and self._operations.discipline != FIFO:
+            raise ArgumentError(
+                f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
+                "another order. Leave it out; put_many and get_many are fast too"
+            )
         self._open(_how, bound)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._buffers = Buffers(self, self._buffering) if self._buffering else None
+
+    def _make_incoming(self) -> Incoming:
+        return IncomingForGood(self, self._buffering)
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue; when this returns, the broker has it.
 
         Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
         when ``block`` is false. Those who wait are served in the order in which they came.
+
+        With ``buffering`` it returns when the item is in this handle's buffer, and blocks while
+        that is full too. What goes wrong afterwards is raised by the next call, or by
+        :meth:`flush`: in the error's ``rest`` are the items that were put and not sent, in order.
 
         Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
@@ -127,17 +161,29 @@ class ObjectQueue(Handle):
         refused).
         (``queue.Queue.put``; specification: Put)
         """
+        if self._buffers is not None:
+            try:
+                self._buffers.outgoing.put(self, item, block, timeout)
+            except Full as error:
+                error.item = item
+                raise
+            return
         self._check_open()
         order = self._order(item)
         payload = self._codec.encode(item)
-        if self._eof:
-            self._here.produce(self._run, self._token)
-        operation = self._operations.put(payload, bool(block), timeout, order=order)
         try:
-            self._run(operation)
+            self._put_now(payload, bool(block), timeout, order)
         except Full as error:
             error.item = item
             raise
+
+    def _put_now(
+        self, payload: bytes | Large, block: bool, timeout: float | None, order: bytes = b""
+    ) -> None:
+        """Let the broker have an item."""
+        if self._eof:
+            self._here.produce(self._run, self._token)
+        self._run(self._operations.put(payload, block, timeout, order=order))
 
     def _order(self, item: Any) -> bytes:
         """Where the item belongs, as the discipline wants to know it."""
@@ -159,8 +205,12 @@ class ObjectQueue(Handle):
         Raises what :meth:`put` does. Then the error's ``accepted`` says how many of the items are
         in the queue, and ``rest`` has the others, in order: all of them after an EncodingError.
         After BrokerUnavailable or NotDurable up to 1,000 items of ``rest`` may be queued too.
+
+        With ``buffering`` too it returns when the broker has them, and what was put before.
         """
         self._check_open()
+        if self._buffers is not None:
+            self._buffers.flush(self)
         given = list(items)
         try:
             orders = self._orders(given)
@@ -185,6 +235,8 @@ class ObjectQueue(Handle):
         """
         self._check_open()
         check_max_items(max_items)
+        if self._buffers is not None and (fetched := self._buffers.take(self, max_items)):
+            return fetched
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         items, flights = self._receive_many(max_items, bool(block), timeout)
         try:
@@ -211,8 +263,9 @@ class ObjectQueue(Handle):
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[bytes], list[Flight]]:
         """Items, and their flights if they are in flight."""
+        operation = self._operations.get_many(limit, block, timeout, self._eof)
         with self._here if self._eof else contextlib.nullcontext():
-            return self._run(self._operations.get_many(limit, block, timeout, self._eof)), []
+            return self._run(operation, self._watch), []
 
     def put_nowait(self, item: Any) -> None:
         """``put(item, block=False)``."""
@@ -231,7 +284,15 @@ class ObjectQueue(Handle):
         QueueDoesNotExistError, HandleClosedError after :meth:`close`, ArgumentError for a
         negative timeout, BrokerUnavailable. The parts of a large item are read after it was got;
         the time for that is not part of ``timeout``. (``queue.Queue.get``; specification: Get)
+
+        With ``buffering`` it hands out what was fetched before, and asks the broker when there is
+        nothing left. If this process is killed, items that it was handed in the last half second,
+        and that were fetched together with others, may be delivered again.
         """
+        if self._buffers is not None:
+            if self._buffers.outgoing.failure is not None:
+                self._buffers.outgoing.raise_failure(self)
+            return self._buffers.incoming.get(self, block, timeout)
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         return self._accept(self._receive(bool(block), timeout))
@@ -273,9 +334,14 @@ class ObjectQueue(Handle):
 
     def _receive(self, block: bool, timeout: float | None) -> Flight:
         if not self._eof:
-            return Flight(0, self._run(self._operations.get(block, timeout)))
+            return Flight(0, self._run(self._operations.get(block, timeout), self._watch))
         with self._here:
             return Flight(0, self._run(self._operations.get(block, timeout, eof=True)))
+
+    @property
+    def _watch(self) -> Presence | None:
+        """Who sees to it, while a get waits, that what a dead process had comes back."""
+        return self._here if self._operations.discipline == FIFO else None
 
     def _set_aside(self, flight: Flight) -> None:
         self._run(self._operations.reject(flight.item))
@@ -288,7 +354,14 @@ class ObjectQueue(Handle):
         return self.get(False)
 
     def qsize(self) -> int:
-        """How many items are queued, at one moment. Never waits."""
+        """How many items are queued, at one moment. Never waits.
+
+        With ``buffering``, those that wait in this handle's buffers count too, and what is on its
+        way to the broker is waited for, as :meth:`empty` and :meth:`full` do.
+        """
+        if self._buffers is not None:
+            self._buffers.settle()
+            return self._run(self._operations.length()) + len(self._buffers)
         return self._run(self._operations.length())
 
     def empty(self) -> bool:
@@ -318,10 +391,62 @@ class ObjectQueue(Handle):
         Afterwards put and get raise HandleClosedError, a ValueError. Does not wait. What was got
         from a :class:`JoinableQueue` stays in flight, and ``task_done()`` goes on to work.
         (``multiprocessing.Queue.close``; to close the queue for everyone is ``shutdown``)
+
+        With ``buffering``, what was fetched and not handed out goes back to the front of the queue,
+        and this blocks until the broker has what was put, unless :meth:`cancel_join_thread` was
+        called. Raises what :meth:`flush` does.
         """
+        try:
+            if self._buffers is not None:
+                self._buffers.close(self)
+        finally:
+            if self._eof:
+                self._here.stop_producing(self._token)
+            self._close_handle()
+
+    def flush(self) -> None:
+        """Block until the broker has all that was put through this handle.
+
+        Raises what went wrong since the last call: what :meth:`put` raises for the broker's sake.
+        Then the error's ``rest`` has the items that were put and not sent, in order; after
+        BrokerUnavailable or NotDurable up to 1,000 of these may be queued too. Without
+        ``buffering`` there is nothing to wait for.
+        """
+        if self._buffers is not None:
+            self._buffers.flush(self)
+
+    def join_thread(self) -> None:
+        """Block until the broker has all that was put, as :meth:`flush` does."""
+        self.flush()
+
+    def cancel_join_thread(self) -> None:
+        """Let neither :meth:`close` nor the end of the process wait for what was put and is not yet
+        sent: then it can be lost (``multiprocessing.Queue.cancel_join_thread``)."""
+        if self._buffers is not None:
+            self._buffers.cancel_join()
+
+    def _settle(self, end: float | None = None) -> None:
+        """What was put through this handle is where it can be got, as far as there is space."""
+        if self._buffers is not None:
+            self._buffers.outgoing.settle(end=end)
+
+    def _space(self, incoming: Incoming) -> float:
+        """How many items there is space for. What a handle fetched ahead is no longer queued: so it
+        goes back before the queue is found full."""
         if self._eof:
-            self._here.stop_producing(self._token)
-        self._close_handle()
+            self._here.produce(self._run, self._token)
+        stats = self._run(self._operations.stats())
+        if 0 < stats.maxsize <= stats.length + len(incoming) and incoming:
+            incoming.give_back(self)
+            stats = self._run(self._operations.stats())
+        if stats.closed:
+            return 0  # so a put at the broker says it
+        if not stats.maxsize:
+            return math.inf
+        return max(stats.maxsize - stats.length - len(incoming), 0)
+
+    def _decoded(self, items: list[bytes]) -> list[Any]:
+        return self._codec.decode_many(items)
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all that is in it, for everyone (specification: Delete).
@@ -329,7 +454,14 @@ class ObjectQueue(Handle):
         Blocks while a client of another make has a role in it, at most ``timeout`` seconds.
         Raises QueueInUseError when the time is up, QueueDoesNotExistError.
         """
+        if self._buffers is not None:
+            self._buffers.discard()
         self._delete(True, timeout)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        del state["_buffers"]
+        return state
 
     def __enter__(self: Self) -> Self:
         return self
@@ -370,8 +502,12 @@ class Queue(ObjectQueue):
 
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""
+        buffered = 0
+        if self._buffers is not None:
+            self._buffers.settle()
+            buffered = len(self._buffers)
         stats = self.stats()
-        return 0 < stats.maxsize <= stats.length
+        return 0 < stats.maxsize <= stats.length + buffered
 
     @property
     def maxsize(self) -> int:
@@ -381,6 +517,8 @@ class Queue(ObjectQueue):
     @maxsize.setter
     def maxsize(self, maxsize: int) -> None:
         self._run(self._operations.set_bound(check_maxsize(maxsize)))
+        if self._buffers is not None:
+            self._buffers.outgoing.look_again()
 
     def shutdown(self, immediate: bool = False) -> None:
         """Close the queue for everyone, for good (``queue.Queue.shutdown``; specification: Close).
@@ -388,8 +526,15 @@ class Queue(ObjectQueue):
         Puts raise ShutDown from now on, and gets when the queue is empty; who waits is woken.
         With ``immediate``, what is queued is dropped and counts as done. Blocks only while a
         client of another make has the producer role (with ``immediate``: or the consumer role).
+
+        With ``buffering`` it first blocks until the broker has what was put through this handle, as
+        :meth:`flush` does; with ``immediate`` it drops that, and what this handle fetched.
         """
+        if self._buffers is not None:
+            self._buffers.before_shutdown(self, immediate)
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
+        if self._buffers is not None and immediate:
+            self._buffers.incoming.give_back(self)
 
     @property
     def is_shutdown(self) -> bool:
@@ -406,18 +551,15 @@ class Queue(ObjectQueue):
 
     def join(self) -> None:
         """Block until every item that was put is dealt with (``queue.Queue.join``)."""
+        self.flush()
         self._run(self._operations.join())
 
     @property
     def unfinished_tasks(self) -> int:
-        """How many items were put and are not yet dealt with. Never waits."""
+        """How many items were put and are not yet dealt with. Never waits but for what is on its
+        way to the broker."""
+        self._settle()
         return self.stats().unfinished
-
-    def join_thread(self) -> None:
-        """There is no thread to wait for: when a put returned, the broker has the item."""
-
-    def cancel_join_thread(self) -> None:
-        """There is no thread to wait for: when a put returned, the broker has the item."""
 
     def __iter__(self) -> Iterator[Any]:
         """Get items until the queue is shut down and empty; blocks for each as ``get()`` does."""
@@ -454,22 +596,23 @@ class JoinableQueue(Queue):
             is set aside (see :meth:`rejected`) and counts as done. None is no limit.
         """
         self._limit = _check_limit(max_deliveries)
+        if self._limit and options.get("buffering"):
+            raise ArgumentError(
+                "max_deliveries cannot go with buffering: what a consumer that dies had fetched "
+                "ahead would count as delivered. Give buffering to the producers' handles only"
+            )
         super().__init__(maxsize, name, **options)
 
+    def _make_incoming(self) -> Incoming:
+        return IncomingUntilDone(self, self._buffering)
+
     def _receive(self, block: bool, timeout: float | None) -> Flight:
-        return self._here.take(self._run, self._limit, block, timeout, self._eof)
+        return self._here.take(self._run, self._limit, block, timeout, self._eof)[0]
 
     def _receive_many(
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[bytes], list[Flight]]:
-        flights = [self._receive(block, timeout)]
-        size = weight(flights[0].item)
-        while len(flights) < min(limit, MOST_ITEMS) and size < MOST_BYTES:
-            try:
-                flights.append(self._receive(False, None))
-            except PressureError:  # none is left; or the next call says what is wrong
-                break
-            size += weight(flights[-1].item)
+        flights = self._here.take(self._run, self._limit, block, timeout, self._eof, limit)
         return [flight.item for flight in flights], flights
 
     def _set_aside(self, flight: Flight) -> None:

@@ -30,6 +30,14 @@ class PickleSerializer:
     loads = staticmethod(pickle.loads)
 
 
+def keep_small(buffer: pickle.PickleBuffer) -> bool:
+    """Let a pickle have a small buffer. Raises ValueError for a large one."""
+    with buffer.raw() as view:
+        if view.nbytes >= THRESHOLD:
+            raise ValueError("the buffer is too large to be copied")
+    return True
+
+
 class LargeBuffers(list[pickle.PickleBuffer]):
     """What a pickle leaves out: buffers so large that to copy them into it would be a waste."""
 

@@ -20,7 +20,7 @@ PEERS: dict[str, Peer] = {
     for peer in (
         Pressure("pressure", "pressure_mp"),
         PressureBatches("pressure-500", "pressure_mp, `put_many`/`get_many` of 500", 500),
-        PressureBuffered("pressure-buffered", "pressure_mp, `buffering=1000`"),
+        PressureBuffered("pressure-buffered", "pressure_mp, `buffering=4000`"),
         MultiprocessingQueue("mp-queue", "multiprocessing.Queue"),
         ManagerQueue("manager", "BaseManager queue over TCP"),
         RedisPy("redis-brpop", "redis-py LPUSH/BRPOP"),

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import inspect
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pressure_mp import Queue
+from pressure_mp import Empty, Queue
 
 from ..server import Site
 from .base import NOT_THERE_YET, Ends, Peer
@@ -59,15 +60,23 @@ class PressureBatches(Pressure):
 
 
 @dataclass(frozen=True)
-class PressureBuffered(Pressure):
-    """`Queue(…, buffering=1000)`: `put` and `get` of single items; a thread sends batches."""
+class SharedBuffers(Shared):
+    def connect(self) -> Ends:
+        with suppress(Empty):
+            self.queue.get(block=False)  # connects, and says that this process is there
+        return replace(super().connect(), close=self.queue.close)
 
-    buffering: int = 1000
+
+@dataclass(frozen=True)
+class PressureBuffered(Pressure):
+    """`Queue(…, buffering=4000)`: `put` and `get` of single items; a thread sends batches."""
+
+    buffering: int = 4000
 
     def missing(self) -> str | None:
         parameters = inspect.signature(Queue.__init__).parameters
         return None if "buffering" in parameters else NOT_THERE_YET
 
-    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> Shared:
+    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedBuffers:
         name = f"bench-{secrets.token_hex(8)}"
-        return Shared(Queue.create(name, maxsize, url=site.url, buffering=self.buffering))
+        return SharedBuffers(Queue.create(name, maxsize, url=site.url, buffering=self.buffering))

@@ -57,8 +57,8 @@ _MANY, _FEW = 1000, 64
 class Stats:
     """A queue at one moment. ``producer`` and ``consumer`` last put and got.
 
-    ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged; they count as
-    consumed, and as unfinished.
+    ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged, or were fetched
+    ahead and are not known to be handed out; they count as consumed, and as unfinished.
     """
 
     length: int
@@ -245,14 +245,25 @@ class FifoOperations:
                     accepted += 1
                     continue
                 batch = next_batch(items, accepted)
-                args = (len(batch), *batch)
-                reply = yield from take_turns("put_many", args, block, left, self._lease)
-                if reply[0] != DONE:
-                    raise (yield from self._not_put(reply, block, timeout))
-                accepted += int(reply[1])
+                accepted += yield from self._put_batch(batch, block, timeout, left)
         except PressureError as error:
             error.accepted = accepted
             raise
+
+    def put_batch(self, batch: Sequence[bytes]) -> Operation[int]:
+        """Add the first items of a batch, as many as there is space for, and one at least; answers
+        how many. Waits without limit, and raises what ``put`` does."""
+        return self._put_batch(batch, True, None, None)
+
+    def _put_batch(
+        self, batch: Sequence[bytes], block: bool, timeout: float | None, left: float | None
+    ) -> Operation[int]:
+        """The same; waits for what is ``left`` of ``timeout`` seconds."""
+        args = (len(batch), *batch)
+        reply = yield from take_turns("put_many", args, block, left, self._lease)
+        if reply[0] != DONE:
+            raise (yield from self._not_put(reply, block, timeout))
+        return int(reply[1])
 
     def _not_put(
         self, reply: Reply, block: bool, timeout: float | None, order: bytes = b""

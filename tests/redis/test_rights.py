@@ -114,6 +114,16 @@ class Uses:
     def _reject(self, manifest):
         return self.operations.reject(MARK + manifest.token.encode() + b"0" * 16)
 
+    def fetch_and_put_back(self):
+        operations = FlightOperations(self.name, 5000)
+        self.queue.put_many([6, 7], block=False)
+        self.run(operations.prefetch("A#1", 1, 1, False, None))
+        self.run(operations.handed("A#1", 1, 0))
+        self.run(operations.prefetch("B#1", 1, 1, False, None))
+        self.run(operations.put_back("B#1", 1, 0))
+        self.run(operations.requeue("A"))
+        self.queue.get_many(9, block=False)
+
     def look(self):
         self.queue.exists()
         self.queue.qsize()
@@ -192,8 +202,15 @@ class Uses:
             urgent.delete()
 
     STEPS = (
-        *(make, put_and_get, set_an_item_aside, take_and_requeue, use_the_other_orders),
-        move_large_items,
+        *(
+            make,
+            put_and_get,
+            set_an_item_aside,
+            take_and_requeue,
+            fetch_and_put_back,
+            use_the_other_orders,
+            move_large_items,
+        ),
         *(look, wait_in_line, wake, take_the_long_way, unlock),
         *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
     )

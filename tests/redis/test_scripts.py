@@ -211,6 +211,8 @@ def play(server, name, theirs, client):
         *(operations.take("A", 1, 0, True, None), operations.acknowledge("A", 1)),
         *(operations.requeue("A"), operations.renew("A", True, True), operations.retire("A")),
         operations.put(contents.sample(), True, None),
+        *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
+        operations.put_back("A#1", 1, 0),
     ):
         refused(run, operation)
 
@@ -292,6 +294,14 @@ def play(server, name, theirs, client):
     run(operations.retire("A"))
     run(operations.requeue("A"))
     q.get()
+    run(operations.put_many([b"1", b"2"], True, None))
+    run(operations.prefetch("A#1", 1, 9, False, None))
+    run(operations.handed("A#1", 1, 1))
+    run(operations.put_back("A#1", 1, 1))
+    run(operations.handed("A#1", 1, 2))
+    run(operations.put_back("A#1", 1, 2))
+    q.get()
+    refused(run, operations.prefetch("A#1", 2, 9, False, None))
     for _ in range(q.unfinished_tasks):
         run(operations.acknowledge("A", None))
     refused(run, operations.acknowledge("A", None))
@@ -299,6 +309,7 @@ def play(server, name, theirs, client):
     refused(run, operations.get_many(1, False, None))
     refused(run, operations.get_many(1, False, None, eof=True))
     refused(run, operations.take("A", 3, 0, False, None, eof=True))
+    refused(run, operations.prefetch("A#1", 3, 9, False, None, eof=True))
 
     # Another client has a role.
     theirs.take("producer")
@@ -311,6 +322,7 @@ def play(server, name, theirs, client):
     refused(ours.get_nowait)
     refused(run, operations.get_many(1, False, None))
     refused(run, operations.take("A", 4, 0, False, None))
+    refused(run, operations.prefetch("A#1", 4, 9, False, None))
     refused(ours.delete_nowait)
     shutting = waits(q.shutdown, True)
     theirs.give_back("consumer")
@@ -323,6 +335,7 @@ def play(server, name, theirs, client):
     refused(run, operations.put_many([b"x"], True, None))
     refused(run, operations.get_many(1, True, None))
     refused(run, operations.take("A", 5, 0, True, None))
+    refused(run, operations.prefetch("A#1", 5, 9, True, None))
     refused(ours.close)
     ours.delete()
 

@@ -16,6 +16,9 @@ cpython = pytest.importorskip("test._test_multiprocessing", reason=NO_TEST_PACKA
 cases = importlib.import_module("stdlib_multiprocessing")
 
 
+CASES = [cases.Fork, cases.Spawn, cases.Forkserver, cases.BufferedFork]
+
+
 @pytest.fixture(autouse=True)
 def in_place_of_the_stdlib(server, monkeypatch):
     """Some of the tests, and a helper that closes their queues, name the stdlib's classes."""
@@ -30,7 +33,7 @@ def in_place_of_the_stdlib(server, monkeypatch):
 
 # Since Python 3.12 a fork warns when other tests left threads behind.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-@pytest.mark.parametrize("case", [cases.Fork, cases.Spawn, cases.Forkserver])
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("test", names_in(cases.OverBroker, cpython._TestQueue))
 def test_multiprocessing_queue(case, test, monkeypatch):
     run(case, test, monkeypatch)

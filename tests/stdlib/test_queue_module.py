@@ -43,3 +43,16 @@ def test_priority_queue(test, monkeypatch):
 @pytest.mark.parametrize("test", names_in(cases.SimpleQueueOverBroker, cpython.BaseSimpleQueueTest))
 def test_simple_queue(test, monkeypatch):
     run(cases.SimpleQueueOverBroker, test, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "case", [cases.BufferedQueueOverBroker, cases.BufferedJoinableQueueOverBroker]
+)
+@pytest.mark.parametrize("test", names_in(cases.QueueOverBroker, cpython.BaseQueueTestMixin))
+def test_a_queue_with_buffers(case, test, monkeypatch):
+    run(case, test, monkeypatch)
+
+
+@pytest.mark.parametrize("test", names_in(cases.SimpleQueueOverBroker, cpython.BaseSimpleQueueTest))
+def test_a_simple_queue_with_buffers(test, monkeypatch):
+    run(cases.BufferedSimpleQueueOverBroker, test, monkeypatch)

@@ -35,6 +35,19 @@ ROLES = ("producer", "consumer")
 clients = st.integers(0, CLIENTS - 1)
 bounds = st.integers(0, 3)
 owners = st.sampled_from("AB")
+readers = st.sampled_from(["A#1", "A#2", "B#1"])
+
+#: What a reader fetched, and is not known to have handed out.
+AHEAD = """
+local left, all = {}, redis.call('HGETALL', KEYS[2])
+for i = 1, #all, 2 do
+  local handed = string.match(all[i + 1], ' (%d+)$')
+  local packed = redis.call('HGET', KEYS[1], all[i])
+  local items = packed and cmsgpack.unpack(packed)[1] or {}
+  for place = handed + 1, #items do left[#left + 1] = items[place] end
+end
+return left
+"""
 timeouts = st.sampled_from([None, 5.0])
 
 
@@ -284,6 +297,7 @@ class Oracle(RuleBasedStateMachine):
         self.got: list[bytes] = []
         self.flights: list[tuple[str, Any]] = []
         self.takes = 0
+        self.calls: dict[str, int] = {}  # of each reader, the last one that was answered
 
     # What the rules are made of
 
@@ -327,19 +341,21 @@ class Oracle(RuleBasedStateMachine):
         return self.observer.lrange(self.key("data"), 0, -1)[::-1]
 
     def flying(self) -> list[bytes]:
-        return self.observer.hvals(self.key("flying"))
+        ahead = self.observer.eval(AHEAD, 2, self.key("fetched"), self.key("readers"))
+        return self.observer.hvals(self.key("flying")) + ahead
 
     def count_from_1(self) -> None:
         """Where the server's numbers begin with the time."""
         if self.exists():
             self.observer.hsetnx(self.key("flights"), "next", 1)
 
-    def settle(self, client: int, operation: str, *args: Any) -> None:
+    def settle(self, client: int, operation: str, *args: Any) -> Outcome | None:
         """An operation after which items may be gone for good."""
         before = self.queued() + self.flying()
-        self.run(client, operation, *args)
+        outcome = self.run(client, operation, *args)
         after = self.queued() + self.flying()
         self.came_out += [item for item in before if item not in after]
+        return outcome
 
     def key(self, part: str) -> bytes:
         return self.redis.key(part)
@@ -420,6 +436,41 @@ class Oracle(RuleBasedStateMachine):
         self.takes += 1
         outcome = self.run(client, "take", owner, self.takes, limit, block, 0)
         self.count("take", owner, outcome)
+
+    @rule(
+        client=clients,
+        owner=owners,
+        number=st.integers(1, 4),
+        reader=st.sampled_from(["", "A#1", "B#1"]),
+    )
+    def take_many_now(self, client: int, owner: str, number: int, reader: str) -> None:
+        self.takes += 1
+        args = (owner, self.takes, 0, number, False, None, False, reader)
+        outcome = self.settle(client, "take_many", *args)
+        if outcome is not None and outcome.args[1] is None:
+            self.flights += [(owner, flight) for flight in outcome.args[0]]
+            self.calls.pop(reader, None)
+
+    @rule(client=clients, reader=readers, number=st.integers(1, 4), again=st.booleans())
+    def prefetch_now(self, client: int, reader: str, number: int, again: bool) -> None:
+        self.takes += 1
+        call = self.calls.pop(reader, self.takes) if again else self.takes
+        outcome = self.settle(client, "prefetch", reader, call, number, False, None)
+        if outcome is not None and outcome.args[1] is None:
+            self.calls[reader] = call
+
+    @precondition(lambda self: self.calls)
+    @rule(client=clients, number=st.integers(0, 4), back=st.booleans(), data=st.data())
+    def hand_out(self, client: int, number: int, back: bool, data: st.DataObject) -> None:
+        reader, call = data.draw(st.sampled_from(sorted(self.calls.items())))
+        record = self.observer.hget(self.key("readers"), reader) or b"0 0 0 0"
+        number = min(number, int(record.split()[2]))
+        if back:
+            self.calls.pop(reader)
+            self.settle(client, "put_back", reader, call, number)
+        else:
+            self.calls.pop(reader)  # it was answered: it is not asked for again
+            self.settle(client, "handed", reader, call, number)
 
     @precondition(lambda self: self.flights)
     @rule(client=clients, owner=owners, own=st.booleans(), data=st.data())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import unittest
+from typing import Any
 
 from test import _test_multiprocessing
 
@@ -17,6 +18,16 @@ class OverBroker(_test_multiprocessing._TestQueue):
     TYPE = "processes"
     Queue = pressure_mp.Queue
     JoinableQueue = pressure_mp.JoinableQueue
+
+
+class BufferedQueue(pressure_mp.Queue):
+    def __init__(self, maxsize: int = 0, name: str | None = None, **options: Any) -> None:
+        super().__init__(maxsize, name, **{"buffering": 64, **options})
+
+
+class BufferedJoinableQueue(pressure_mp.JoinableQueue):
+    def __init__(self, maxsize: int = 0, name: str | None = None, **options: Any) -> None:
+        super().__init__(maxsize, name, **{"buffering": 64, **options})
 
 
 class Fork(OverBroker, unittest.TestCase):
@@ -32,3 +43,8 @@ class Spawn(OverBroker, unittest.TestCase):
 class Forkserver(OverBroker, unittest.TestCase):
     Process = multiprocessing.get_context("forkserver").Process
     Event = multiprocessing.get_context("forkserver").Event
+
+
+class BufferedFork(Fork):
+    Queue = BufferedQueue
+    JoinableQueue = BufferedJoinableQueue

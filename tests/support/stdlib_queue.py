@@ -8,6 +8,17 @@ import unittest
 from test import test_queue
 
 import pressure_mp
+from pressure_mp import queues
+
+
+def buffered(kind: type[queues.ObjectQueue]) -> type[queues.ObjectQueue]:
+    """The same class with ``buffering=64``; the tests look up what they expect by its name."""
+
+    class Queue(kind):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: object, **options: object) -> None:
+            super().__init__(*args, **{"buffering": 64, **options})
+
+    return Queue
 
 
 class QueueOverBroker(test_queue.BaseQueueTestMixin, unittest.TestCase):
@@ -37,3 +48,15 @@ class PriorityQueueOverBroker(test_queue.BaseQueueTestMixin, unittest.TestCase):
 class SimpleQueueOverBroker(test_queue.BaseSimpleQueueTest, unittest.TestCase):
     queue = queue
     type2test = pressure_mp.SimpleQueue
+
+
+class BufferedQueueOverBroker(QueueOverBroker):
+    type2test = buffered(pressure_mp.Queue)
+
+
+class BufferedJoinableQueueOverBroker(QueueOverBroker):
+    type2test = buffered(pressure_mp.JoinableQueue)
+
+
+class BufferedSimpleQueueOverBroker(SimpleQueueOverBroker):
+    type2test = buffered(pressure_mp.SimpleQueue)

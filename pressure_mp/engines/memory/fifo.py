@@ -16,6 +16,7 @@ from ...effects import (
     EXCESS,
     EXISTS,
     FULL,
+    LARGE,
     LATE,
     LOST,
     MISMATCH,
@@ -209,20 +210,32 @@ class MemoryFifo:
 
     def _get_many(self, limit: int, size: int, eof: int, client: str, *turn: Any) -> Reply:
         found = self._consume(bool(eof), None, client, *turn)
-        if not isinstance(found, Entry) or self._state is None:
-            return found if isinstance(found, list) else [MISSING]
-        items, queued = [found.item], self._state.items
-        assert isinstance(queued, Fifo)  # of other disciplines items are taken one by one
-        room = size - len(found.item)
-        if self._state.parts.weigh(found.item)[1]:
-            self._keep_content(found.item, turn[-1])
-            limit = 1  # one whose content is in parts is taken alone
-        while len(items) < limit and queued and len(queued[0].item) <= room:
-            if self._state.parts.weigh(queued[0].item)[1]:
+        if not isinstance(found, Entry):
+            return found
+        self._keep_content(found.item, turn[-1])
+        return [DONE, [entry.item for entry in self._take_more(found, limit, size, client)]]
+
+    def _take_more(self, first: Entry, limit: int, size: int, client: str) -> list[Entry]:
+        """The oldest item, which was taken out, and those that may come with it. One whose content
+        is in parts is taken alone."""
+        state = self._state
+        assert state is not None
+        assert isinstance(state.items, Fifo)  # of other disciplines items are taken one by one
+        taken, room = [first], size - len(first.item)
+        if state.parts.weigh(first.item)[1]:
+            return taken
+        while len(taken) < limit and state.items and len(state.items[0].item) <= room:
+            if self._is_front_large(state):
                 break
-            room -= len(queued[0].item)
-            items.append(self._state.pop(client).item)
-        return [DONE, items]
+            room -= len(state.items[0].item)
+            taken.append(state.pop(client))
+        return taken
+
+    @staticmethod
+    def _is_front_large(state: FifoState) -> bool:
+        """Whether the content of the oldest item is in parts."""
+        assert isinstance(state.items, Fifo)
+        return bool(state.parts.weigh(state.items[0].item)[1])
 
     def _consume(
         self,
@@ -233,8 +246,10 @@ class MemoryFifo:
         mode: bytes,
         turn: str,
         lease: int,
+        ahead: bool = False,
     ) -> Entry | Reply:
-        """The oldest item, which is no longer queued; or the refusal."""
+        """The oldest item, which is no longer queued; or the refusal. Ahead of its need none is
+        taken whose content is in parts."""
         state, role = self._state, self._consumer
         place = self._line.leave(turn, ticket)
         standing = role.standing(turn, ticket)
@@ -246,6 +261,9 @@ class MemoryFifo:
         if not state.items:
             self._pause(role, standing, mode, ticket, client, lease)
             return [EMPTY, b"item"]
+        if ahead and self._is_front_large(state):
+            role.give_back(standing)
+            return [LARGE]
         entry = state.pop(client)
         role.give_back(standing)
         return entry
@@ -377,7 +395,8 @@ class MemoryFifo:
             *state.consumed,
             state.unfinished,
             len(state.rejected),
-            sum(not flight.passed for flight in state.flights.values()),
+            sum(not flight.passed for flight in state.flights.values())
+            + sum(len(reader.left) for reader in state.readers.values()),
             state.producer_id,
             state.consumer_id,
         ]

@@ -7,7 +7,7 @@ import time
 from ...effects import DONE, EXCESS, LATE, MISSING, PASSED, RENEWED, Reply
 from .fifo import MemoryFifo
 from .orders import Entry, Fifo
-from .state import FifoState, Flight
+from .state import FifoState, Flight, Reader, owner_of
 
 
 class MemoryFlights(MemoryFifo):
@@ -22,6 +22,9 @@ class MemoryFlights(MemoryFifo):
         owner: str,
         call: int,
         limit: int,
+        number: int,
+        size: int,
+        reader: str,
         eof: int,
         client: str,
         ticket: str,
@@ -29,18 +32,89 @@ class MemoryFlights(MemoryFifo):
         turn: str,
         lease: int,
     ) -> Reply:
-        found = self._consume(bool(eof), owner, client, ticket, mode, turn, lease)
         state = self._state
-        if not isinstance(found, Entry):
+        if reader and state is not None:
+            number = min(number, self._fair_share(state, reader, ticket))
+        found = self._consume(bool(eof), owner, client, ticket, mode, turn, lease)
+        if state is not None:
+            state.readers.pop(reader, None)
+        if state is None or not isinstance(found, Entry):
+            assert isinstance(found, list)
             return found
-        assert state is not None
-        seq = found.seq or next(state.seqs)
-        entry = Entry(found.item, seq, found.deliveries + 1)
-        _, token = state.parts.weigh(found.item)
-        state.flights[seq] = Flight(entry, owner, call, limit, token)
-        state.parts.forget(token)
+        taken = self._depart(state, self._take_more(found, number, size, client), owner, lease)
+        for entry in taken:
+            flown = entry._replace(deliveries=entry.deliveries + 1)
+            _, token = state.parts.weigh(entry.item)
+            state.flights[entry.seq] = Flight(flown, owner, call, limit, token)
+            state.parts.forget(token)
+        if reader:
+            state.readers[reader] = Reader(call, [], 0, _now() + lease)
+        return [DONE, [b"%d" % entry.seq for entry in taken], [entry.item for entry in taken]]
+
+    def _depart(self, state: FifoState, taken: list[Entry], owner: str, lease: int) -> list[Entry]:
+        """What was taken out is in flight from now on: it has numbers."""
         state.presence[owner] = max(state.presence.get(owner, 0), _now() + lease)
-        return [DONE, b"%d" % seq, found.item]
+        return [entry._replace(seq=entry.seq or next(state.seqs)) for entry in taken]
+
+    def _fair_share(self, state: FifoState, reader: str, ticket: str) -> int:
+        """How many of the items one consumer may fetch, of those that wait or consume."""
+        now, role = _now(), self._consumer
+        active = sum(name != reader and other.until >= now for name, other in state.readers.items())
+        waits = role.holder not in (None, ticket)
+        line = set(self._line.tickets(role.name)) - {ticket.encode()}
+        return max(len(state.items) // (1 + active + waits + len(line)), 1)
+
+    def _prefetch(
+        self,
+        reader: str,
+        call: int,
+        number: int,
+        size: int,
+        eof: int,
+        client: str,
+        ticket: str,
+        mode: bytes,
+        turn: str,
+        lease: int,
+    ) -> Reply:
+        state, owner = self._state, owner_of(reader)
+        if state is not None:
+            last = state.readers.get(reader)
+            if last is not None and last.call == call:
+                return [DONE, [entry.item for entry in last.entries]]
+            number = min(number, self._fair_share(state, reader, ticket))
+            state.readers.pop(reader, None)
+        found = self._consume(bool(eof), owner, client, ticket, mode, turn, lease, ahead=True)
+        if state is None or not isinstance(found, Entry):
+            assert isinstance(found, list)
+            return found
+        taken = self._depart(state, self._take_more(found, number, size, client), owner, lease)
+        state.readers[reader] = Reader(call, taken, 0, _now() + lease)
+        return [DONE, [entry.item for entry in taken]]
+
+    def _handed(self, reader: str, call: int, number: int, lease: int) -> Reply:
+        state = self._state
+        if state is None:
+            return [MISSING]
+        found = state.readers.get(reader)
+        if found is None or found.call != call:
+            return [LATE]
+        found.handed, found.until = max(number, found.handed), _now() + lease
+        return [DONE]
+
+    def _put_back(self, reader: str, call: int, number: int) -> Reply:
+        state = self._state
+        if state is None:
+            return [MISSING]
+        found = state.readers.get(reader)
+        if found is None or found.call != call:
+            return [LATE]
+        del state.readers[reader]
+        found.handed = number
+        if state.dropping:
+            state.done += len(found.left)
+            return [DONE, 0]
+        return [DONE, self._return(state, found.left)]
 
     def _acknowledge(self, owner: str, seq: int | str) -> Reply:
         state = self._state
@@ -66,7 +140,9 @@ class MemoryFlights(MemoryFifo):
         state.done += 1
         return [DONE, state.unfinished, 0] if token else [DONE, state.unfinished]
 
-    def _requeue(self, owner: str, seen: int | str, call: int | str) -> Reply:
+    def _requeue(
+        self, owner: str, seen: int | str, call: int | str, number: int, *seqs: int
+    ) -> Reply:
         state = self._state
         if state is None:
             return [MISSING]
@@ -74,21 +150,38 @@ class MemoryFlights(MemoryFifo):
             return [RENEWED]
         back = []
         for seq, flight in sorted(state.flights.items()):
-            if flight.owner == owner and call in ("", flight.call):
-                del state.flights[seq]
-                if not flight.passed and self._comes_back(state, flight):
-                    back.append(flight.entry)
-        if call == "":
+            wanted = call in ("", flight.call) and (not number or seq in seqs)
+            if flight.owner != owner or not wanted:
+                continue
+            del state.flights[seq]
+            if number:  # nobody was given it
+                deliveries = flight.entry.deliveries - 1
+                flight.entry, flight.limit = flight.entry._replace(deliveries=deliveries), 0
+            if not flight.passed and self._comes_back(state, flight):
+                back.append(flight.entry)
+        if call == "" and not number:
+            for name in [name for name in state.readers if owner_of(name) == owner]:
+                left = state.readers.pop(name).left
+                if state.dropping:
+                    state.done += len(left)
+                else:
+                    back += left
             state.presence.pop(owner, None)
+        return [DONE, self._return(state, back)]
+
+    @staticmethod
+    def _return(state: FifoState, back: list[Entry]) -> int:
+        """Put items back to the front, in order; answers how many."""
         state.consumed[0] -= len(back)
         state.consumed[1] -= sum(state.parts.weigh(entry.item)[0] for entry in back)
+        back.sort(key=lambda entry: entry.seq)
         items, number = state.items, len(back)
         assert isinstance(items, Fifo)  # items of other disciplines are never in flight
         while back and items and 0 < items[0].seq < back[-1].seq:
             back.append(items.popleft())
             back.sort(key=lambda entry: entry.seq)
         items.extendleft(reversed(back))
-        return [DONE, number]
+        return number
 
     @staticmethod
     def _comes_back(state: FifoState, flight: Flight) -> bool:

@@ -23,6 +23,21 @@ class Flight:
 
 
 @dataclass
+class Reader:
+    """A handle that fetches items ahead: its last call, what that fetched, how many of these it is
+    known to have handed out, and until when it counts as one that consumes, in ms."""
+
+    call: int
+    entries: list[Entry]
+    handed: int
+    until: int
+
+    @property
+    def left(self) -> list[Entry]:
+        return self.entries[self.handed :]
+
+
+@dataclass
 class FifoState:
     """Everything a broker keeps of one queue."""
 
@@ -42,6 +57,7 @@ class FifoState:
     seqs: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     flights: dict[int, Flight] = field(default_factory=dict)
     presence: dict[str, int] = field(default_factory=dict)  # the end of each owner's lease, in ms
+    readers: dict[str, Reader] = field(default_factory=dict)
     parts: Parts = field(default_factory=Parts)
     producers: dict[str, int] | None = None  # the same of producers; None: there was never one
 
@@ -73,7 +89,13 @@ class FifoState:
 
     def ended(self, owner: str | None) -> bool:
         """Whether every producer has ended; for the owner of flights: and nothing comes back."""
-        elsewhere = owner is not None and any(
-            flight.owner != owner and not flight.passed for flight in self.flights.values()
+        elsewhere = owner is not None and (
+            any(flight.owner != owner and not flight.passed for flight in self.flights.values())
+            or any(owner_of(name) != owner and reader.left for name, reader in self.readers.items())
         )
         return self.producers == {} and not elsewhere
+
+
+def owner_of(reader: str) -> str:
+    """The process that answers for what a reader fetched."""
+    return reader.rpartition("#")[0]

@@ -39,6 +39,8 @@ OWN = {
     "presence": ":mp:presence",
     "returned": ":mp:returned",
     "producers": ":mp:producers",
+    "fetched": ":mp:fetched",
+    "readers": ":mp:readers",
     "uploads": ":mp:uploads",
     "parts": ":mp:parts",
 }
@@ -56,7 +58,7 @@ TYPES = {
     "returned": "list",
     **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
     **dict.fromkeys(("waiting", "kept"), "hash"),
-    **dict.fromkeys(("flying", "flights", "presence", "producers"), "hash"),
+    **dict.fromkeys(("flying", "flights", "presence", "producers", "fetched", "readers"), "hash"),
     "uploads": "zset",
     "parts": "hash",
     **dict.fromkeys(("items", "tenants", "clock"), "hash"),

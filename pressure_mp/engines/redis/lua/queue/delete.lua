@@ -1,5 +1,5 @@
 -- delete: remove the queue and every key of it (specification: Delete).
--- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers uploads parts
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers fetched readers uploads parts
 -- args: client ticket mode turn lease conn
 -- replies: done holder holder | busy producer tickets again holder holder | busy consumer tickets again holder holder | missing
 -- uses: role line storage

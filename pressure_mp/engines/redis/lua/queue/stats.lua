@@ -1,13 +1,18 @@
 -- stats: the queue at one moment.
--- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected flying
+-- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected flying readers
 -- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected in_flight producer consumer | missing
--- uses: bound tasks storage
+-- uses: bound tasks flights storage
 local bound = redis.call('GET', KEYS[1])
 if not read_bound(KEYS[1]) then return {'missing'} end
+local ahead, all = 0, redis.call('HGETALL', KEYS[13])
+for i = 2, #all, 2 do
+  local _, _, fetched, handed = read_reader(all[i])
+  ahead = ahead + fetched - handed
+end
 return {
   'done', bound, size(KEYS[2]), redis.call('EXISTS', KEYS[3]),
   read_count(KEYS[4]), read_count(KEYS[5]), read_count(KEYS[6]), read_count(KEYS[7]),
   unfinished(KEYS[4], KEYS[6], KEYS[10]), redis.call('LLEN', KEYS[11]),
-  redis.call('HLEN', KEYS[12]),
+  redis.call('HLEN', KEYS[12]) + ahead,
   redis.call('GET', KEYS[8]), redis.call('GET', KEYS[9]),
 }

@@ -1,0 +1,16 @@
+-- handed: so many of the items that a reader fetched were handed out.
+-- keys: bound readers fetched
+-- args: reader call number lease
+-- replies: done | late | missing
+-- uses: bound flights role
+-- `late`: the items were taken away from this reader. Else it counts as one that consumes for a lease
+-- from now. When all is handed out, nothing more needs to be kept.
+if not read_bound(KEYS[1]) then return {'missing'} end
+local readers, reader, number = KEYS[2], ARGV[1], tonumber(ARGV[3])
+local _, call, fetched, handed = read_reader(redis.call('HGET', readers, reader))
+if call ~= tonumber(ARGV[2]) then return {'late'} end
+redis.call('HLEN', KEYS[3])
+local till = milliseconds() + tonumber(ARGV[4])
+redis.call('HSET', readers, reader, string.format('%d %d %d %d', till, call, fetched, math.max(number, handed)))
+if fetched > 0 and number >= fetched then redis.call('HDEL', KEYS[3], reader) end
+return {'done'}

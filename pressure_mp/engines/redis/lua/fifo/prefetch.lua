@@ -1,0 +1,73 @@
+-- prefetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flights presence returned fetched readers uploads parts
+-- args: reader call number size eof client ticket mode turn lease conn
+--   reader  who hands them out: a handle of the process that answers for the items
+--   call    the reader's number for this call. It says too that all of its last call was handed out
+--   number  how many items at most
+--   size    after how many bytes to stop
+--   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
+--   mode    wait | now
+-- replies: done items | large | empty item | busy consumer tickets again | closed | ended | missing
+-- uses: role line bound count parts batch consume flights departures
+-- Nobody takes more than its share of what is there. A call that comes twice has the same answer,
+-- since what it fetched is kept. `large`: the next item's content is in parts; nobody keeps such an
+-- item ahead of its need, it is to be got. After `empty` in mode wait the caller has the consumer
+-- role and waits for an item with it.
+local reader, call, client, ticket, mode, turn = ARGV[1], tonumber(ARGV[2]), ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local lease, owner = tonumber(ARGV[10]), owner_of(ARGV[1])
+local data, waiting = KEYS[1], KEYS[11]
+local flights, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
+local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
+
+local _, last = read_reader(redis.call('HGET', readers, reader))
+if last == call then
+  return {'done', (read_fetched(redis.call('HGET', fetched, reader)))}
+elseif last > call then
+  return {'stale'} -- it comes too late, over a connection that was given up: nobody hears the answer
+end
+
+local entry = leave_line(waiting, turn, ticket)
+local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
+local bound = read_bound(KEYS[2])
+local length = redis.call('LLEN', data)
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[19], true) end
+local over = length == 0 and end_of_stream(KEYS[3], ARGV[5], KEYS[12])
+if over == 'ended' and are_elsewhere(flights, readers, owner) then over = nil end
+local refused = refusal(state, bound, length, over, mode)
+if not refused and redis.call('EXISTS', uploads) == 1 then
+  local _, token = weigh(uploads, redis.call('LINDEX', data, -1))
+  refused = token and 'large'
+end
+if refused then
+  redis.call('HDEL', fetched, reader)
+  redis.call('HDEL', readers, reader)
+end
+if refused == 'busy' then
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
+  return busy('consumer', held, ends, waiting, entry, who)
+elseif refused == 'empty' and mode == 'wait' then
+  hold(state, free, claim, holder, ticket, client, ARGV[11], lease)
+elseif refused then
+  give_back(state, free, claim, holder)
+end
+if refused then return {refused, refused == 'empty' and 'item' or nil} end
+
+local next_seq = redis.call('HGET', flights, 'next')
+local there_until = redis.call('HGET', presence, owner)
+redis.call('HLEN', fetched)
+redis.call('LLEN', returned)
+local now = milliseconds()
+local number = math.min(tonumber(ARGV[3]), fair_share(length, readers, reader, waiting, held, now))
+local items, total = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
+if not items then return total end
+-- Left by a queue that a client of another make deleted.
+if total == #items then redis.call('DEL', flights, fetched, readers) end
+
+local first = first_seq(next_seq)
+local seqs, deliveries, fresh = number_items(items, returned, first)
+redis.call('HSET', flights, 'next', string.format('%.0f', fresh))
+redis.call('HSET', fetched, reader, cmsgpack.pack({items, seqs or first, deliveries}))
+redis.call('HSET', readers, reader, string.format('%d %d %d 0', now + lease, call, #items))
+attend(presence, owner, there_until, now, lease)
+give_back(state, free, claim, holder)
+return {'done', items}

@@ -1,0 +1,25 @@
+-- put_back: a reader fetched items and does not hand them out: they go back to the front.
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished returned fetched readers
+-- args: reader call number
+--   number  how many it handed out: those stay out
+-- replies: done returned | late | missing
+-- uses: bound tasks flights returns
+-- `late`: the items were taken away from this reader.
+-- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
+-- shut down with `immediate` they are dropped, and count as done.
+local bound = read_bound(KEYS[1])
+if not bound then return {'missing'} end
+local fetched, readers, reader = KEYS[11], KEYS[12], ARGV[1]
+local _, call = read_reader(redis.call('HGET', readers, reader))
+if call ~= tonumber(ARGV[2]) then return {'late'} end
+local packed = redis.call('HGET', fetched, reader)
+check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10]}, {KEYS[4]}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
+
+local back = not_handed(packed, tonumber(ARGV[3]))
+redis.call('HDEL', fetched, reader)
+redis.call('HDEL', readers, reader)
+if redis.call('HGET', KEYS[4], 'dropping') then
+  finish(#back, KEYS[5], KEYS[6], KEYS[8], KEYS[9])
+  return {'done', 0}
+end
+return {'done', return_items(back, bound, KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[10])}

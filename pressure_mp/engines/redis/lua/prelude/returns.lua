@@ -1,0 +1,56 @@
+-- Items that were taken out go back to the front.
+
+-- A key of the wrong type is found before anything is written.
+local function check_types(lists, hashes, numbers)
+  for _, key in ipairs(lists) do redis.call('LLEN', key) end
+  for _, key in ipairs(hashes) do redis.call('HLEN', key) end
+  for _, key in ipairs(numbers) do redis.call('GET', key) end
+end
+
+-- What a reader fetched and has not handed out, as {number, deliveries, item, size}.
+local function not_handed(packed, handed)
+  local back = {}
+  local items, seqs, deliveries = read_fetched(packed)
+  for i = handed + 1, #items do
+    local seq = type(seqs) == 'table' and seqs[i] or seqs + i - 1
+    back[#back + 1] = {seq, deliveries and deliveries[i] or 0, items[i], #items[i]}
+  end
+  return back
+end
+
+-- Put `back`, a table of {number, deliveries, item, size}, to the front, in the order of the numbers.
+-- Answers how many.
+local function return_items(back, bound, data, not_full, messages, bytes, returned)
+  local number, size, newest = #back, 0, 0
+  local consumed = tonumber(redis.call('GET', messages) or '0')
+  -- Not consumed in this queue: left by one that a client of another make deleted.
+  if number == 0 or consumed < number then return 0 end
+  for _, flight in ipairs(back) do
+    size, newest = size + flight[4], math.max(newest, flight[1])
+  end
+  redis.call('INCRBY', messages, -number)
+  redis.call('INCRBY', bytes, -size)
+
+  -- What was put back before and is older stands in front of it.
+  local record = redis.call('LINDEX', returned, -1)
+  while record do
+    local item = redis.call('LINDEX', data, -1)
+    local seq, deliveries = read_returned(record, item)
+    if seq and seq > newest then break end
+    redis.call('RPOP', returned)
+    if seq then
+      redis.call('RPOP', data)
+      back[#back + 1] = {seq, deliveries, item}
+    end
+    record = redis.call('LINDEX', returned, -1)
+  end
+  table.sort(back, function(one, other) return one[1] > other[1] end)
+  for _, flight in ipairs(back) do
+    redis.call('RPUSH', data, flight[3])
+    redis.call('RPUSH', returned, string.format('%.0f %d %s', flight[1], flight[2], redis.sha1hex(flight[3])))
+  end
+  if redis.call('LLEN', not_full) > 0 and bound > 0 and redis.call('LLEN', data) >= bound then
+    redis.call('DEL', not_full)
+  end
+  return number
+end

@@ -1,0 +1,339 @@
+"""What was put and is not yet at the broker: a handle's buffer, and the thread that sends it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .drivers import noting
+from .exceptions import ArgumentError, Full, PressureError
+from .large import THRESHOLD, Large
+from .operations.batches import next_batch
+
+if TYPE_CHECKING:
+    from .incoming import Incoming
+    from .queues import ObjectQueue
+
+#: Seconds for which the thread waits for more to send before it ends.
+_LINGER = 1.0
+
+
+class Outgoing:
+    """Up to ``size`` encoded items, in the order in which they were put.
+
+    They leave the list when the broker has them. ``_room`` is how many items the queue had space
+    for when it was last looked at, less those that were put since; None when it has to be looked
+    at. So a put on a bounded queue waits, or is refused, as it would without the buffer.
+
+    All that is unusual makes ``_limit`` too small for the next put, which then looks for the
+    cause: a put that meets nothing unusual is as short as it can be.
+    """
+
+    def __init__(self, size: int, queue: str, incoming: Incoming) -> None:
+        self._size = size
+        self._incoming = incoming
+        self._queue = queue
+        self.is_awaited = True  # by the end of the handle and of the process
+        self.reset()
+        _all.add(self)
+
+    def reset(self) -> None:
+        """A buffer that was never used: a new one, or that of a forked child."""
+        self._items: list[bytes] = []
+        self._encode: Callable[[Any], bytes | Large]
+        self._limit = 0
+        self._room: float | None = None
+        self._sent = 0
+        self._changed = threading.Condition()
+        self._is_idle = True  # nobody sends: the next put has to see to it
+        self._is_stuck = False  # the queue has no space for the next item
+        self._is_off = False  # puts go to the broker at once
+        self._thread: threading.Thread | None = None
+        self._awake = threading.Event()
+        self._handle: ObjectQueue | None = None  # kept alive as long as it has something to send
+        self.failure: PressureError | None = None  # of which nobody was told
+        self._failed: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    # Putting
+
+    def put(self, handle: ObjectQueue, item: Any, block: bool, timeout: float | None) -> None:
+        """Note an item to be sent; waits while there is no room for it, here or in the queue."""
+        items = self._items
+        if len(items) < self._limit and timeout is None:
+            try:
+                encoded = self._encode(item)
+            except Exception:
+                encoded = handle._codec.encode(item)  # says what is wrong
+            if type(encoded) is bytes and len(encoded) < THRESHOLD:
+                items.append(encoded)
+                if self._is_idle:
+                    self._begin(handle)
+                return
+        handle._check_open()
+        encoded, end = handle._codec.encode(item), deadline(block, timeout)
+        if isinstance(encoded, Large):
+            self._put_large(handle, encoded, block, end)
+        else:
+            self._put_with_care(handle, encoded, block, end)
+
+    def _put_large(self, handle: ObjectQueue, item: Large, block: bool, end: float | None) -> None:
+        """Its content is the caller's memory, so it cannot wait here: it is sent at once, after all
+        that was put before it."""
+        if not self.settle(block, end):
+            raise self._full("the queue is full, and")
+        self.raise_failure(handle)
+        handle._put_now(item, block, left(end))
+        self._forget_room()
+
+    def _put_with_care(
+        self, handle: ObjectQueue, item: bytes, block: bool, end: float | None
+    ) -> None:
+        while True:
+            handle._check_open()
+            self.raise_failure(handle)
+            if len(self._items) < self._limit:
+                self._items.append(item)
+                if self._is_idle:
+                    self._begin(handle)
+                return
+            if self._limit == self._size:
+                self._wait_for_room(block, end)
+            elif not self.settle(block, end):
+                raise self._full("the queue is full, and")
+            elif self._is_off or not self._look(handle):
+                handle._put_now(item, block, left(end))
+                self._forget_room()  # who knows what has come and gone meanwhile
+                return
+
+    def _wait_for_room(self, block: bool, end: float | None) -> None:
+        with self._changed:
+            while len(self._items) >= self._limit == self._size:
+                if not (block and self._changed.wait(left(end))):
+                    raise self._full("the buffer is full:")
+
+    def _full(self, why: str) -> Full:
+        return Full(
+            f"queue {self._queue!r} cannot take more of this handle: {why} {len(self._items)} "
+            "items wait here to be sent"
+        )
+
+    def _look(self, handle: ObjectQueue) -> bool:
+        """See how much space the queue has; whether there is any for the buffer to use."""
+        self._encode = handle._codec.quick
+        space = handle._space(self._incoming)
+        with self._changed:
+            self._room = space
+            self._set_limit()
+        return space > 0
+
+    def _set_limit(self) -> None:
+        # What is in the buffer has its place in the queue already.
+        self._limit = 0 if self._room is None else int(min(self._size, self._room))
+
+    def _forget_room(self) -> None:
+        with self._changed:
+            self._room = None
+            self._set_limit()
+
+    # Sending
+
+    def _begin(self, handle: ObjectQueue) -> None:
+        """See to it that what is in the buffer is sent."""
+        with self._changed:
+            if not self._is_idle:
+                return
+            self._is_idle = False
+            self._handle = handle
+            _leave_at_exit()
+            if self._thread is not None:
+                self._awake.set()
+                return
+            self._thread = threading.Thread(
+                target=self._feed, name=f"pressure_mp {self._queue}", daemon=True
+            )
+            try:
+                self._thread.start()
+                return
+            except RuntimeError:  # the interpreter is ending
+                self._thread = None
+        while not self._rest():
+            self._send_all()
+
+    def _feed(self) -> None:
+        """What the thread does: send all that comes; end when nothing comes for some time."""
+        while True:
+            self._send_all()
+            if self._rest() and not self._awake.wait(_LINGER):
+                with self._changed:
+                    if self._is_idle:
+                        self._thread = None
+                        return
+
+    def _rest(self) -> bool:
+        """Be idle, unless there is something to send."""
+        with self._changed:
+            self._awake.clear()
+            self._is_idle = True
+            # One that is put after this look finds that nobody sends.
+            if self._items:
+                self._is_idle = False
+                return False
+            self._handle = None
+            return True
+
+    def _send_all(self) -> None:
+        handle = self._handle
+        while handle is not None and self._items:
+            items = self._items
+            try:
+                self._send(handle, items)
+            except Exception as error:
+                self._fail(items, error)
+
+    def _send(self, handle: ObjectQueue, items: list[bytes]) -> None:
+        """One batch, or as much of it as there is space for."""
+        sending = handle._operations.put_batch(next_batch(items, 0))
+        number = handle._run(noting(sending, self._note_waiting))
+        with self._changed:
+            if items is not self._items:
+                return  # they were discarded meanwhile
+            if self._room is not None:
+                self._room -= number
+                self._set_limit()
+            self._sent += number
+            self._is_stuck = False
+            del items[:number]
+            self._changed.notify_all()
+
+    def _note_waiting(self, waits: bool) -> None:
+        """Everybody may know that the queue is full."""
+        with self._changed:
+            self._is_stuck = waits
+            self._changed.notify_all()
+
+    def _fail(self, items: list[bytes], error: Exception) -> None:
+        """Nothing more is sent of what is in the buffer: the next call says so."""
+        if items is not self._items:
+            return
+        if not isinstance(error, PressureError):
+            raised, error = error, PressureError(f"queue {self._queue!r}: {error!r}")
+            error.__cause__ = raised
+        with self._changed:
+            self._limit, self._room, self._is_stuck = 0, None, False
+            self.failure = self.failure or error
+            self._failed += self._items
+            self._sent += len(self._items)
+            self._items.clear()
+            self._changed.notify_all()
+
+    # Being asked
+
+    def raise_failure(self, handle: ObjectQueue) -> None:
+        """Raise what went wrong since the last call; ``rest`` has the items that were not sent."""
+        if self.failure is None:
+            return
+        with self._changed:
+            failure, failed = self.failure, self._failed
+            self.failure, self._failed = None, []
+        if failure is not None:
+            failure.rest = handle._decoded(failed)
+            raise failure
+
+    def settle(self, block: bool = False, end: float | None = None) -> bool:
+        """Wait until the broker has what was put here, or, unless ``block``, until the queue has no
+        space for the next of them. Answers whether the broker has all."""
+        with self._changed:
+            until = self._sent + len(self._items)
+            while self._sent < until and (block or not self._is_stuck):
+                if not self._changed.wait(left(end)):
+                    break
+            return self._sent >= until
+
+    def flush(self, handle: ObjectQueue) -> None:
+        """Wait until the broker has what was put here. Raises what went wrong meanwhile."""
+        if self._items:
+            self._begin(handle)
+            self.settle(block=True)
+        self.raise_failure(handle)
+
+    def turn_off(self) -> None:
+        """From now on puts go to the broker at once, and say what it says."""
+        with self._changed:
+            self._is_off, self._limit, self._room = True, 0, None
+            self._changed.notify_all()
+
+    def look_again(self) -> None:
+        """The queue's bound was changed."""
+        self._forget_room()
+
+    def discard(self) -> None:
+        """What was put and not sent goes with all that is in the queue."""
+        with self._changed:
+            self._sent += len(self._items)
+            self._items = []
+            self.failure, self._failed = None, []
+            self._changed.notify_all()
+
+    def leave(self) -> None:
+        """The process ends: whatever is put from now on is sent at once."""
+        self.turn_off()
+        if not self.is_awaited:
+            return
+        self.settle(block=True)
+        if self.failure is not None:
+            print(
+                f"pressure_mp: {len(self._failed)} items that were put on queue {self._queue!r} "
+                f"were not sent, or it is not known: {self.failure}",
+                file=sys.stderr,
+            )
+
+
+_all: weakref.WeakSet[Outgoing] = weakref.WeakSet()
+_leaves_at_exit = False
+
+
+def _leave_at_exit() -> None:
+    global _leaves_at_exit
+    if _leaves_at_exit:
+        return
+    _leaves_at_exit = True
+    from multiprocessing.util import Finalize
+
+    # Before this process says that it no longer produces, and before it waits for its children:
+    # they may be waiting for what it put.
+    Finalize(None, _leave, exitpriority=20)
+
+
+def _leave() -> None:
+    for outgoing in list(_all):
+        outgoing.leave()
+
+
+def _after_fork_in_child() -> None:
+    global _leaves_at_exit
+    _leaves_at_exit = False
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def deadline(block: bool, timeout: float | None) -> float | None:
+    """When to stop waiting, None for never. Raises ArgumentError for a negative timeout."""
+    if not block or timeout is None:
+        return None
+    if timeout < 0:
+        raise ArgumentError("'timeout' must be a non-negative number")
+    return time.monotonic() + timeout
+
+
+def left(end: float | None) -> float | None:
+    """Seconds that are left until then."""
+    return None if end is None else max(end - time.monotonic(), 0.0)

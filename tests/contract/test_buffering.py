@@ -1,0 +1,522 @@
+"""``buffering=N``: what every engine and server has of it, in threads."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import pickle
+import threading
+import time
+
+import pytest
+from waiting import Background, until
+
+import pressure_mp
+from pressure_mp import (
+    ArgumentError,
+    ArgumentTypeError,
+    DecodingError,
+    Empty,
+    EncodingError,
+    FairQueue,
+    Full,
+    HandleClosedError,
+    JoinableQueue,
+    LifoQueue,
+    PriorityQueue,
+    Queue,
+    QueueDoesNotExistError,
+    ShutDown,
+    SimpleQueue,
+)
+
+KINDS = [Queue, SimpleQueue, JoinableQueue]
+
+
+@pytest.fixture
+def make(url, name):
+    """Handles to one queue; those with buffers are closed at the end, as programs do."""
+    made = []
+
+    def make(kind=Queue, buffering=64, **options):
+        made.append(kind(name=name, url=url, buffering=buffering, **options))
+        return made[-1]
+
+    yield make
+    for handle in made:
+        try:
+            handle.close()
+        except pressure_mp.PressureError:
+            pass  # what a test made to fail
+
+
+def plain(make, **options):
+    return make(buffering=0, **options)
+
+
+# Puts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_items_come_out_in_the_order_they_went_in(make, kind):
+    q = make(kind)
+    for number in range(1000):
+        q.put(number)
+    assert q.qsize() == 1000
+    assert [q.get() for _ in range(1000)] == list(range(1000))
+    assert q.empty()
+    stats = q.stats()
+    assert (stats.produced_messages, stats.consumed_messages) == (1000, 1000)
+
+
+def test_a_lone_item_goes_at_once(make):
+    q, other = make(), plain(make)
+    q.put("lone")
+    assert other.get(timeout=10) == "lone"
+
+
+def test_flush_returns_when_the_broker_has_everything(make):
+    q, other = make(), plain(make)
+    for number in range(200):
+        q.put(number)
+    q.flush()
+    assert other.qsize() == 200
+    plain(make).flush()
+
+
+def test_close_and_join_thread_wait_for_what_was_put(make):
+    q, other = make(), plain(make)
+    for number in range(100):
+        q.put(number)
+    q.join_thread()
+    assert other.qsize() == 100
+    q.put("last")
+    q.close()
+    assert other.qsize() == 101
+    with pytest.raises(HandleClosedError):
+        q.put("late")
+    with pytest.raises(HandleClosedError):
+        q.get()
+
+
+def test_a_handle_that_is_dropped_sends_what_was_put(make, url, name):
+    other = plain(make)
+    q = Queue(name=name, url=url, buffering=64)
+    q.put("kept")
+    del q
+    gc.collect()
+    assert other.get(timeout=10) == "kept"
+
+
+def test_put_many_comes_after_what_was_put_before(make):
+    q, other = make(), plain(make)
+    q.put(1)
+    q.put_many([2, 3])
+    assert other.get_many(9) == [1, 2, 3]
+
+
+def test_what_cannot_be_encoded_raises_in_the_caller(make):
+    q = make()
+    for _ in range(2):
+        with pytest.raises(EncodingError):
+            q.put(lambda: None)
+        q.put(1)
+    assert [q.get(), q.get()] == [1, 1]
+
+
+def test_a_negative_timeout_is_an_error(make):
+    q = make()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="non-negative"):
+            q.put(1, timeout=-1)
+        with pytest.raises(ValueError, match="non-negative"):
+            q.get(timeout=-1)
+
+
+# A bounded queue
+
+
+def test_a_full_queue_refuses_a_put_as_it_does_without_a_buffer(make):
+    q = make(maxsize=3)
+    for number in range(3):
+        q.put_nowait(number)
+    assert q.full()
+    with pytest.raises(Full) as caught:
+        q.put_nowait(3)
+    assert caught.value.item == 3
+    begin = time.monotonic()
+    with pytest.raises(Full):
+        q.put(3, timeout=0.05)
+    assert 0.05 <= time.monotonic() - begin < 5
+    assert q.get() == 0
+    q.put_nowait(3)
+    assert q.full()
+    with pytest.raises(Full):
+        q.put_nowait(4)
+    assert [q.get() for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_put_that_waits_for_space_goes_on_when_there_is_some(make):
+    q, other = make(maxsize=2), plain(make)
+    q.put(1)
+    q.put(2)
+    putting = Background(q.put, 3)
+    putting.join(0.05)
+    assert putting.is_alive()
+    assert other.get() == 1
+    putting.result()
+    assert [other.get(), other.get()] == [2, 3]
+
+
+def test_a_full_buffer_blocks_a_put(make):
+    """Others took the space that the queue had when this handle looked."""
+    q, other = make(buffering=3, maxsize=100), plain(make)
+    q.put("first")
+    q.flush()
+    other.put_many(range(99))
+    for number in range(3):
+        q.put(number, timeout=5)
+    with pytest.raises(Full, match="3 items wait"):
+        q.put_nowait(3)
+    with pytest.raises(Full):
+        q.put(3, timeout=0.05)
+    putting = Background(q.put, 3)
+    flushing = Background(q.flush)
+    flushing.join(0.05)
+    assert putting.is_alive()
+    assert flushing.is_alive()
+    assert q.qsize() == 103
+    other.get_many(50)
+    putting.result()
+    flushing.result()
+    rest = [other.get() for _ in range(54)]
+    assert rest[-4:] == [0, 1, 2, 3]
+
+
+def test_get_does_not_wait_for_a_buffer_that_cannot_be_sent(make):
+    q, other = make(buffering=3, maxsize=5), plain(make)
+    q.put("first")
+    q.flush()
+    other.put_many(range(4))
+    q.put("stuck")
+    assert q.get() == "first"
+    assert q.get(timeout=5) == 0
+
+
+def test_a_new_bound_counts(make):
+    q = make(maxsize=1)
+    q.put(1)
+    q.maxsize = 3
+    q.put_nowait(2)
+    q.put_nowait(3)
+    with pytest.raises(Full):
+        q.put_nowait(4)
+
+
+# What goes wrong in the background
+
+
+def test_a_failure_is_raised_by_the_next_call_with_the_items(make):
+    q, other = make(), plain(make)
+    q.put("sent")
+    q.flush()
+    other.shutdown()
+    q.put("a")
+    q.put("b")
+    with pytest.raises(ShutDown) as caught:
+        q.flush()
+    assert list(caught.value.rest) == ["a", "b"]
+    q.flush()  # it was said
+    with pytest.raises(ShutDown):
+        q.put("c")
+    assert q.get() == "sent"
+
+
+@pytest.mark.parametrize("call", ["put", "get", "get_many", "put_many", "join_thread", "close"])
+def test_every_call_tells_of_a_failure(make, call):
+    q = make()
+    q.put("sent")
+    q.flush()
+    q.get()
+    plain(make).delete()
+    q.put("lost")
+    until(lambda: q._buffers.outgoing.failure)
+    arguments = {"put": ["x"], "put_many": [["x"]], "get_many": [1]}.get(call, [])
+    with pytest.raises(QueueDoesNotExistError) as caught:
+        getattr(q, call)(*arguments)
+    assert caught.value.rest == ["lost"]
+
+
+def test_nothing_is_lost_or_twice_when_some_of_a_batch_was_accepted(make):
+    q, other = make(maxsize=10), plain(make)
+    q.put(0)
+    q.flush()
+    other.put_many(range(100, 107))
+    for number in range(1, 6):  # there is space for two
+        q.put(number)
+    until(lambda: other.qsize() == 10)
+    other.shutdown()
+    with pytest.raises(ShutDown) as caught:
+        q.flush()
+    got = list(other)
+    assert [0, *got[8:], *caught.value.rest] == [0, 1, 2, 3, 4, 5]
+
+
+# Gets
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_fetched_and_not_handed_out_goes_back_in_order(make, kind):
+    q, other = make(kind, buffering=10), plain(make)
+    other.put_many(range(20))
+    assert [q.get(), q.get()] == [0, 1]
+    assert (q.qsize(), other.qsize()) == (18, 10)
+    q.close()
+    assert other.qsize() == 18
+    assert [other.get() for _ in range(18)] == list(range(2, 20))
+
+
+def test_two_readers_give_back_in_order(make):
+    one, two, other = make(buffering=5), make(buffering=5), plain(make)
+    other.put_many(range(30))
+    assert [one.get(), two.get(), one.get()] == [0, 5, 1]
+    one.close()
+    two.close()
+    assert [other.get() for _ in range(27)] == [2, 3, 4, *range(6, 30)]
+
+
+def test_get_many_hands_out_what_was_fetched_first(make):
+    q, other = make(buffering=10), plain(make)
+    other.put_many(range(15))
+    assert q.get() == 0
+    assert q.get_many(4) == [1, 2, 3, 4]
+    assert q.get_many(100) == [5, 6, 7, 8, 9]
+    assert q.get_many(100) == [10, 11, 12, 13, 14]
+    with pytest.raises(Empty):
+        q.get_many(1, block=False)
+
+
+def test_a_get_waits_for_its_time(make):
+    q = make()
+    begin = time.monotonic()
+    with pytest.raises(Empty):
+        q.get(timeout=0.05)
+    assert 0.05 <= time.monotonic() - begin < 5
+    with pytest.raises(Empty):
+        q.get_nowait()
+    getting = Background(q.get)
+    getting.join(0.05)
+    plain(make).put("late")
+    assert getting.result() == "late"
+
+
+def test_threads_of_one_handle_share_what_it_fetched(make):
+    q, other = make(), plain(make)
+    getting = [Background(q.get, timeout=20) for _ in range(5)]
+    with pytest.raises(Empty):
+        q.get(timeout=0.05)
+    with pytest.raises(Empty):
+        q.get_nowait()
+    other.put_many(range(8))
+    assert sorted([one.result(20) for one in getting] + [q.get() for _ in range(3)]) == list(
+        range(8)
+    )
+
+
+def test_a_slow_consumer_keeps_no_more_than_its_share(make):
+    slow, fast, other = make(buffering=1000), make(buffering=1000), plain(make)
+    other.put_many(range(10))
+    assert (slow.get(), len(slow.get_many(100))) == (0, 9)  # it was alone
+    other.put_many(range(100))
+    assert slow.get() == 0
+    assert other.qsize() == 0  # it is still alone
+    slow.get_many(1000)
+    with pytest.raises(Empty):
+        fast.get_nowait()
+    other.put_many(range(100))
+    fast.get()
+    other.put_many(range(100, 200))
+    slow.get()
+    fetched = 200 - other.qsize()
+    got = fast.get_many(1000)
+    while other.qsize():
+        got += fast.get_many(1000)
+    assert len(got) + 1 >= 100
+    assert fetched <= 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_item_that_cannot_be_decoded_is_set_aside_and_the_others_come(make, kind):
+    q, other = make(kind), plain(make, serializer="raw")
+    items = [pickle.dumps(0), b"no pickle", pickle.dumps(2)]
+    other.put_many(items)
+    assert q.get() == 0
+    with pytest.raises(DecodingError):
+        q.get()
+    assert q.get() == 2
+    assert (q.rejected(), q.stats().unfinished) == ([b"no pickle"], 2)
+
+
+def test_signed_items_go_through_buffers(make):
+    q = make(authkey="secret")
+    for number in range(100):
+        q.put(number)
+    assert [q.get() for _ in range(100)] == list(range(100))
+    plain(make, authkey="other").put("forged")
+    with pytest.raises(pressure_mp.AuthenticationError):
+        q.get()
+
+
+# Tasks, shutdown, the rest
+
+
+def test_tasks_count_what_waits_in_buffers(make):
+    q = make()
+    for number in range(10):
+        q.put(number)
+    assert q.unfinished_tasks == 10
+    joining = Background(q.join)
+    joining.join(0.05)
+    assert joining.is_alive()
+    for _ in range(10):
+        q.get()
+        q.task_done()
+    joining.result()
+    with pytest.raises(ValueError, match="too many"):
+        q.task_done()
+
+
+def test_what_a_joinable_queue_handed_out_is_in_flight_until_task_done(make):
+    q = make(JoinableQueue)
+    for number in range(5):
+        q.put(number)
+    assert [q.get(), q.get()] == [0, 1]
+    q.task_done()
+    q.close()
+    assert (q.stats().in_flight, q.stats().length) == (1, 3)
+    q.task_done()
+    assert q.stats().in_flight == 0
+
+
+def test_shutdown_sends_first_what_was_put(make):
+    q, other = make(), plain(make)
+    for number in range(100):
+        q.put(number)
+    q.shutdown()
+    with pytest.raises(ShutDown):
+        q.put("late")
+    assert list(other) == list(range(100))
+    with pytest.raises(ShutDown):
+        q.get()
+
+
+def test_an_immediate_shutdown_drops_what_is_in_buffers(make):
+    q, other = make(), plain(make)
+    for number in range(100):
+        q.put(number)
+    assert q.get() == 0
+    q.shutdown(immediate=True)
+    with pytest.raises(ShutDown):
+        q.get()
+    q.task_done()
+    other.join()
+    assert (q.qsize(), q.stats().in_flight) == (0, 0)
+
+
+def test_the_end_of_all_producers_comes_after_what_was_put(make):
+    q, other = make(eof="producers"), plain(make, eof="producers")
+    for number in range(100):
+        q.put(number)
+    q.close()
+    assert list(other) == list(range(100))
+
+
+def test_a_handle_with_buffers_reads_to_the_end_of_all_producers(make):
+    producer, consumer = plain(make, eof="producers"), make(eof="producers")
+    producer.put_many(range(10))
+    producer.close()
+    assert list(consumer) == list(range(10))
+
+
+@pytest.mark.parametrize("kind", [LifoQueue, PriorityQueue])
+def test_other_orders_refuse_buffers(kind, url, name):
+    with pytest.raises(ArgumentError, match="buffering"):
+        kind(name=name, url=url, buffering=5)
+    with pytest.raises(ArgumentError, match="buffering"):
+        FairQueue(str, name=name, url=url, buffering=5)
+    assert not Queue(name=name, url=url).qsize()
+
+
+def test_a_limit_of_deliveries_refuses_buffers():
+    with pytest.raises(ArgumentError, match="buffering"):
+        JoinableQueue(url="memory://", max_deliveries=3, buffering=5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [(-1, ArgumentError), (1.5, ArgumentTypeError), (True, ArgumentTypeError), ("5", TypeError)],
+)
+def test_a_buffer_is_a_number_of_items(wrong, error):
+    with pytest.raises(error, match="buffering"):
+        Queue(url="memory://", buffering=wrong)
+
+
+def test_a_handle_that_was_pickled_has_buffers_of_its_own(make):
+    q = make()
+    q.put(1)
+    copy = pickle.loads(pickle.dumps(q))
+    copy.put(2)
+    copy.close()
+    q.flush()
+    assert sorted([q.get(), q.get()]) == [1, 2]
+
+
+def test_a_handle_that_is_dropped_gives_back_what_it_fetched(make, url, name):
+    other = plain(make)
+    other.put_many(range(5))
+    q = Queue(name=name, url=url, buffering=5)
+    assert q.get() == 0
+    del q
+    gc.collect()
+    until(lambda: other.qsize() == 4)
+    assert other.get() == 1
+
+
+def test_the_thread_ends_when_there_is_nothing_to_send(make, monkeypatch):
+    monkeypatch.setattr("pressure_mp.outgoing._LINGER", 0.05)
+    q = make()
+    q.put(1)
+    until(lambda: not any(q.name in thread.name for thread in threading.enumerate()))
+    q.put(2)
+    assert [q.get(), q.get()] == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_starts_empty(server, name):
+    q = Queue(name=name, url=server.url, maxsize=12, buffering=64)
+    other = Queue(name=name, url=server.url)
+    other.put_many(range(100, 110))
+    assert q.get() == 100  # and fetched the others
+    q.put("first")
+    q.flush()
+    other.put_many(range(11))
+    q.put("parent")
+    process = multiprocessing.get_context("fork").Process(target=put_and_count, args=(q,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert [q.get() for _ in range(9)] == list(range(101, 110))
+    rest = [q.get() for _ in range(14)]
+    assert rest[0] == "first"
+    assert rest[1:12] == list(range(11))
+    assert sorted(rest[12:]) == ["child", "parent"]
+    q.close()
+    assert other.empty()
+
+
+def put_and_count(q):
+    if len(q._buffers):
+        os._exit(3)
+    Queue(name=q.name, url=q.url).maxsize = 100
+    q.put("child")

@@ -1,0 +1,217 @@
+"""Items that leave the queue in batches and stay in flight: taken, and fetched ahead."""
+
+from __future__ import annotations
+
+import oracle_clients
+import pytest
+
+from pressure_mp import Empty, JoinableQueue, ShutDown
+from pressure_mp.effects import WAIT
+from pressure_mp.operations.flights import FlightOperations
+
+A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
+A1, A2, B1 = f"{A}#1", f"{A}#2", f"{B}#1"
+
+
+class Broker(oracle_clients.Client):
+    """Operations in the name of any owner and of any reader."""
+
+    def __init__(self, url, name):
+        super().__init__(url, name)
+        self.operations = FlightOperations(name, 5000)
+        self.calls = 0
+
+    def fetch(self, reader, number=1000, block=False, eof=False):
+        self.calls += 1
+        return self.run(self.operations.prefetch(reader, self.calls, number, block, None, eof))
+
+    def take(self, owner, number=1, **more):
+        self.calls += 1
+        return self.run(
+            self.operations.take_many(owner, self.calls, 0, number, False, None, **more)
+        )
+
+    def handed(self, reader, call, number):
+        return self.run(self.operations.handed(reader, call, number))
+
+    def put_back(self, reader, call, number):
+        return self.run(self.operations.put_back(reader, call, number))
+
+    def requeue(self, owner, **which):
+        return self.run(self.operations.requeue(owner, **which))
+
+    def fill(self, count):
+        items = [b"%03d" % number for number in range(count)]
+        self.run(self.operations.put_many(items, True, None))
+        return items
+
+    def drain(self):
+        return [self.get(False) for _ in range(self.length())]
+
+
+@pytest.fixture
+def broker(url, name):
+    made = Broker(url, name)
+    made.open()
+    return made
+
+
+# Many items of a JoinableQueue
+
+
+def test_many_items_are_in_flight_each_until_its_task_done(url, name):
+    q = JoinableQueue(name=name, url=url)
+    q.put_many(range(5))
+    assert q.get_many(3) == [0, 1, 2]
+    for left in (2, 1, 0):
+        q.task_done()
+        assert q.stats().in_flight == left
+    assert q.get_many(3) == [3, 4]
+    q.task_done()
+    q.task_done()
+    q.join()
+
+
+def test_many_items_come_back_in_their_order(broker):
+    items = broker.fill(10)
+    first = broker.take(A, 3)
+    assert [flight.item for flight in first] == items[:3]
+    broker.take(B, 4)
+    broker.requeue(B)
+    broker.requeue(A)
+    assert broker.drain() == items
+
+
+def test_what_nobody_was_given_comes_back_without_a_delivery(broker):
+    items = broker.fill(4)
+    flights = broker.take(A, 3)
+    broker.requeue(A, seqs=[flight.seq for flight in flights[1:]])
+    assert (broker.length(), broker.stats().in_flight) == (3, 1)
+    (once,) = broker.run(broker.operations.take_many(B, 1000, 1, 1, False, None))
+    assert once.item == items[1]
+    broker.requeue(B)  # it was delivered once now, which was the limit
+    assert broker.stats().rejected == 1
+
+
+def test_only_what_one_call_took_in_a_batch_comes_back(broker):
+    items = broker.fill(6)
+    broker.take(A, 2)
+    broker.take(A, 2)
+    broker.requeue(A, call=2)
+    assert broker.drain() == items[2:]
+
+
+# Fetched ahead
+
+
+def test_what_is_fetched_is_in_flight_until_it_was_handed_out(broker):
+    items = broker.fill(5)
+    assert broker.fetch(A1, 3) == items[:3]
+    assert (broker.length(), broker.stats().in_flight) == (2, 3)
+    assert broker.handed(A1, 1, 2)
+    assert broker.stats().in_flight == 1
+    assert broker.fetch(A1) == items[3:]
+    stats = broker.stats()
+    assert (stats.in_flight, stats.consumed_messages, stats.unfinished) == (2, 5, 5)
+
+
+def test_what_was_not_handed_out_goes_back_to_the_front(broker):
+    items = broker.fill(6)
+    broker.fetch(A1, 4)
+    assert broker.put_back(A1, 1, 1)
+    stats = broker.stats()
+    assert (stats.length, stats.in_flight, stats.consumed_messages) == (5, 0, 1)
+    assert stats.consumed_bytes == 3
+    assert broker.drain() == items[1:]
+
+
+@pytest.mark.parametrize("first", [A, B])
+def test_the_items_of_processes_that_ended_stand_where_they_stood(broker, first):
+    items = broker.fill(30)
+    broker.fetch(A1, 4)
+    broker.fetch(B1, 4)
+    broker.fetch(A2, 4)
+    broker.handed(A1, 1, 2)
+    for owner in (first, B if first == A else A):
+        broker.requeue(owner)
+    assert broker.stats().in_flight == 0
+    assert broker.drain() == items[2:]
+
+
+def test_items_that_came_back_are_fetched_and_come_back_again(broker):
+    items = broker.fill(8)
+    broker.take(A, 2)
+    broker.fetch(B1, 3)
+    broker.requeue(A)
+    assert broker.fetch(A1, 1) == items[:1]
+    broker.requeue(B)
+    assert broker.fetch(B1, 2) == items[1:3]
+    broker.requeue(A)
+    broker.requeue(B)
+    assert broker.drain() == items
+
+
+def test_a_call_that_comes_twice_has_the_same_answer(broker):
+    items = broker.fill(4)
+    operation = broker.operations.prefetch
+    for _ in range(2):
+        assert broker.run(operation(A1, 7, 2, False, None)) == items[:2]
+    assert broker.stats().consumed_messages == 2
+    assert broker.run(operation(A1, 8, 2, False, None)) == items[2:]
+
+
+def test_what_was_taken_away_can_neither_be_handed_out_nor_put_back(broker):
+    broker.fill(2)
+    broker.fetch(A1)
+    broker.requeue(A)
+    assert not broker.handed(A1, 1, 1)
+    assert not broker.put_back(A1, 1, 1)
+    assert broker.length() == 2
+
+
+def test_nobody_fetches_more_than_a_fair_share(broker):
+    broker.fill(120)
+    assert len(broker.fetch(A1)) == 120  # it is alone
+    broker.fill(120)
+    assert len(broker.fetch(B1)) == 60
+    assert len(broker.fetch(A2)) == 20
+    assert len(broker.fetch(A1, 5)) == 5
+    taken = broker.take(B, 1000, reader=f"{B}#2")
+    assert len(taken) == 35 // 4
+    assert len(broker.take(B, 1000)) == 35 - 35 // 4  # asked for, and not ahead of a need
+
+
+def test_those_who_wait_have_a_share(broker):
+    session = broker.binding.session()
+    for ticket in "123":  # the first waits with the role, the others in line
+        session.call("get", (0, "somebody", ticket, WAIT, "first", 5000))
+    broker.fill(40)
+    assert len(broker.fetch(A1)) == 10
+    for ticket in "123":
+        session.call("release", (ticket, "again", 5000))
+    session.end()
+    assert len(broker.fetch(A1)) == 30
+
+
+def test_the_end_of_a_stream_waits_for_what_was_fetched_elsewhere(broker):
+    broker.fill(2)
+    broker.run(broker.operations.renew(A, False, True))
+    broker.run(broker.operations.retire(A))
+    broker.fetch(A1)
+    broker.handed(A1, 1, 1)
+    with pytest.raises(Empty):
+        broker.fetch(B1, eof=True)
+    broker.handed(A1, 1, 2)
+    with pytest.raises(ShutDown):
+        broker.fetch(B1, eof=True)
+
+
+def test_after_an_immediate_shutdown_what_comes_back_is_dropped(broker):
+    broker.fill(6)
+    broker.fetch(A1, 2)
+    broker.fetch(B1, 2)
+    broker.run(broker.operations.close(True, None, once=False, immediate=True))
+    broker.put_back(A1, 1, 1)
+    broker.requeue(B)
+    stats = broker.stats()
+    assert (stats.length, stats.in_flight, stats.unfinished) == (0, 0, 1)
