@@ -77,8 +77,13 @@ class Outgoing:
                 if self._is_idle:
                     self._begin(handle)
                 return
-        handle._check_open()
-        encoded, end = handle._codec.encode(item), deadline(block, timeout)
+            if type(encoded) is bytes:
+                del encoded  # not two copies at a time
+                encoded = handle._codec.encode(item)
+        else:
+            handle._check_open()
+            encoded = handle._codec.encode(item)
+        end = deadline(block, timeout)
         if isinstance(encoded, Large):
             self._put_large(handle, encoded, block, end)
         else:

@@ -301,6 +301,9 @@ def play(server, name, theirs, client):
     run(operations.handed("A#1", 1, 2))
     run(operations.put_back("A#1", 1, 2))
     q.get()
+    run(operations.put(contents.sample(), True, None))
+    assert run(operations.prefetch("A#1", 2, 9, False, None)) is None
+    q.get()
     refused(run, operations.prefetch("A#1", 2, 9, False, None))
     for _ in range(q.unfinished_tasks):
         run(operations.acknowledge("A", None))

@@ -1,0 +1,184 @@
+"""Large items through handles with ``buffering``: they never wait on this side of the wire."""
+
+from __future__ import annotations
+
+import contents
+import numpy as np
+import oracle_clients
+import pytest
+
+import pressure_mp
+from pressure_mp import Full, JoinableQueue, Queue
+from pressure_mp.effects import EMPTY, LARGE, WAIT
+from pressure_mp.large import PART, THRESHOLD, is_manifest
+from pressure_mp.operations.flights import FlightOperations
+
+KINDS = [Queue, JoinableQueue]
+A = "elsewhere/1/1/aaaaaaaa"
+A1 = f"{A}#1"
+
+
+def array(size):
+    return np.arange(size // 8, dtype="f8")
+
+
+def left_over(q):
+    return contents.count_parts(q), contents.count_uploads(q)
+
+
+@pytest.fixture
+def make(url, name):
+    made = []
+
+    def make(kind=Queue, buffering=64, **options):
+        made.append(kind(name=name, url=url, buffering=buffering, **options))
+        return made[-1]
+
+    yield make
+    for handle in made:
+        try:
+            handle.close()
+        except pressure_mp.PressureError:
+            pass  # what a test made to fail
+    pressure_mp.PressureQueue(name, url=url).delete()
+
+
+@pytest.fixture
+def broker(url, name):
+    """Operations in the name of any owner and of any reader."""
+    client = oracle_clients.Client(url, name)
+    client.operations = FlightOperations(name, 5000)
+    client.open()
+    return client
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("authkey", [None, b"a secret"], ids=["plain", "signed"])
+def test_large_items_keep_their_place_among_the_others(make, kind, authkey):
+    items = [1, b"2" * PART, 3, 4, array(2 * PART), array(THRESHOLD // 2), {"text": "x" * PART}, 8]
+    sender, receiver = make(kind, authkey=authkey), make(kind, authkey=authkey)
+    for item in items:
+        sender.put(item)
+    sender.flush()
+    for item in items:
+        assert np.array_equal(receiver.get(timeout=10), item)
+    for _ in items:
+        receiver.task_done()
+    assert receiver.unfinished_tasks == 0
+    assert left_over(receiver) == (0, 0)
+
+
+@pytest.mark.parametrize("size", [800, THRESHOLD - 8, THRESHOLD, 3 * PART])
+def test_an_array_is_queued_as_it_was_when_it_was_put(make, size):
+    sender, item = make(), array(size)
+    for _ in range(2):  # the first put of a handle goes another way than those that follow
+        sender.put(item)
+    item[:] = 0
+    sender.flush()
+    for _ in range(2):
+        assert np.array_equal(sender.get(timeout=10), array(size))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_fetched_goes_back_before_a_large_item(make, kind):
+    first, second = make(kind), make(kind)
+    items = [1, 2, 3, b"4" * PART, 5]
+    first.put_many(items)
+    assert first.get() == 1
+    first.close()
+    assert [second.get(timeout=10) for _ in items[1:]] == items[1:]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_items_are_had_at_once_with_buffers_too(make, kind):
+    q = make(kind)
+    items = [1, 2, b"3" * PART, 4]
+    q.put_many(items)
+    got = [q.get()]
+    while len(got) < len(items):
+        got += q.get_many(10)
+    assert got == items
+
+
+def test_a_full_queue_refuses_a_large_item_and_keeps_nothing_of_it(make):
+    q = make(maxsize=2)
+    q.put(1)
+    q.put(2)
+    for arguments in ({"block": False}, {"timeout": 0.05}):
+        with pytest.raises(Full) as caught:
+            q.put(array(2 * PART), **arguments)
+        assert caught.value.item.nbytes == 2 * PART
+    assert left_over(q) == (0, 0)
+    assert q.get() == 1
+    q.put(array(2 * PART), timeout=10)
+    assert q.get() == 2
+    assert np.array_equal(q.get(), array(2 * PART))
+
+
+def test_a_large_item_does_not_overtake_what_could_not_be_sent(make, url, name):
+    q = make()
+    q.put("before")
+    q.flush()
+    plain = make(buffering=0)
+    plain.shutdown()
+    q.put("lost")
+    with pytest.raises(pressure_mp.ShutDown) as caught:
+        q.put(array(PART))
+    assert caught.value.rest == ["lost"]
+    assert plain.get() == "before"
+    assert plain.qsize() == 0
+    assert left_over(plain) == (0, 0)
+
+
+def test_those_who_produce_large_items_only_are_producers(make):
+    sender, receiver = make(eof="producers"), make(eof="producers")
+    sender.put(array(PART))
+    assert receiver.get(timeout=10).nbytes == PART
+    sender.close()
+    with pytest.raises(pressure_mp.ShutDown):
+        receiver.get(timeout=10)
+
+
+# Operations
+
+
+def test_a_large_item_is_not_fetched_ahead(broker):
+    run, operations = broker.run, broker.operations
+    run(operations.put_many([b"1", b"2"], True, None))
+    run(operations.put(contents.sample(), True, None))
+    run(operations.put(b"4", True, None))
+    assert run(operations.prefetch(A1, 1, 9, False, None)) == [b"1", b"2"]
+    assert run(operations.prefetch(A1, 2, 9, False, None)) is None
+    assert not run(operations.put_back(A1, 1, 0))  # all of the last call was handed out
+    assert is_manifest(broker.get(False))
+    assert run(operations.prefetch(A1, 3, 9, False, None)) == [b"4"]
+
+
+def test_who_waited_for_a_large_item_gives_the_role_back(broker):
+    run, operations, session = broker.run, broker.operations, broker.binding.session()
+    args = (A1, 1, 9, 1 << 20, 0, "client", "ticket", WAIT)
+    assert session.call("prefetch", (*args, "first", 5000)) == [EMPTY, b"item"]
+    run(operations.put(contents.sample(), True, None))
+    assert session.call("prefetch", (*args, "again", 5000)) == [LARGE]
+    session.end()
+    assert is_manifest(run(operations.get(True, 1.0)))
+
+
+def test_a_large_item_is_taken_alone_and_comes_back_with_its_content(broker):
+    run, operations, large = broker.run, broker.operations, contents.sample()
+    run(operations.put_many([b"1", b"2", large, b"4"], True, None))
+    size = run(operations.stats()).produced_bytes
+    taken = [run(operations.take_many(A, call, 0, 9, False, None)) for call in (1, 2, 3)]
+    assert [[flight.item for flight in flights] for flights in taken] == [
+        [b"1", b"2"],
+        [large.manifest],
+        [b"4"],
+    ]
+    assert run(operations.stats()).consumed_bytes == size
+    run(operations.requeue(A, seqs=[taken[1][0].seq, taken[2][0].seq]))
+    assert run(operations.stats()).consumed_bytes == 2
+    [again] = run(operations.take_many(A, 4, 0, 9, False, None))
+    assert again.item == large.manifest
+    run(operations.requeue(A))
+    assert run(operations.stats()).consumed_bytes == 0
+    assert [broker.get(False) for _ in range(4)] == [b"1", b"2", large.manifest, b"4"]
