@@ -46,6 +46,7 @@ class Incoming(ABC):
         self._raw: deque[Flight] = deque()
         self._lock = threading.Lock()
         self._waits = False  # the thread that fetches waits for an item
+        self._passing = threading.Lock()  # it goes on to wait while another one gets an item
         self._name = ""
         self._call = 0  # the last one that is known to be answered
         self._returns = False  # what is here goes back, and has not yet gone
@@ -108,15 +109,18 @@ class Incoming(ABC):
             handle._check_open()
             handle._settle(end)
             if not self._enter(block, end):
-                return self._get_past(handle)
+                with self._passing:
+                    if not self._waits:
+                        continue
+                    flight = handle._receive(False, None)
+                return handle._accept(flight)
             try:
-                if not self._ahead and not self._raw:
-                    presence = self._begin(handle)
-                    try:
-                        if not self._fetch(handle, presence, block, end):
-                            break
-                    finally:
-                        presence.watch(self)
+                if not self and not self._fill(handle, block, end):
+                    alone = self._get_alone(handle)
+                    if alone is None:
+                        continue
+                    flight = alone
+                    break
                 if self._raw:
                     return self._hand_out_raw(handle)
                 return self._hand_out()
@@ -127,31 +131,36 @@ class Incoming(ABC):
                 self._lock.release()
                 if handle._handle_closed:
                     self.give_back(handle)
-        return handle._accept(handle._receive(block, left(end)))
+        return handle._accept(flight)
+
+    def _fill(self, handle: ObjectQueue, block: bool, end: float | None) -> bool:
+        presence = self._begin(handle)
+        try:
+            return self._fetch(handle, presence, block, end)
+        finally:
+            presence.watch(self)
+
+    def _get_alone(self, handle: ObjectQueue) -> Flight | None:
+        """An item that is not to be fetched ahead; None when another consumer was faster."""
+        try:
+            return handle._receive(False, None)
+        except Empty:
+            return None
 
     def _enter(self, block: bool, end: float | None) -> bool:
         """Be the one that fetches; False when another thread waits for an item all that time."""
-        if block:
-            limit = left(end)
-            return self._lock.acquire(timeout=-1 if limit is None else limit)
+        limit = left(end)
+        if block and self._lock.acquire(timeout=-1 if limit is None else limit):
+            return True
         while not self._lock.acquire(timeout=_MOMENT):
             if self._waits:
                 return False
         return True
 
-    def _get_past(self, handle: ObjectQueue) -> Any:
-        """While another thread waits: what is there at this moment."""
-        try:
-            return handle._accept(handle._receive(False, None))
-        except Empty:
-            try:
-                return self._hand_out()
-            except IndexError:
-                pass
-            raise
-
     def _note(self, waits: bool) -> None:
-        self._waits = waits
+        # What another thread gets meanwhile is older than what is fetched when the wait is over.
+        with self._passing:
+            self._waits = waits
 
     def _begin(self, handle: ObjectQueue) -> Presence:
         if self._returns:

@@ -324,6 +324,22 @@ def test_threads_of_one_handle_share_what_it_fetched(make):
     )
 
 
+def test_one_that_cannot_wait_is_served_in_its_turn(make, monkeypatch):
+    q, other, receive = make(), plain(make), Queue._receive
+    waiter = Background(q.get)
+    until(lambda: q._buffers.incoming._waits)
+
+    def receive_late(handle, block, timeout):
+        other.put_many([1, 2, 3])
+        waiter.join(0.2)  # it is woken, and must not fetch before this one has its item
+        return receive(handle, block, timeout)
+
+    monkeypatch.setattr(Queue, "_receive", receive_late)
+    assert q.get(block=False) == 1
+    assert waiter.result() == 2
+    assert q.get() == 3
+
+
 def test_a_slow_consumer_keeps_no_more_than_its_share(make):
     slow, fast, other = make(buffering=1000), make(buffering=1000), plain(make)
     other.put_many(range(10))
