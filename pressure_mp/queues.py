@@ -20,7 +20,7 @@ from .exceptions import (
     RejectedItemWarning,
     ShutDown,
 )
-from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_max_items, check_maxsize
+from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, ItemHandle, check_max_items, check_maxsize
 from .large import is_manifest, weight
 from .operations.batches import MOST_BYTES, MOST_ITEMS
 from .operations.flights import Flight
@@ -31,7 +31,7 @@ Self = TypeVar("Self", bound="ObjectQueue")
 FifoQueue = TypeVar("FifoQueue", bound="Queue")
 
 
-class ObjectQueue(Handle):
+class ObjectQueue(ItemHandle):
     """What every queue of Python objects has; use one of its subclasses."""
 
     def __init__(
@@ -104,7 +104,7 @@ class ObjectQueue(Handle):
             durability=durability,
         )
         self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
-        self._open(_how, bound)
+        self._open_bounded(_how, bound)
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue; when this returns, the broker has it.
