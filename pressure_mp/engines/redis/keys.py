@@ -86,6 +86,11 @@ def kept(prefix: str, name: str, discipline: str = FIFO) -> bytes:
     return f"{begin}kept:".encode()
 
 
+def bell(prefix: str, name: str, ticket: str) -> bytes:
+    """The list of one waiter alone, of a queue that is not the protocol's."""
+    return f"{_own(prefix, name)}bell:{ticket}".encode()
+
+
 def _own(prefix: str, name: str) -> str:
     """What the keys of a queue begin with that is not the protocol's."""
     return f"{prefix}:mp:{{{name}}}:"
