@@ -64,12 +64,24 @@ TYPES = {
     "serial": "string",
 }
 
+#: What a queue of tasks has: the Redis type of each key. It has none of the others.
+TASKS = {
+    "bound": "string",
+    **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
+    **dict.fromkeys(("records", "payloads"), "hash"),
+    **dict.fromkeys(("ready", "tubes", "due", "expiry", "taken", "shelf", "waiting"), "zset"),
+    **dict.fromkeys(("wake", "woken"), "list"),
+    "kept": "hash",
+}
+
 #: In which disciplines the items are in a sorted set, and not in a list.
 _SORTED = ("priority", "fair")
 
 
 def type_of(part: str, discipline: str) -> str:
     """The Redis type of a key."""
+    if discipline == "tasks":
+        return TASKS[part]
     return "zset" if part == "data" and discipline in _SORTED else TYPES[part]
 
 

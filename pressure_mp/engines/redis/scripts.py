@@ -50,7 +50,7 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     With the prelude ``storage`` the script takes the storage's keys, after its own.
     """
     header = dict(_HEADER.findall(text))
-    keys = tuple(header["keys"].split())
+    keys = tuple(header.get("keys", "").split())
     uses = header.get("uses", "").split()
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
     if "storage" in uses:

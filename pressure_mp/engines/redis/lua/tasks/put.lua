@@ -1,0 +1,59 @@
+-- put: add tasks that have all but their id and their data in common.
+-- args: ids delay ttl priority tube ticket number task...
+--   ids       time64 | auto_increment: how a task without an id gets one
+--   delay     milliseconds before it is ready; 0 for none
+--   ttl       milliseconds for which it is ready; '' for the queue's own
+--   priority  in eight bytes
+--   ticket    of one who waits until the task is processed; '' for nobody
+--   task      id and data of each; an id can be ''
+-- replies: done bells ids | exists bells id state | closed bells | missing
+-- uses: storage
+-- once: yes
+-- durable: yes
+if not settings then return {'missing'} end
+sweep()
+if settings.closed then return answer('closed') end
+local kind, delay, ttl, priority, tube, ticket, number = unpack(ARGV, 1, 7)
+local tasks = {unpack(ARGV, 8, 7 + 2 * number)}
+local last = redis.call('HMGET', meta, 'seq', 'id')
+-- Numbers grow with the time, so that those of a deleted queue do not come again.
+local seq = math.max(tonumber(last[1] or '0') + 1, time[1] * 1000000 + time[2])
+local counter = tonumber(last[2] or '0')
+local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
+if delay ~= '0' then state, ends = 'W', now + delay end
+local ids, seen = {}, {}
+for i = 1, 2 * number, 2 do
+  local id = tasks[i]
+  if id == '' then
+    repeat
+      if kind == 'auto_increment' then
+        counter = counter + 1
+        id = string.format('%.0f', counter)
+      else
+        id = string.format('%.0f', seq)
+        if seen[id] or redis.call('HEXISTS', records, id) == 1 then seq = seq + 1 end
+      end
+    until not seen[id] and redis.call('HEXISTS', records, id) == 0
+  else
+    local there = seen[id] and state or redis.call('HGET', records, id)
+    if there then
+      added, set, somebody, noticed = {}, {}, false, {}
+      return answer('exists', id, string.sub(there, 1, 1))
+    end
+  end
+  seen[id] = true
+  ids[#ids + 1] = id
+  local task = {
+    id = id, state = state, priority = priority, seq = seq, created = now, since = now, ends = ends,
+    deliveries = 0, call = 0, tube = tube, owner = '', error = '',
+  }
+  enter(task)
+  tell(task)
+  note(set, payloads, id, tasks[i + 1])
+  seq = seq + 1
+end
+count('X', state, tube, #ids)
+note(set, meta, 'seq', string.format('%.0f', seq - 1))
+note(set, meta, 'id', string.format('%.0f', counter))
+if ticket ~= '' then note(set, awaited, ids[1], ticket) end
+return answer('done', ids)
