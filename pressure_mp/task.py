@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
-from . import records
+from . import records, states
 from .exceptions import ArgumentError, PressureError
 
 #: What ``update`` is when the data stays as it is.
@@ -17,28 +17,6 @@ UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})(
 Backoff = float | Callable[[int], float]
 
 
-class Holder(Protocol):
-    """What a task needs of its queue."""
-
-    def ack(self, task: Task, *, update: Any, delay: float | None, tube: str | None) -> Task: ...
-
-    def release(
-        self,
-        task: Task,
-        *,
-        delay: float | None,
-        ttl: float | None,
-        priority: float | None,
-        tube: str | None,
-        update: Any,
-        error: str | None,
-    ) -> Task: ...
-
-    def bury(self, task: Task, *, update: Any, tube: str | None, error: str | None) -> Task: ...
-
-    def touch(self, task: Task, increment: float | None, *, update: Any) -> Task: ...
-
-
 class Task:
     """A task at one moment: when it was taken or looked at, or when this object last changed it.
 
@@ -47,14 +25,15 @@ class Task:
     :meth:`pressure_mp.TaskQueue.take`), with the error's text, and the error goes on.
     """
 
-    __slots__ = ("_call", "_data", "_id", "_queue", "_record", "backoff", "on_error")
+    __slots__ = ("_data", "_id", "_queue", "_record", "backoff", "call", "on_error")
 
-    def __init__(self, queue: Holder, id: int | str, data: Any, record: records.Record) -> None:
+    def __init__(self, queue: Any, id: int | str, data: Any, record: records.Record) -> None:
         self._queue = queue
         self._id = id
         self._data = data
         self._record = record
-        self._call = record.call
+        #: The number of the take that has it: what it is acknowledged by.
+        self.call = record.call
         self.on_error = "release"
         self.backoff: Backoff | None = None
 
@@ -118,7 +97,7 @@ class Task:
         self, *, update: Any = UNCHANGED, delay: float | None = None, tube: str | None = None
     ) -> None:
         """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
-        self._become(self._queue.ack(self, update=update, delay=delay, tube=tube))
+        self.become(self._queue.ack(self, update=update, delay=delay, tube=tube))
 
     def release(
         self,
@@ -131,7 +110,7 @@ class Task:
         error: str | None = None,
     ) -> None:
         """Give the task back; see :meth:`pressure_mp.TaskQueue.release`."""
-        self._become(
+        self.become(
             self._queue.release(
                 self,
                 delay=delay,
@@ -147,11 +126,11 @@ class Task:
         self, *, update: Any = UNCHANGED, tube: str | None = None, error: str | None = None
     ) -> None:
         """Put the task aside for an administrator; see :meth:`pressure_mp.TaskQueue.bury`."""
-        self._become(self._queue.bury(self, update=update, tube=tube, error=error))
+        self.become(self._queue.bury(self, update=update, tube=tube, error=error))
 
     def touch(self, increment: float | None = None, *, update: Any = UNCHANGED) -> None:
         """Have more time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""
-        self._become(self._queue.touch(self, increment, update=update))
+        self.become(self._queue.touch(self, increment, update=update))
 
     def fail(self, error: BaseException) -> None:
         """Release or bury the task, as ``on_error`` and ``backoff`` say, for ``error``.
@@ -169,8 +148,13 @@ class Task:
             wait = self.backoff(self.deliveries) if callable(self.backoff) else self.backoff
             self.release(delay=wait or None, error=text)
 
-    def _become(self, now: Task) -> None:
+    def become(self, now: Task) -> None:
+        """From now on this is what ``now`` is: the same task, later."""
         self._data, self._record = now._data, now._record
+
+    def settle(self, state: str) -> None:
+        """From now on this is in another state."""
+        self._record = self._record._replace(state=state, owner="")
 
     def __enter__(self) -> Task:
         return self
@@ -181,7 +165,7 @@ class Task:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.state != "T":
+        if self.state != states.TAKEN:
             return
         if error is None:
             self.ack()
@@ -200,4 +184,6 @@ def check_on_error(on_error: str, backoff: Backoff | None) -> None:
     if on_error not in ("release", "bury"):
         raise ArgumentError(f"on_error is 'release' or 'bury', not {on_error!r}")
     if backoff is not None and on_error == "bury":
-        raise ArgumentError("backoff is for on_error='release': a task that is buried does not wait")
+        raise ArgumentError(
+            "backoff is for on_error='release': a task that is buried does not wait"
+        )

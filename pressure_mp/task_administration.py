@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import builtins
+import hashlib
+import math
+from collections.abc import Callable
 from typing import Any
 
+from . import states, takers
+from .codec import Codec
+from .effects import Operation
+from .engines import registry
+from .exceptions import ArgumentError, ArgumentTypeError
+from .handles import Handle
+from .operations.administration import TaskAdministrationOperations
 from .operations.task_stats import TaskStats
+from .operations.tasks import Changed, Edit, Raw
+from .records import check_tube, decode_id, encode_id, unpack
+from .takers import Takers
 from .task import UNCHANGED, Task
+from .task_settings import TaskSettings, milliseconds
+
+#: A number from here on is an id where it could also be how many.
+_IDS = 2**32
 
 
-class TaskAdministration:
+class TaskAdministration(Handle):
     """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
 
     Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and the answer
@@ -16,12 +34,38 @@ class TaskAdministration:
     a task that is in another state, which the error names.
     """
 
+    _operations: TaskAdministrationOperations
+    _codec: Codec
+    _settings: TaskSettings
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._stats: TaskStats | None = None
+
+    def _make_operations(self, lease: int) -> TaskAdministrationOperations:
+        return TaskAdministrationOperations(self._name, lease)
+
+    @property
+    def _here(self) -> Takers:
+        """This process as a taker."""
+        if not isinstance(self._presence, Takers):
+            engine = registry.engine(self._address)
+            self._presence = takers.of(engine, self._name, int(self._lease * 1000))
+        return self._presence
+
     def stats(self) -> TaskStats:
-        """How many tasks are in which state, and how many went which way so far; see TaskStats."""
+        """How many tasks are in which state, and how many went which way so far; see TaskStats.
+
+        Never waits. Raises QueueDoesNotExistError.
+        """
+        now = self._run(self._operations.stats())
+        rates = now.rates_since(self._stats)
+        self._stats = now
+        return now.with_rates(rates)
 
     def kick(
         self,
-        which: int | float | str | Task | None = None,
+        which: float | str | Task | None = None,
         *,
         id: int | str | None = None,
         delay: float | None = None,
@@ -30,50 +74,181 @@ class TaskAdministration:
     ) -> int | Task:
         """Make buried tasks ready: the oldest ``which``, all without an argument; or one task.
 
-        A number below 2**32 is how many; a greater one, which ids made of the time are, a str and a
+        A number below 2**32 is how many; a greater one, as ids made of the time are, a str and a
         Task are one task, and so is ``id=``. Answers how many there were, or the task. With
         ``delay`` they wait first; ``ttl`` is as for put. Their deliveries are counted from 0 again.
+
+        ``update`` is for one task, and as for :meth:`TaskQueue.ack`. Raises TaskNotFound, and
+        WrongState when the task is not buried.
         """
+        wait, life = check_times(delay, ttl)
+        task = which if id is None else id
+        if isinstance(task, (Task, str)) or id is not None or _is_id(which):
+            assert isinstance(task, (Task, str, int))
+            to = states.WAITING if wait else states.READY
+            return self._change("kick", task, to, wait, life, update=update)
+        if update is not UNCHANGED:
+            raise ArgumentError("update is for one task: kick(id=..., update=...)")
+        return self._run(self._operations.kick_some(_number(which), wait, life))
 
     #: The reference's other name for :meth:`kick`.
     dig = kick
 
     def kill(self, task: Task | int | str) -> Task:
         """Remove a task, in whatever state it is. Who has taken it is told when it says so next."""
+        return self._change("kill", task, states.VOID)
 
     def peek(self, id: int | str) -> Task:
-        """A task as it is. Nothing changes."""
+        """A task as it is. Nothing changes. Raises TaskNotFound, DecodingError."""
+        return self._task(self._run(self._operations.peek(encode_id(id))))
 
     def list(
         self, state: str | None = None, tube: str | None = None, limit: int = 100
-    ) -> list[Task]:
+    ) -> builtins.list[Task]:
         """Up to ``limit`` tasks, of one state (a letter or a word) and one tube if given.
 
         In the order in which they are next: ready ones as they will be taken, waiting ones and
-        zombies as they are due, taken ones by owner, buried and done ones the oldest first.
+        zombies as they are due, taken ones by owner, buried and done ones the oldest first. It is
+        one moment's picture of up to 500 tasks of a state; more are as many moments'.
         """
+        if not isinstance(limit, int) or limit < 1:
+            raise ArgumentError(f"limit is 1 or more, not {limit!r}")
+        wanted = "".join(states.NAMES) if state is None else _letter(state)
+        found = self._run(self._operations.list(wanted, check_tube(tube), limit))
+        return [self._task(raw) for raw in found]
 
     def truncate(self) -> int:
-        """Remove all tasks, in whatever state; answers how many. Tasks that are put meanwhile may
-        stay. Raises ..."""
+        """Remove all tasks, whatever state they are in; answers how many.
+
+        Not in one moment when there are more than 1,000: of tasks that are put meanwhile some may go
+        and some stay.
+        """
+        return self._run(self._operations.truncate())
 
     def move(self, task: Task | int | str, tube: str | None) -> Task:
-        """Move a task to another tube, or to none. One that is taken leaves its taker, as by
-        :meth:`snatch`."""
+        """Move a task to another tube, or out of its own with None.
 
-    def switch(
-        self, task: Task | int | str, state: str, *, delay: float | None = None
-    ) -> Task:
+        One that is taken leaves its taker, as by :meth:`snatch`.
+        """
+        return self._change("move", task, "", tube=check_tube(tube))
+
+    def switch(self, task: Task | int | str, state: str, *, delay: float | None = None) -> Task:
         """Put a task that is not taken into any state but taken, given as a letter or a word.
 
-        ``delay`` is needed for waiting, and for zombie in a queue without such a time.
+        ``delay``, in seconds, is needed for waiting, and for zombie in a queue without such a time;
+        for others there is none. A task that is in that state already is a WrongState.
         """
+        to = _letter(state)
+        wait, _ = check_times(delay, None)
+        if to == states.TAKEN:
+            raise ArgumentError("a task cannot be switched into taken: take it")
+        if to == states.WAITING and not wait:
+            raise ArgumentError("a task that waits does so for a time: switch(..., delay=)")
+        if to == states.ZOMBIE and not (wait or self._settings.zombie):
+            raise ArgumentError("a zombie stays for a time: switch(..., delay=)")
+        if wait and to not in (states.WAITING, states.ZOMBIE):
+            raise ArgumentError(f"there is no delay for a task that is {states.word(to)}")
+        return self._change("switch", task, to, wait)
 
     def snatch(self, task: Task | int | str, *, delay: float | None = None) -> Task:
         """Take a taken task from its owner: it is ready, or waits for ``delay`` seconds first.
 
-        Raises NotTaken. The owner gets NotTaken or NotOwner when it acknowledges.
+        Raises NotTaken. The owner gets NotTaken or NotOwner when it says something of the task.
         """
+        wait, _ = check_times(delay, None)
+        return self._change("snatch", task, states.WAITING if wait else states.READY, wait)
 
     def restart(self, task: Task | int | str, *, delay: float | None = None) -> Task:
         """Make a waiting, done or zombie task ready, or waiting for ``delay`` seconds."""
+        wait, _ = check_times(delay, None)
+        return self._change("restart", task, states.WAITING if wait else states.READY, wait)
+
+    def _change(
+        self,
+        op: str,
+        task: Task | int | str,
+        to: str,
+        delay: int = 0,
+        ttl: int | None = None,
+        tube: str | None = None,
+        update: Any = UNCHANGED,
+    ) -> Task:
+        id = encode_id(task.id if isinstance(task, Task) else task)
+
+        def changing(edit: Edit, whole: bool) -> Operation[Raw]:
+            return self._operations.change(op, id, to, delay, ttl, tube, edit)
+
+        changed = self._edit(decode_id(id), update, changing)
+        if isinstance(task, Task):
+            task.become(changed)
+        return changed
+
+    def _edit(
+        self,
+        task: Task | int | str,
+        update: Any,
+        make: Callable[[Edit, bool], Operation[Raw]],
+    ) -> Task:
+        """Run an operation that may change the data: to ``update``, or to what it makes of it."""
+        whole = not isinstance(task, Task)
+        while True:
+            if update is UNCHANGED:
+                edit = Edit()
+            elif not callable(update):
+                edit = Edit(True, self._codec.encode(update))
+            elif isinstance(task, Task):
+                edit = Edit(True, self._codec.encode(update(task.data)))
+            else:
+                raw = self._run(self._operations.peek(encode_id(task)))
+                digest = hashlib.sha1(raw.data, usedforsecurity=False).hexdigest()
+                data = self._codec.encode(update(self._codec.decode(raw.data)))
+                edit = Edit(True, data, digest)
+            try:
+                raw = self._run(make(edit, whole))
+            except Changed:
+                continue
+            if whole:
+                return self._task(raw)
+            assert isinstance(task, Task)
+            data = self._codec.decode(edit.data) if edit.changes else task.data
+            return Task(self, task.id, data, unpack(raw.record))
+
+    def _task(self, raw: Raw) -> Task:
+        """A task as its user sees it. Raises DecodingError, AuthenticationError."""
+        return Task(self, decode_id(raw.id), self._codec.decode(raw.data), unpack(raw.record))
+
+
+def check_times(delay: float | None, ttl: float | None) -> tuple[int, int | None]:
+    """A delay and a ttl in milliseconds: 0 for no delay, None for the queue's own ttl.
+
+    Raises ArgumentError when both are given, ArgumentTypeError.
+    """
+    if delay and ttl is not None:
+        raise ArgumentError(
+            "delay and ttl exclude each other: the time to live begins when it is ready"
+        )
+    life = None if ttl is None else milliseconds("ttl", ttl, least=0.001)
+    return milliseconds("delay", delay), life
+
+
+def _letter(state: str) -> str:
+    try:
+        return states.letter(state)
+    except (KeyError, TypeError):
+        known = ", ".join(f"{letter} ({word})" for letter, word in states.NAMES.items())
+        raise ArgumentError(f"{state!r} is none of the states {known}") from None
+
+
+def _is_id(which: object) -> bool:
+    return isinstance(which, int) and not isinstance(which, bool) and which >= _IDS
+
+
+def _number(which: object) -> int | None:
+    """How many tasks, None for all."""
+    if which is None or which == math.inf:
+        return None
+    if not isinstance(which, int) or isinstance(which, bool):
+        raise ArgumentTypeError(f"how many is an int, not {type(which).__name__}")
+    if which < 0:
+        raise ArgumentError(f"how many is 0 or more, not {which}")
+    return which

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from . import states
 from .exceptions import ArgumentError, ArgumentTypeError
 
 IDS = ("time64", "auto_increment", "uuid", "required")
@@ -27,6 +28,11 @@ class TaskSettings:
     keep: bool
     max_deliveries: int
     id: str
+
+    @property
+    def processed(self) -> str:
+        """The letter of the state that a task is in after it was processed."""
+        return states.DONE if self.keep else states.ZOMBIE if self.zombie else states.VOID
 
     def dump(self) -> str:
         """As they are recorded."""
@@ -54,7 +60,9 @@ def make(
 ) -> TaskSettings:
     """Check the options of a queue. Raises ArgumentError, ArgumentTypeError."""
     if keep and zombie is not None:
-        raise ArgumentError("keep and zombie exclude each other: a task that was processed stays, or goes")
+        raise ArgumentError(
+            "keep and zombie exclude each other: a task that was processed stays, or goes"
+        )
     if max_deliveries is not None:
         if not isinstance(max_deliveries, int) or isinstance(max_deliveries, bool):
             raise ArgumentTypeError(

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
-from . import serializers, signing, task_settings
+from . import serializers, signing, states, task_settings
 from .codec import Codec
-from .exceptions import ArgumentError, ArgumentTypeError, Empty, PressureError, RejectedItemWarning
+from .effects import Operation
+from .engines import registry
+from .exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    PressureError,
+    RejectedItemWarning,
+    TaskError,
+)
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, check_max_items
-from .operations.records import Raw
-from .records import check_tube, decode_id, encode_id, encode_priority
+from .identity import ticket
+from .operations.tasks import NO_EDIT, Edit, Raw
+from .processes import incarnation
+from .records import Record, check_tube, decode_id, encode_id, encode_priority, unpack
 from .serializers import Serializer
 from .signing import AuthKey
 from .task import UNCHANGED, Backoff, Task, check_on_error
-from .task_administration import TaskAdministration
+from .task_administration import TaskAdministration, check_times
 from .task_settings import IdKind, TaskSettings, milliseconds
 
 Self = TypeVar("Self", bound="TaskQueue")
+
+#: Makes the operation for a task's id, the number of its take, a change of its data, and whether the
+#: data is to be answered.
+MakeOperation = Callable[[bytes, int, Edit, bool], Operation[Raw]]
 
 
 class TaskQueue(TaskAdministration):
@@ -188,6 +203,25 @@ class TaskQueue(TaskAdministration):
         BrokerUnavailable and NotDurable as for :meth:`pressure_mp.Queue.put`.
         """
 
+        self._check_open()
+        named = self._name_task(id)
+        options = self._put_options(delay, ttl, priority, tube)
+        payload = self._codec.encode(data)
+        if wait is None:
+            tasks = [(named, payload)]
+            return decode_id(self._run(self._operations.put(tasks, self._settings.id, *options))[0])
+        deadline = time.monotonic() + check_timeout(wait)
+        who = ticket()
+        putting = self._operations.put([(named, payload)], self._settings.id, *options, who)
+        (put,) = self._run(putting)
+        delayed, _, urgency, where = options
+        state = states.WAITING if delayed else states.READY
+        moment = int(time.time() * 1000)  # it is not known better if the task is gone at once
+        record = Record(state, urgency, 0, moment, moment, 0, 0, 0, where)
+        known = Raw(put, record.pack(), payload)
+        left = max(deadline - time.monotonic(), 0.0)
+        return self._wait(put, who, left, known)
+
     def put_many(
         self,
         data: Iterable[Any],
@@ -204,6 +238,47 @@ class TaskQueue(TaskAdministration):
         many as the tasks. Never waits. Raises what :meth:`put` does; then the error's ``accepted``
         says how many tasks were put, and ``rest`` has the data of the others.
         """
+
+        self._check_open()
+        given = list(data)
+        try:
+            names = [b""] * len(given) if ids is None else [encode_id(one) for one in ids]
+            if ids is None:
+                names = [self._name_task(None) for _ in given]
+            if len(names) != len(given):
+                raise ArgumentError(f"there are {len(names)} ids for {len(given)} tasks")
+            options = self._put_options(delay, ttl, priority, tube)
+            tasks = list(zip(names, self._codec.encode_many(given), strict=True))
+            put = self._run(self._operations.put(tasks, self._settings.id, *options))
+        except PressureError as error:
+            error.rest = given[error.accepted :]
+            raise
+        return [decode_id(one) for one in put]
+
+    def _name_task(self, id: int | str | None) -> bytes:
+        """The id of a new task, empty if the broker makes it."""
+        if id is not None:
+            return encode_id(id)
+        kind = self._settings.id
+        if kind == "uuid":
+            return uuid.uuid4().hex.encode()
+        if kind == "required":
+            raise ArgumentTypeError(
+                f"queue {self._name!r} wants an id with each task: put(..., id=)"
+            )
+        if kind == "callable":
+            if self._make_id is None:
+                raise ArgumentTypeError(
+                    f"the ids of queue {self._name!r} are made by a callable: attach(..., id=), or "
+                    "put(..., id=)"
+                )
+            return encode_id(self._make_id())
+        return b""
+
+    def _put_options(
+        self, delay: float | None, ttl: float | None, priority: float, tube: str | None
+    ) -> tuple[int, int | None, bytes, str]:
+        return *check_times(delay, ttl), encode_priority(priority), check_tube(tube)
 
     def take(
         self,
@@ -231,6 +306,9 @@ class TaskQueue(TaskAdministration):
         HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
         """
 
+        (task,) = self._take(1, timeout, ttr, tube, on_error, backoff)
+        return task
+
     def take_many(
         self,
         max_tasks: int,
@@ -247,6 +325,55 @@ class TaskQueue(TaskAdministration):
         Raises what :meth:`take` does. Those that cannot be decoded are buried: with a
         RejectedItemWarning when others are returned, else with the error of the first.
         """
+
+        check_max_items(max_tasks)
+        return self._take(max_tasks, timeout, ttr, tube, on_error, backoff)
+
+    def _take(
+        self,
+        limit: int,
+        timeout: float | None,
+        ttr: float | None,
+        tube: str | None,
+        on_error: str,
+        backoff: Backoff | None,
+    ) -> list[Task]:
+        self._check_open()
+        check_on_error(on_error, backoff)
+        self._codec.prepare()  # nothing is taken that this handle has no key for
+        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
+        longest = self._settings.ttr if own_ttr is None else own_ttr
+        taken = self._here.take_tasks(
+            self._run, limit, check_tube(tube), own_ttr, longest, timeout != 0, timeout or None
+        )
+        tasks: list[Task] = []
+        problem: PressureError | None = None
+        for raw in taken:
+            try:
+                task = self._task(raw)
+            except PressureError as error:
+                problem = problem or error
+                self._bury_raw(raw, error)
+            else:
+                task.on_error, task.backoff = on_error, backoff
+                tasks.append(task)
+        if problem is not None:
+            if not tasks:
+                raise problem
+            warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+        return tasks
+
+    def _bury_raw(self, raw: Raw, error: PressureError) -> None:
+        """Bury a task whose data cannot be used."""
+        call = unpack(raw.record).call
+        burying = self._operations.bury(
+            raw.id, incarnation(), call, None, f"{type(error).__name__}: {error}", NO_EDIT, False
+        )
+        try:
+            self._run(burying)
+        except TaskError:
+            pass  # it is no longer ours
+        self._here.lose(raw.id, call)
 
     def ack(
         self,
@@ -272,12 +399,55 @@ class TaskQueue(TaskAdministration):
         ArgumentTypeError, BrokerUnavailable. It works on a closed handle.
         """
 
+        wait = None if delay is None else milliseconds("delay", delay, least=0.001)
+        if wait is not None and self._settings.keep:
+            raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
+        where = None if tube is None else check_tube(tube)
+
+        def acking(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            return self._operations.ack(id, incarnation(), call, wait, where, edit, whole)
+
+        return self._by_taker(task, update, acking)
+
+    def _by_taker(self, task: Task | int | str, update: Any, make: MakeOperation) -> Task:
+        """What a taker does with a task: it has it no longer, unless it touches it."""
+        id, call = self._fence(task)
+        edited = self._edit(task, update, lambda edit, whole: make(id, call, edit, whole))
+        if edited.state != states.TAKEN:
+            self._here.lose(id, call)
+        return edited
+
+    def _fence(self, task: Task | int | str) -> tuple[bytes, int]:
+        """A task's id, and the number of the take by which this process has it."""
+        if isinstance(task, Task):
+            return encode_id(task.id), task.call
+        id = encode_id(task)
+        return id, self._here.call_of(id)
+
     def ack_many(self, tasks: Iterable[Task | int | str]) -> None:
         """Acknowledge tasks, up to 1,000 in each round trip. Never waits.
 
         Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
         raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
         """
+
+        given = list(tasks)
+        fences = [self._fence(task) for task in given]
+        problems = self._run(self._operations.ack_many(fences, incarnation()))
+        left: list[Task | int | str] = []
+        first: PressureError | None = None
+        for task, fence, problem in zip(given, fences, problems, strict=True):
+            if problem is None:
+                self._here.lose(*fence)
+                if isinstance(task, Task):
+                    task.settle(self._settings.processed)
+            else:
+                left.append(task)
+                first = first or problem
+        if first is not None:
+            first.accepted = len(given) - len(left)
+            first.rest = left
+            raise first
 
     def release(
         self,
@@ -300,6 +470,16 @@ class TaskQueue(TaskAdministration):
         The rest is as for :meth:`ack`. After ``max_deliveries`` the task is buried instead.
         """
 
+        wait, life = check_times(delay, ttl)
+        urgency = b"" if priority is None else encode_priority(priority)
+        where = None if tube is None else check_tube(tube)
+
+        def releasing(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            options = wait, life, urgency, where, error or ""
+            return self._operations.release(id, incarnation(), call, *options, edit, whole)
+
+        return self._by_taker(task, update, releasing)
+
     def bury(
         self,
         task: Task | int | str,
@@ -313,6 +493,14 @@ class TaskQueue(TaskAdministration):
         ``error`` says why, and is kept with the task. The rest is as for :meth:`ack`.
         """
 
+        where = None if tube is None else check_tube(tube)
+
+        def burying(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            me = incarnation()
+            return self._operations.bury(id, me, call, where, error or "", edit, whole)
+
+        return self._by_taker(task, update, burying)
+
     def touch(
         self, task: Task | int | str, increment: float | None = None, *, update: Any = UNCHANGED
     ) -> Task:
@@ -320,6 +508,17 @@ class TaskQueue(TaskAdministration):
 
         Nothing changes for a task without a ttr. The rest is as for :meth:`ack`.
         """
+
+        more = None if increment is None else milliseconds("increment", increment, least=0.001)
+
+        def touching(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            return self._operations.touch(id, incarnation(), call, more, edit, whole)
+
+        touched = self._by_taker(task, update, touching)
+        id, call = self._fence(task)
+        if touched.due is not None:
+            self._here.keep([id], call, max(int((touched.due - touched.since) * 1000), 1))
+        return touched
 
     def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task, bool]:
         """Wait until a task was processed: the task as it is then, and whether it was.
@@ -332,6 +531,18 @@ class TaskQueue(TaskAdministration):
         HandleClosedError, BrokerUnavailable.
         """
 
+        self._check_open()
+        named = encode_id(id)
+        limit = None if timeout is None else check_timeout(timeout)
+        return self._wait(named, ticket(), limit, None)
+
+    def _wait(
+        self, id: bytes, who: str, timeout: float | None, known: Raw | None
+    ) -> tuple[Task, bool]:
+        with self._here:
+            raw, processed = self._run(self._operations.wait(id, who, timeout, known))
+        return self._task(raw), processed
+
     def shutdown(self) -> None:
         """Shut the queue down for everyone, for good. Never waits.
 
@@ -340,9 +551,13 @@ class TaskQueue(TaskAdministration):
         by who asks then.
         """
 
+        self._run(self._operations.close())
+
     @property
     def is_shutdown(self) -> bool:
         """Whether the queue was shut down. Never waits."""
+
+        return self._run(self._operations.closed())
 
     def close(self) -> None:
         """This handle is done; the queue and its other handles go on.
@@ -351,8 +566,35 @@ class TaskQueue(TaskAdministration):
         acknowledged, released, buried and touched.
         """
 
+        self._close_handle()
+
     def delete(self) -> None:
         """Remove the queue and all that is in it, for everyone. Never waits.
 
         Raises QueueDoesNotExistError.
         """
+
+        self._run(self._operations.delete())
+        registry.engine(self._address).leave(self._name, self._operations.discipline)
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def check_timeout(timeout: float) -> float:
+    """Raise ArgumentError or ArgumentTypeError for what is no time to wait, in seconds."""
+    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
+        raise ArgumentTypeError(
+            f"a time to wait is a number of seconds, not {type(timeout).__name__}"
+        )
+    if not timeout >= 0:
+        raise ArgumentError(f"a time to wait is 0 s or more, not {timeout}")
+    return timeout

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .batches import MOST_ITEMS
-from .task_stats import TaskStats, TubeStats, count
-from .tasks import Edit, NO_EDIT, Raw, TaskOperations
 from ..effects import Operation
 from ..states import NAMES, sources
+from .batches import MOST_ITEMS
+from .task_stats import TaskStats, TubeStats, count
+from .tasks import NO_EDIT, Edit, Raw, TaskOperations
 
 #: How many places of an order one call looks at.
 _LOOK = 500

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..states import NAMES, SHIFT, VOID
 
@@ -67,6 +67,10 @@ class TaskStats(TubeStats):
                 for name, tube in self.tubes.items()
             },
         }
+
+    def with_rates(self, rates: dict[str, float]) -> TaskStats:
+        """The same with these rates."""
+        return replace(self, rates=rates)
 
     def rates_since(self, earlier: TaskStats | None) -> dict[str, float]:
         """For each way how many went it in a second since ``earlier``, or since the beginning."""

@@ -91,7 +91,9 @@ class TaskOperations(QueueOperations):
     def __init__(self, name: str, lease: int) -> None:
         super().__init__(name, lease, TASKS)
 
-    def open(self, how: str, settings: TaskSettings | None, user: str = "") -> Operation[TaskSettings]:
+    def open(
+        self, how: str, settings: TaskSettings | None, user: str = ""
+    ) -> Operation[TaskSettings]:
         """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).
 
         Answers the queue's settings, which are to be ``settings``, if given. Raises
@@ -367,9 +369,7 @@ class TaskOperations(QueueOperations):
             if reply[2] < MOST_ITEMS:
                 return number
 
-    def _call(
-        self, op: str, args: tuple[Any, ...], end: float | None = None
-    ) -> Operation[Reply]:
+    def _call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Operation[Reply]:
         """Call; wake those whom the reply names; raise what means the same for all operations."""
         reply: Reply = yield Call(op, args, end)
         yield from _ring(reply)

@@ -222,12 +222,12 @@ class RedisBinding:
             command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
             if timeout is None or timeout > TICK:
                 return (*command, "0"), limit
-        else:
-            if signal in self._signals.watches:
-                watched = self.key(self._signals.watches[signal])
-            else:
-                watched = self.bell(signal.removeprefix(signals.BELL))
+        elif signal in self._signals.watches:
+            watched = self.key(self._signals.watches[signal])
             command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
+        else:
+            bell = self.bell(signal.removeprefix(signals.BELL))
+            command = ("BLMOVE", bell, self.key(signals.HEARD), "RIGHT", "LEFT")
         return (*command, f"{max(limit, 0.001):.3f}"), limit + TICK
 
     def session(self) -> BlockingSession:

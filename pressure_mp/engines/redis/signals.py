@@ -2,7 +2,8 @@
 
 Each waits with BLMOVE. A *watch* leaves its list as it is: for the one who holds a role, or for
 everybody. Who stands in *line* is served by the server, first come, first served: it moves a token
-for the first. A *bell* is a list of one waiter alone, which others ring.
+for the first. A *bell* is a list of one waiter alone, which others ring: what they put there is
+moved away.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ _ROLES = {
 }
 
 #: Disciplines that have no roles.
-_OTHERS = {"tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("",)))})}
+_OTHERS = {"tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("", "")))})}
 
 #: What the signals of a waiter alone begin with; its ticket follows.
 BELL = "bell:"
+#: Where what was heard of bells and of the line for tasks is put; whoever finds it removes it.
+HEARD = "woken"
 
 
 def of(discipline: str, item: str) -> Signals:

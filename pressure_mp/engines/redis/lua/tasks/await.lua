@@ -1,4 +1,5 @@
 -- await: whether a task is processed; one who asks waits for it.
+-- keys: woken
 -- args: id ticket mode whole
 --   mode   wait | now: whether the caller will wait
 --   whole  1: answer the data too
@@ -8,6 +9,7 @@
 -- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone.
 if not settings then return {'missing'} end
 sweep()
+redis.call('DEL', KEYS[1])
 local id, ticket = ARGV[1], ARGV[2]
 local task = find(id)
 local record = task and pack(task) or ''
