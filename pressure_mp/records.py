@@ -46,9 +46,10 @@ class Record(NamedTuple):
 
 def unpack(record: bytes) -> Record:
     """The record that these bytes are."""
-    state, *numbers = _HEAD.unpack_from(record)
+    state, priority, seq, created, since, due, deliveries, call = _HEAD.unpack_from(record)
     tube, owner, error = record[_HEAD.size :].decode(errors="replace").split("\0", 2)
-    return Record(state.decode(), *numbers, tube, owner, error)
+    numbers = seq, created, since, due, deliveries, call
+    return Record(state.decode(), priority, *numbers, tube, owner, error)
 
 
 def encode_priority(priority: float) -> bytes:
@@ -73,8 +74,8 @@ def decode_priority(encoded: bytes) -> float:
 
 
 def encode_id(task_id: object) -> bytes:
-    """An id as text: digits for an int; a str as it is, but after a ``'`` when it could be taken for
-    one of these. Raises ArgumentTypeError, ArgumentError."""
+    """An id as text: digits for an int; a str as it is, but after a ``'`` when it could be taken
+    for one of these. Raises ArgumentTypeError, ArgumentError."""
     if isinstance(task_id, str):
         if not task_id or "\0" in task_id:
             raise ArgumentError("a task's id is not empty, and has no zero byte")

@@ -1,6 +1,6 @@
 """The states of a task, and every way from one to another.
 
-The documents, their picture, the names in statistics, the memory engine and the tests all read this.
+The documents, their picture, the statistics, the memory engine and the tests all read this.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ _TRANSITIONS = [
     *(Transition(before, VOID, "truncate") for before in NAMES),
 ]
 
-#: Ways from one tube to another: counted in the tubes only, where a task leaves the one and comes to
-#: the other. In total they count as the transition that they are beside this, if they are one.
+#: Ways from one tube to another: counted in the tubes only, where a task leaves the one and comes
+#: to the other. In total they count as the transition that they are beside this, if they are one.
 _SHIFTS = [
     *(Transition(before, SHIFT, "move") for before in NAMES),
     *(Transition(SHIFT, after, "move") for after in NAMES if after != TAKEN),

@@ -29,8 +29,8 @@ _IDS = 2**32
 class TaskAdministration(Handle):
     """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
 
-    Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and the answer
-    is the task as it is then, in state ``X`` if it is gone. Raises TaskNotFound, and WrongState for
+    Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and what is
+    answered is the task as it is then, in state ``X`` if it is gone. Raises TaskNotFound, and WrongState for
     a task that is in another state, which the error names.
     """
 
@@ -120,8 +120,8 @@ class TaskAdministration(Handle):
     def truncate(self) -> int:
         """Remove all tasks, whatever state they are in; answers how many.
 
-        Not in one moment when there are more than 1,000: of tasks that are put meanwhile some may go
-        and some stay.
+        Not in one moment when there are more than 1,000: of tasks that are put meanwhile some may
+        go and some stay.
         """
         return self._run(self._operations.truncate())
 

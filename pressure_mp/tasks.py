@@ -34,8 +34,8 @@ from .task_settings import IdKind, TaskSettings, milliseconds
 
 Self = TypeVar("Self", bound="TaskQueue")
 
-#: Makes the operation for a task's id, the number of its take, a change of its data, and whether the
-#: data is to be answered.
+#: Makes the operation for a task's id, the number of its take, a change of its data, and whether
+#: the data is to be answered.
 MakeOperation = Callable[[bytes, int, Edit, bool], Operation[Raw]]
 
 
@@ -43,14 +43,15 @@ class TaskQueue(TaskAdministration):
     """A queue of tasks that producers, workers and administrators on any machine share.
 
     A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (T), for
-    ``ttr`` seconds at most, and then *acknowledges* it, which removes it, or keeps it as *done* (D),
-    or for some time as a *zombie* (Z); or *releases* it, at once or with a delay; or *buries* it (B),
-    until an administrator kicks it out again. A task whose worker dies is ready again: at once when
-    another process of the same host waits in :meth:`take`, on other hosts after ``lease``. Only who
-    has taken a task may acknowledge, release, bury or touch it, and only while it has it.
+    ``ttr`` seconds at most, and then *acknowledges* it, which removes it, or keeps it as *done*
+    (D), or for some time as a *zombie* (Z); or *releases* it, at once or with a delay; or *buries*
+    it (B), until an administrator kicks it out again. A task whose worker dies is ready again:
+    within a second when another process of the same host waits in :meth:`take`, on other hosts
+    after ``lease``. Only who has taken a task may acknowledge, release, bury or touch it, and only
+    while it has it.
 
-    All times are the broker's; nothing needs to run for a task to become due. The lowest priority is
-    taken first, and of these the one that was put first, also when it was released meanwhile.
+    All times are the broker's; nothing needs to run for a task to become due. The lowest priority
+    is taken first, and of these the one that was put first, also when it was released meanwhile.
 
     A handle can be pickled: pass it to a process, or through another queue.
     """
@@ -92,7 +93,7 @@ class TaskQueue(TaskAdministration):
         :param keep: a task that was acknowledged stays as done. Excludes ``zombie``.
         :param max_deliveries: a task that was taken so often is buried where it would become ready
             again, with the text of the last error. None is no limit.
-        :param id: where ids come from: ``"time64"``, the broker's time in microseconds, which grows;
+        :param id: where ids come from: ``"time64"``, the broker's time in microseconds, and growing;
             ``"auto_increment"``, 1 and so on; ``"uuid"``; ``"required"``: each put gives one; or a
             callable without arguments that answers an int or a str, which must be one that can be
             pickled where the handle is.
@@ -596,5 +597,5 @@ def check_timeout(timeout: float) -> float:
             f"a time to wait is a number of seconds, not {type(timeout).__name__}"
         )
     if not timeout >= 0:
-        raise ArgumentError(f"a time to wait is 0 s or more, not {timeout}")
+        raise ArgumentError(f"timeout is 0 s or more, not {timeout}")
     return timeout

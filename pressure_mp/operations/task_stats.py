@@ -25,7 +25,7 @@ class TubeStats:
 
     @property
     def words(self) -> dict[str, int]:
-        """The counts by words: ``ready``, ``waiting``, ``taken``, ``buried``, ``zombie``, ``done``."""
+        """The counts by words: ``ready``, ``waiting``, and so on."""
         return {NAMES[state]: number for state, number in self.counts.items()}
 
     @property
@@ -39,7 +39,7 @@ class TaskStats(TubeStats):
     """A queue of tasks at one moment.
 
     ``tubes`` has every tube that ever had a task. Tasks without a tube count in total only.
-    ``now`` and ``created``, the queue's first moment, are in seconds since the epoch on the broker's
+    ``now`` and ``created``, the queue's first moment, are in seconds since the epoch, by the broker's
     clock. ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None
     when none is ready; of more than 100 different priorities the most urgent 100 are looked at.
     ``rates`` has for each way how many went it in a second, since this handle's ``stats()`` before,
@@ -54,8 +54,8 @@ class TaskStats(TubeStats):
     rates: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self, words: bool = False) -> dict[str, object]:
-        """``counts``, ``transition`` and ``tube``, nested as in the reference; with letters or words
-        for the states."""
+        """``counts``, ``transition`` and ``tube``, nested as in the reference, with letters or with
+        words for the states."""
         return {
             "counts": self.words if words else self.counts,
             "transition": _named(self.transitions, words),

@@ -65,8 +65,8 @@ class Raw(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """A change of a task's data: whether there is one, the new data, and the digest of the data that
-    it is made of, "" if that does not matter."""
+    """A change of a task's data: whether there is one, the new data, and the digest of the data
+    that it is made of, "" if that does not matter."""
 
     changes: bool = False
     data: bytes = b""
@@ -130,8 +130,8 @@ class TaskOperations(QueueOperations):
     ) -> Operation[list[bytes]]:
         """Add ``tasks``, each an id and data, in batches; answers their ids.
 
-        ``ids`` says how one gets an id that has none. ``waits`` is the ticket of who waits until the
-        first one is processed. Raises ShutDown and TaskExists; then the error's ``accepted`` says
+        ``ids`` says how one gets an id that has none. ``waits`` is the ticket of one who waits until
+        the first is processed. Raises ShutDown and TaskExists; then the error's ``accepted`` says
         how many were added.
         """
         added: list[bytes] = []
@@ -304,8 +304,8 @@ class TaskOperations(QueueOperations):
     ) -> Operation[tuple[Raw, bool]]:
         """Wait until a task was processed; answers it as it was last, and whether it was.
 
-        ``known`` is the task as the caller knows it, if it does; without, it must be there. One that
-        is gone is in state X. Raises TaskNotFound.
+        ``known`` is the task as the caller knows it, if it does; without, it must be there. When it
+        is gone it is in state X. Raises TaskNotFound.
         """
         end = yield from deadline(True, timeout)
         mode = WAIT
@@ -357,12 +357,15 @@ class TaskOperations(QueueOperations):
     ) -> Operation[int]:
         """Give back what ``owner`` has taken, with ``error``; answers how many tasks.
 
-        With ``seen`` only if its lease still ends then, with ``call`` only what it took in that call.
+        With ``seen`` only if its lease still ends then, with ``call`` only what it took in that
+        call.
         """
         number = 0
         while True:
             args = ("" if seen is None else seen, "" if call is None else call)
-            reply = yield from self._call("requeue", (owner, *args, _text(error), MOST_ITEMS))
+            reply: Reply = yield from self._call(
+                "requeue", (owner, *args, _text(error), MOST_ITEMS)
+            )
             if reply[0] == RENEWED:
                 return number
             number += reply[2]

@@ -177,7 +177,7 @@ class RedisSession:
         return reply
 
     async def _ring(self, wire: Wire, ticket: str, limit: float | None) -> Any:
-        """Wake one waiter, also one that is about to wait; if none is, what is left goes by itself."""
+        """Wake one waiter, also one that is about to wait."""
         bell = self._binding.bell(ticket)
         reply = await wire.request("LPUSH", bell, "1", timeout=limit)
         await wire.request("PEXPIRE", bell, _RUNG, timeout=limit)
