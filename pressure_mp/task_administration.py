@@ -30,8 +30,8 @@ class TaskAdministration(Handle):
     """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
 
     Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and what is
-    answered is the task as it is then, in state ``X`` if it is gone. Raises TaskNotFound, and WrongState for
-    a task that is in another state, which the error names.
+    answered is the task as it is then, in state ``X`` if it is gone. Raises
+    TaskNotFound, and WrongState for a task that is in another state, which the error names.
     """
 
     _operations: TaskAdministrationOperations

@@ -93,7 +93,7 @@ class TaskQueue(TaskAdministration):
         :param keep: a task that was acknowledged stays as done. Excludes ``zombie``.
         :param max_deliveries: a task that was taken so often is buried where it would become ready
             again, with the text of the last error. None is no limit.
-        :param id: where ids come from: ``"time64"``, the broker's time in microseconds, and growing;
+        :param id: where ids come from: ``"time64"``, the broker's time in microseconds;
             ``"auto_increment"``, 1 and so on; ``"uuid"``; ``"required"``: each put gives one; or a
             callable without arguments that answers an int or a str, which must be one that can be
             pickled where the handle is.

@@ -56,8 +56,8 @@ class TaskAdministrationOperations(TaskOperations):
         tube: str | None = None,
         edit: Edit = NO_EDIT,
     ) -> Operation[Raw]:
-        """Bring one task from a state that ``op`` takes tasks out of into the state ``to``; if that is
-        empty into its own, and one that is taken into ready. ``tube`` is where it goes.
+        """Bring one task from a state that ``op`` takes tasks out of into the state ``to``; if that
+        is empty into its own, and one that is taken into ready. ``tube`` is where it goes.
 
         Raises TaskNotFound, NotTaken, WrongState, Changed.
         """

@@ -39,7 +39,7 @@ class TaskStats(TubeStats):
     """A queue of tasks at one moment.
 
     ``tubes`` has every tube that ever had a task. Tasks without a tube count in total only.
-    ``now`` and ``created``, the queue's first moment, are in seconds since the epoch, by the broker's
+    ``now`` and ``created``, the queue's first moment, are seconds since the epoch, by the broker's
     clock. ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None
     when none is ready; of more than 100 different priorities the most urgent 100 are looked at.
     ``rates`` has for each way how many went it in a second, since this handle's ``stats()`` before,

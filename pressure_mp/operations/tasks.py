@@ -130,7 +130,7 @@ class TaskOperations(QueueOperations):
     ) -> Operation[list[bytes]]:
         """Add ``tasks``, each an id and data, in batches; answers their ids.
 
-        ``ids`` says how one gets an id that has none. ``waits`` is the ticket of one who waits until
+        ``ids`` says how one gets an id that has none. ``waits`` is the ticket of who waits until
         the first is processed. Raises ShutDown and TaskExists; then the error's ``accepted`` says
         how many were added.
         """
@@ -361,14 +361,13 @@ class TaskOperations(QueueOperations):
         call.
         """
         number = 0
+        reply: Reply
         while True:
             args = ("" if seen is None else seen, "" if call is None else call)
-            reply: Reply = yield from self._call(
-                "requeue", (owner, *args, _text(error), MOST_ITEMS)
-            )
+            reply = yield from self._call("requeue", (owner, *args, _text(error), MOST_ITEMS))
             if reply[0] == RENEWED:
                 return number
-            number += reply[2]
+            number += int(reply[2])
             if reply[2] < MOST_ITEMS:
                 return number
 

@@ -28,7 +28,7 @@ class Living:
         if record.state == states.READY:
             return record.priority, record.seq
         if record.state == states.TAKEN:
-            return record.owner, record.call, self.id
+            return record.owner[-8:], record.call, self.id
         if record.state in (states.BURIED, states.DONE):
             return record.since, record.seq
         return record.due, self.id

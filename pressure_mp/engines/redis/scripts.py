@@ -86,6 +86,12 @@ def folders(discipline: str) -> tuple[str, ...]:
 
 
 @functools.cache
+def names(folder: str) -> frozenset[str]:
+    """The scripts that a folder has."""
+    return frozenset(_read(_ROOT / folder)) - {"storage"}
+
+
+@functools.cache
 def load(discipline: str) -> dict[str, Script]:
     """Every script of a discipline, by the name of its operation."""
     preludes = _read(_ROOT / "prelude")

@@ -15,10 +15,9 @@ sweep()
 if settings.closed then return answer('closed') end
 local kind, delay, ttl, priority, tube, ticket, number = unpack(ARGV, 1, 7)
 local tasks = {unpack(ARGV, 8, 7 + 2 * number)}
-local last = redis.call('HMGET', meta, 'seq', 'id')
 -- Numbers grow with the time, so that those of a deleted queue do not come again.
-local seq = math.max(tonumber(last[1] or '0') + 1, time[1] * 1000000 + time[2])
-local counter = tonumber(last[2] or '0')
+local seq = math.max(settings.seq + 1, time[1] * 1000000 + time[2])
+local counter = settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
 if delay ~= '0' then state, ends = 'W', now + delay end
 local ids, seen = {}, {}

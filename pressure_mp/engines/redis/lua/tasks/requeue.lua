@@ -15,6 +15,9 @@ if ARGV[2] ~= '' and redis.call('HGET', presence, owner) ~= ARGV[2] then return 
 local members = beginning(taken, hold(owner, call), 0, tonumber(ARGV[5]))
 for i, member in ipairs(members) do members[i] = id_taken(member) end
 local found = #members > 0 and redis.call('HMGET', records, unpack(members)) or {}
-for i, id in ipairs(members) do give_back(read(id, found[i]), ARGV[4], 0) end
+for i, id in ipairs(members) do
+  local task = read(id, found[i])
+  if task.owner == owner then give_back(task, ARGV[4], 0) end
+end
 if not call and #members < tonumber(ARGV[5]) then redis.call('HDEL', presence, owner) end
 return answer('done', #members)

@@ -5,7 +5,7 @@
 -- their members' bytes:
 --   ready   R: priority, arrival, id
 --   tubes   R with a tube: the tube, a zero byte, and the same
---   taken   T: owner, a zero byte, number of the take, id
+--   taken   T: the end of the owner's name, which is random; number of the take, id
 --   shelf   B and D: the letter, since when, arrival, id
 -- and with the time at which the state ends by itself as score:
 --   due     W and T: then the task is ready
@@ -28,14 +28,14 @@ local FORMAT = '>c1c8I8I8I8I8I8I8ss'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- The queue's options, nil when there is no queue.
+-- The queue's options, and the last numbers given; nil when there is no queue.
 local settings = (function()
-  local ttr, ttl, zombie, keep, limit, closed =
-    unpack(redis.call('HMGET', meta, 'ttr', 'ttl', 'zombie', 'keep', 'max_deliveries', 'closed'))
+  local ttr, ttl, zombie, keep, limit, closed, seq, id = unpack(redis.call('HMGET', meta, 'ttr', 'ttl',
+    'zombie', 'keep', 'max_deliveries', 'closed', 'seq', 'id'))
   if not ttr then return nil end
   return {
     ttr = tonumber(ttr), ttl = tonumber(ttl), zombie = tonumber(zombie), keep = keep == '1',
-    limit = tonumber(limit), closed = closed,
+    limit = tonumber(limit), closed = closed, seq = tonumber(seq or '0'), id = tonumber(id or '0'),
   }
 end)()
 
@@ -81,7 +81,7 @@ local function tube_of(tube)
 end
 
 local function hold(owner, call)
-  return owner .. '\0' .. (call and struct.pack('>I8', call) or '')
+  return string.sub(owner, -8) .. (call and struct.pack('>I8', call) or '')
 end
 
 local function shelved(task)
@@ -94,7 +94,7 @@ local function id_in(member, tube)
 end
 
 local function id_taken(member)
-  return string.sub(member, string.find(member, '\0', 1, true) + 9)
+  return string.sub(member, 17)
 end
 
 local function id_shelved(member)
