@@ -90,10 +90,8 @@ _TRANSITIONS = [
 _SHIFTS = [
     *(Transition(before, SHIFT, "move") for before in NAMES),
     *(Transition(SHIFT, after, "move") for after in NAMES if after != TAKEN),
-    *(
-        Transition(TAKEN, SHIFT, operation, "with a tube")
-        for operation in ("release", "bury", "ack")
-    ),
+    *(Transition(TAKEN, SHIFT, giving, "with a tube") for giving in ("release", "bury")),
+    Transition(TAKEN, SHIFT, "ack", "with a tube, of a queue that keeps tasks"),
     Transition(SHIFT, READY, "release", "with a tube"),
     Transition(SHIFT, WAITING, "release", "with a tube and a delay"),
     Transition(SHIFT, BURIED, "release", "with a tube, after max_deliveries"),

@@ -62,7 +62,7 @@ class TaskAdministrationOperations(TaskOperations):
         Raises TaskNotFound, NotTaken, WrongState, Changed.
         """
         shift = ("", 0) if tube is None else (tube, 1)
-        origins = "".join(sorted(sources(op)))
+        origins = "".join(sorted(sources(op) - {to}))
         args = (task, origins, to, delay, "" if ttl is None else ttl, *shift, *edit.args)
         reply = yield from self._call("change", args)
         self._check_task(reply, task, op)

@@ -30,9 +30,9 @@ for i = 1, 2 * number, 2 do
         id = string.format('%.0f', counter)
       else
         id = string.format('%.0f', seq)
-        if seen[id] or redis.call('HEXISTS', records, id) == 1 then seq = seq + 1 end
+        if seen[id] or redis.call('HGET', records, id) then seq = seq + 1 end
       end
-    until not seen[id] and redis.call('HEXISTS', records, id) == 0
+    until not seen[id] and not redis.call('HGET', records, id)
   else
     local there = seen[id] and state or redis.call('HGET', records, id)
     if there then
