@@ -4,7 +4,7 @@
 --   mode   wait | now: whether the caller will wait
 --   whole  1: answer the data too
 -- replies: done bells outcome record data | unfinished bells record data | absent bells | missing
--- uses: storage
+-- uses: storage find
 -- once: yes
 -- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone.
 if not settings then return {'missing'} end

@@ -13,13 +13,19 @@
 if not settings then return {'missing'} end
 sweep()
 if settings.closed then return answer('closed') end
-local kind, delay, ttl, priority, tube, ticket, number = unpack(ARGV, 1, 7)
+local kind, delay, ttl, priority, tube, ticket = unpack(ARGV, 1, 6)
+local number = tonumber(ARGV[7])
 local tasks = {unpack(ARGV, 8, 7 + 2 * number)}
 -- Numbers grow with the time, so that those of a deleted queue do not come again.
 local seq = math.max(settings.seq + 1, time[1] * 1000000 + time[2])
 local counter = settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
 if delay ~= '0' then state, ends = 'W', now + delay end
+
+-- The records differ in the number of the arrival only.
+local head = state .. priority
+local tail = struct.pack('>I8I8I8I8I8', now, now, ends, 0, 0) .. tube .. '\0\0'
+local told, data, places = noted(set, records), noted(set, payloads), {}
 local ids, seen = {}, {}
 for i = 1, 2 * number, 2 do
   local id = tasks[i]
@@ -36,21 +42,32 @@ for i = 1, 2 * number, 2 do
   else
     local there = seen[id] and state or redis.call('HGET', records, id)
     if there then
-      added, set, somebody, noticed = {}, {}, false, {}
+      set = {}
       return answer('exists', id, string.sub(there, 1, 1))
     end
   end
   seen[id] = true
   ids[#ids + 1] = id
-  local task = {
-    id = id, state = state, priority = priority, seq = seq, created = now, since = now, ends = ends,
-    deliveries = 0, call = 0, tube = tube, owner = '', error = '',
-  }
-  enter(task)
-  tell(task)
-  note(set, payloads, id, tasks[i + 1])
+  local arrival = struct.pack('>I8', seq)
+  told[i], told[i + 1] = id, head .. arrival .. tail
+  data[i], data[i + 1] = id, tasks[i + 1]
+  places[i], places[i + 1] = 0, priority .. arrival .. id
   seq = seq + 1
 end
+if state == 'R' then
+  added[ready] = places
+  if tube ~= '' then
+    local tubed = noted(added, tubes)
+    for i = 1, 2 * number, 2 do
+      tubed[i], tubed[i + 1] = 0, tube_of(tube) .. places[i + 1]
+    end
+  end
+end
+if ends > 0 then
+  local timed = noted(added, state == 'R' and expiry or due)
+  for i, id in ipairs(ids) do timed[2 * i - 1], timed[2 * i] = ends, id end
+end
+if state == 'R' or ends < now + TICK then notice(tube, number) end
 count('X', state, tube, #ids)
 note(set, meta, 'seq', string.format('%.0f', seq - 1))
 note(set, meta, 'id', string.format('%.0f', counter))

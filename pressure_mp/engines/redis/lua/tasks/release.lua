@@ -5,7 +5,7 @@
 --   priority  in eight bytes; '' leaves it
 --   error     what went wrong; '' leaves what was said before
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage taker
+-- uses: storage find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

@@ -10,6 +10,7 @@
 -- once: yes
 -- None is left when the number is below the limit.
 if not settings then return {'missing'} end
+sweep()
 local presence, owner, call = KEYS[1], ARGV[1], tonumber(ARGV[3])
 if ARGV[2] ~= '' and redis.call('HGET', presence, owner) ~= ARGV[2] then return answer('renewed') end
 local members = beginning(taken, hold(owner, call), 0, tonumber(ARGV[5]))

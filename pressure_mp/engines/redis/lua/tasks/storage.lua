@@ -46,12 +46,17 @@ local removed, added, set, deleted, tally, bells, noticed = {}, {}, {}, {}, {}, 
 local somebody = false
 local awaiting
 
-local function note(where, key, one, other)
-  local noted = where[key]
-  if not noted then
-    noted = {}
-    where[key] = noted
+local function noted(where, key)
+  local list = where[key]
+  if not list then
+    list = {}
+    where[key] = list
   end
+  return list
+end
+
+local function note(where, key, one, other)
+  local noted = noted(where, key)
   noted[#noted + 1] = one
   if other then noted[#noted + 1] = other end
 end
@@ -97,10 +102,6 @@ local function id_taken(member)
   return string.sub(member, 17)
 end
 
-local function id_shelved(member)
-  return string.sub(member, 18)
-end
-
 -- More than any eight bytes of a number, and than what follows them.
 local LAST = string.rep('\255', 9)
 
@@ -129,9 +130,9 @@ local function leave(task)
   end
 end
 
-local function notice(tube)
+local function notice(tube, number)
   somebody = true
-  if tube ~= '' then noticed[tube] = (noticed[tube] or 0) + 1 end
+  if tube ~= '' then noticed[tube] = (noticed[tube] or 0) + (number or 1) end
 end
 
 local function enter(task)
@@ -252,14 +253,23 @@ local function lapse(task)
   end
 end
 
+-- What every script reads before it writes, and so finds to be of the right type.
+local READ = {[meta] = true, [records] = true, [due] = true, [expiry] = true}
+
 -- Write what is noted. A key of the wrong type is found before anything is written; and a count that
 -- is none, since these are written first.
 local function flush()
-  for _, where in ipairs({removed, added}) do
-    for key in pairs(where) do redis.call('ZCARD', key) end
+  for key in pairs(removed) do
+    if not READ[key] and not added[key] then redis.call('ZCARD', key) end
   end
-  for _, where in ipairs({set, deleted}) do
-    for key in pairs(where) do redis.call('HLEN', key) end
+  for key in pairs(added) do
+    if not READ[key] then redis.call('ZCARD', key) end
+  end
+  for key in pairs(set) do
+    if not READ[key] then redis.call('HLEN', key) end
+  end
+  for key in pairs(deleted) do
+    if not READ[key] then redis.call('HLEN', key) end
   end
   for way, number in pairs(tally) do redis.call('HINCRBY', counts, way, number) end
   for key, members in pairs(removed) do redis.call('ZREM', key, unpack(members)) end
@@ -282,23 +292,6 @@ local function sweep()
       if left == 0 then return end
     end
   end
-end
-
--- A task as it is now, nil when there is none.
-local function find(id)
-  local task = read(id, redis.call('HGET', records, id))
-  if task and task.ends > 0 and task.ends <= now then
-    lapse(task)
-    flush()
-    if task.state == 'X' then return nil end
-  end
-  return task
-end
-
--- In how many milliseconds the next task becomes ready, '' when none will by itself.
-local function next_due()
-  local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
-  return first[2] and math.max(first[2] - now, 0) + 1 or ''
 end
 
 -- The ticket in a member of `waiting`.
@@ -327,31 +320,4 @@ local function answer(status, ...)
     for tube, number in pairs(noticed) do ring(beginning(waiting, tube_of(tube), 0, number)) end
   end
   return {status, bells, ...}
-end
-
--- Note one who waits for a task of a tube; answers the note.
-local function stand(tube, ticket)
-  local entry = tube_of(tube) .. struct.pack('>I8', time[1] * 1000000 + time[2]) .. ticket
-  redis.call('ZADD', waiting, 0, entry)
-  return entry
-end
-
--- The members of `ready`, or of one tube in it, that are next.
-local function next_ready(tube, start, limit)
-  if tube == '' then return redis.call('ZRANGE', ready, start, start + limit - 1) end
-  return beginning(tubes, tube_of(tube), start, limit)
-end
-
--- When the oldest ready task was put: the oldest of each priority is its first. Looks at the first
--- 100 priorities.
-local function oldest()
-  local from, found = '-', nil
-  for _ = 1, 100 do
-    local member = redis.call('ZRANGE', ready, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
-    if not member then break end
-    local task = read('', redis.call('HGET', records, id_in(member, '')))
-    if not found or task.created < found then found = task.created end
-    from = '(' .. task.priority .. LAST
-  end
-  return found or ''
 end

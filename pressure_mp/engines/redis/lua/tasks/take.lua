@@ -11,7 +11,7 @@
 --   turn   first | again: whether it waited before
 --   lease  milliseconds for which the owner is known to be there
 -- replies: done bells ids records payloads | empty bells next entry | closed bells | missing
--- uses: storage
+-- uses: storage ready
 -- once: yes
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
 -- when that does not matter.
@@ -29,30 +29,43 @@ end
 
 local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 
-local ids, told, data, bytes, looks, members = {}, {}, {}, 0, 0, nil
+local timed = struct.pack('>I8I8', now, ends)
+local named = struct.pack('>I8', call)
+local held, ids, told, data, bytes, looks, members = hold(owner, call), {}, {}, {}, 0, 0, nil
+
+-- A ready task's record is that of a taken one from now on: what differs is put in its place.
+local function capture(id, record, deliveries, of, at)
+  local place = string.sub(record, 2, 17) .. id
+  note(removed, ready, place)
+  if of ~= '' then note(removed, tubes, tube_of(of) .. place) end
+  note(added, taken, 0, held .. id)
+  if ends > 0 then note(added, due, ends, id) end
+  local new = 'T' .. string.sub(record, 2, 25) .. timed .. struct.pack('>I8', deliveries + 1) .. named
+    .. of .. '\0' .. owner .. '\0' .. string.sub(record, at)
+  note(set, records, id, new)
+  return new
+end
+
 repeat
   looks = looks + 1
   members = next_ready(tube, 0, limit)
   for i, member in ipairs(members) do members[i] = id_in(member, tube) end
   local found = #members > 0 and redis.call('HMGET', records, unpack(members)) or {}
   for i, id in ipairs(members) do
-    local task = read(id, found[i])
-    if task.ends > 0 and task.ends <= now then
-      lapse(task)
+    local until_then, deliveries, _, of, _, at = struct.unpack('>I8I8I8ss', found[i], 34)
+    if until_then > 0 and until_then <= now then
+      lapse(read(id, found[i]))
     else
       local payload = redis.call('HGET', payloads, id)
       bytes = bytes + #payload
       if bytes > size and #ids > 0 then break end
-      leave(task)
-      count('R', 'T', task.tube, 1)
-      task.state, task.since, task.ends = 'T', now, ends
-      task.deliveries, task.call, task.owner = task.deliveries + 1, call, owner
-      enter(task)
-      local record = pack(task)
-      note(set, records, id, record)
-      ids[#ids + 1], told[#told + 1], data[#data + 1] = id, record, payload
+      if until_then > 0 then note(removed, expiry, id) end
+      count('R', 'T', of, 1)
+      ids[#ids + 1], data[#data + 1] = id, payload
+      told[#told + 1] = capture(id, found[i], deliveries, of, at)
     end
   end
+  if #ids > 0 and ends > 0 and ends < now + TICK then notice(tube) end
   flush()
 until #ids > 0 or #members == 0 or looks == LOOKS
 

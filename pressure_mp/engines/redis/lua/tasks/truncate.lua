@@ -2,10 +2,11 @@
 -- args: limit
 --   limit  how many tasks at most
 -- replies: done bells number | missing
--- uses: storage
+-- uses: storage shelf
 -- once: yes
 -- None is left when the number is 0.
 if not settings then return {'missing'} end
+sweep()
 local limit = tonumber(ARGV[1])
 local ids, seen = {}, {}
 local function gather(members, id_of)
