@@ -97,6 +97,16 @@ def test_the_protocol_page_names_every_key_and_every_operation():
         assert re.search(rf"^\| [^|]*\b{documented}\b", page, re.MULTILINE), operation
 
 
+def test_the_protocol_page_names_every_key_and_every_operation_of_tasks():
+    from pressure_mp.engines.redis import keys, scripts
+
+    page = (ROOT / "docs" / "protocol.md").read_text().partition("\n## Tasks\n")[2]
+    for part in keys.TASKS:
+        assert f"`{part}" in page, part
+    for operation in scripts.names("tasks") | scripts.names("common"):
+        assert re.search(rf"\b{operation}\b", page), operation
+
+
 def test_every_guarantee_names_tests_that_exist():
     defined = set()
     for path in (ROOT / "tests").rglob("test_*.py"):
