@@ -424,7 +424,8 @@ def test_stats_tell_ages_rates_and_deliveries(queue):
     stats = queue.stats()
     assert stats.oldest_ready_age >= 0.015
     assert stats.deliveries == 1
-    assert stats.rates["X-R"] == pytest.approx(3 / (stats.now - queue.stats().created), rel=0.5)
+    assert stats.rates["X-R"] > 0
+    assert stats.rates_since(None)["X-R"] == 3 / (stats.now - stats.created)
     assert queue.stats().rates["X-R"] == 0
     queue.put(1)
     assert queue.stats().rates["X-R"] > 0
