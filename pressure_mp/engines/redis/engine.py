@@ -202,6 +202,15 @@ class RedisBinding:
         """Whether to wait for ``signal`` is to wait in line, where something is granted."""
         return signal in self._signals.lines
 
+    @property
+    def has_roles(self) -> bool:
+        """Whether one who is not served can wait with a role."""
+        return bool(self._signals.watches)
+
+    def gives_back(self, op: str) -> bool:
+        """Whether a call gives back what was granted in line."""
+        return any(line.undo[0] == op for line in self._signals.lines.values())
+
     def undo(self, signal: str) -> tuple[str, tuple[Any, ...]]:
         """The call that gives back what was granted in line."""
         return self._signals.lines[signal].undo

@@ -49,8 +49,9 @@ class RedisSession:
         end: float | None = None,
         begun: Begun | None = None,
     ) -> Reply:
-        if op == "release":
-            return await self._pool.uninterrupted(self.call_once(op, args, end))
+        if op in self._binding.giving_back:
+            giving = self.call_once(op, args, end, begun)
+            return await self._pool.uninterrupted(giving)
         return await self.call_once(op, args, end, begun)
 
     async def call_once(
