@@ -135,8 +135,8 @@ def test_a_wait_ends_when_the_task_is_processed(queue):
     ("how", "state"), [("bury", "B"), ("kill", "X"), ("drop", "X"), ("nothing", "T")]
 )
 def test_a_wait_ends_without_the_task_being_processed(how, state, queue):
-    id = queue.put(1, ttl=0.2 if how == "drop" else None)
-    waiting = Background(queue.wait, id, 0.8)
+    id = queue.put(1, ttl=1 if how == "drop" else None)
+    waiting = Background(queue.wait, id, 0.8 if how == "nothing" else None)
     time.sleep(0.1)
     if how == "bury":
         queue.take(0).bury()

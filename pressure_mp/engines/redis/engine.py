@@ -149,6 +149,10 @@ class RedisBinding:
             self.quick = set(self.scripts) - self._durable - set(contents.OPERATIONS)
         self._commands: dict[str, _Command] = {}
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
+        #: Whether one who is not served can wait with a role.
+        self.has_roles = bool(self._signals.watches)
+        #: The operations that give back what was granted in line.
+        self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
 
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""
@@ -201,15 +205,6 @@ class RedisBinding:
     def is_line(self, signal: str) -> bool:
         """Whether to wait for ``signal`` is to wait in line, where something is granted."""
         return signal in self._signals.lines
-
-    @property
-    def has_roles(self) -> bool:
-        """Whether one who is not served can wait with a role."""
-        return bool(self._signals.watches)
-
-    def gives_back(self, op: str) -> bool:
-        """Whether a call gives back what was granted in line."""
-        return any(line.undo[0] == op for line in self._signals.lines.values())
 
     def undo(self, signal: str) -> tuple[str, tuple[Any, ...]]:
         """The call that gives back what was granted in line."""
