@@ -169,7 +169,7 @@ class MemoryTasks:
             taken.append(task)
         if taken:
             life.presence[owner] = max(life.presence.get(owner, 0), life.now + lease)
-            if turn == "again" or life.next_ready("") is not None:
+            if turn == "again":
                 self._waiting.pass_on(tube)
             columns = zip(
                 *((task.id, task.record.pack(), task.data) for task in taken), strict=True

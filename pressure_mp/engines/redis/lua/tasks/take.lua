@@ -74,11 +74,9 @@ if #ids > 0 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
   -- Who was woken, or watched the time, passes that on.
-  if redis.call('ZCARD', ready) > 0 then
-    somebody = true
-  elseif turn == 'again' then
+  if turn == 'again' then
     local soon = next_due()
-    if soon ~= '' and soon < TICK then notice(tube) end
+    if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then notice(tube) end
   end
   return answer('done', ids, told, data)
 end
