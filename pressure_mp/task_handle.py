@@ -50,13 +50,13 @@ class TaskHandle(Handle):
             if update is UNCHANGED:
                 edit = Edit()
             elif not callable(update):
-                edit = Edit(True, self._codec.encode(update))
+                edit = Edit(True, self._codec.encode_whole(update))
             elif isinstance(task, Task):
-                edit = Edit(True, self._codec.encode(update(task.data)))
+                edit = Edit(True, self._codec.encode_whole(update(task.data)))
             else:
                 raw = self._run(self._operations.peek(encode_id(task)))
                 digest = hashlib.sha1(raw.data, usedforsecurity=False).hexdigest()
-                data = self._codec.encode(update(self._codec.decode(raw.data)))
+                data = self._codec.encode_whole(update(self._codec.decode(raw.data)))
                 edit = Edit(True, data, digest)
             try:
                 raw = self._run(make(edit, whole))

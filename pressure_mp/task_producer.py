@@ -79,7 +79,7 @@ class TaskProducer(TaskHandle):
         self._check_open()
         named = self._name_task(id)
         options = self._put_options(delay, ttl, priority, tube)
-        payload = self._codec.encode(data)
+        payload = self._codec.encode_whole(data)
         if wait is None:
             tasks = [(named, payload)]
             return decode_id(self._run(self._operations.put(tasks, self._settings.id, *options))[0])
@@ -121,7 +121,7 @@ class TaskProducer(TaskHandle):
             if len(names) != len(given):
                 raise ArgumentError(f"there are {len(names)} ids for {len(given)} tasks")
             options = self._put_options(delay, ttl, priority, tube)
-            tasks = list(zip(names, self._codec.encode_many(given), strict=True))
+            tasks = list(zip(names, self._codec.encode_many_whole(given), strict=True))
             put = self._run(self._operations.put(tasks, self._settings.id, *options))
         except PressureError as error:
             error.rest = given[error.accepted :]

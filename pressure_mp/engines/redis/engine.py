@@ -149,8 +149,6 @@ class RedisBinding:
             self.quick = set(self.scripts) - self._durable - set(contents.OPERATIONS)
         self._commands: dict[str, _Command] = {}
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
-        #: Whether one who is not served can wait with a role.
-        self.has_roles = bool(self._signals.watches)
         #: The operations that give back what was granted in line.
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
 
