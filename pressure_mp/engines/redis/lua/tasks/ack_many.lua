@@ -15,14 +15,13 @@ local found = redis.call('HMGET', records, unpack(ids))
 local goes = not settings.keep and settings.zombie == 0
 for i, id in ipairs(ids) do
   local record, result = not seen[id] and found[i], ''
-  seen[id] = true
   local ends, _, call, tube, whose
   if record then ends, _, call, tube, whose = struct.unpack('>I8I8I8ss', record, 34) end
   if record and ends > 0 and ends <= now then
     local task = find(id)
     result = task and task.state or 'absent'
   elseif not record then
-    result = 'absent'
+    result = seen[id] or 'absent'
   elseif string.sub(record, 1, 1) ~= 'T' then
     result = string.sub(record, 1, 1)
   elseif whose ~= owner or call ~= tonumber(tasks[2 * i]) then
@@ -35,8 +34,10 @@ for i, id in ipairs(ids) do
     note(deleted, payloads, id)
     count('T', 'X', tube, 1)
     conclude({id = id}, 'processed')
+    seen[id] = 'absent'
   else
     processed(read(id, record), settings.zombie, nil)
+    seen[id] = settings.keep and 'D' or 'Z'
   end
   results[i] = result
 end
