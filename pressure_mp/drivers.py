@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from .effects import Call, Effect, Gone, Operation, Park, Reply, T
@@ -33,6 +36,26 @@ class AsyncSession(Protocol):
 
     async def end(self) -> None:
         """The operation is over: give up what the session holds. Raises nothing."""
+
+
+class WaitEnded(Exception):
+    """A wait was ended as :func:`waits_end_when` said. The operation did nothing."""
+
+
+_end_of_waits: ContextVar[Callable[[], bool] | None] = ContextVar("end of waits", default=None)
+
+
+@contextlib.contextmanager
+def waits_end_when(condition: Callable[[], bool]) -> Iterator[None]:
+    """Within this block, an operation of this thread that waits raises :class:`WaitEnded` once
+    ``condition()`` is true: at most a second later, when it looks again by itself. Until then it
+    keeps its place in line. One that need not wait is done.
+    """
+    token = _end_of_waits.set(condition)
+    try:
+        yield
+    finally:
+        _end_of_waits.reset(token)
 
 
 def drive(operation: Operation[T], session: Session) -> T:
@@ -74,6 +97,9 @@ async def adrive(operation: Operation[T], session: AsyncSession) -> T:
 
 def _perform(effect: Effect, session: Session) -> Any:
     if type(effect) is Park:
+        is_over = _end_of_waits.get()
+        if is_over is not None and is_over():
+            raise WaitEnded
         return session.park(effect.signal, effect.timeout)
     return _look(effect)
 
