@@ -120,7 +120,7 @@ def memory(site: Site, rounds: int) -> None:
     }
     with site.client() as client:
         for state, options in states.items():
-            queue = open_queue(site.url, "memory")
+            queue = open_queue(site.url, f"memory-{state}")
             before = client.info("memory")["used_memory"]
             fill(queue, number, **options)
             if state == "taken":
@@ -129,7 +129,6 @@ def memory(site: Site, rounds: int) -> None:
             used = client.info("memory")["used_memory"] - before
             each = used / number - len(PAYLOAD)
             print(f"a task that is {state}: {each:.0f} B beside its data   (goal: at most 400)")
-            queue.delete()
 
 
 # Several processes
