@@ -16,12 +16,12 @@ from .signing import AuthKey
 from .task_administration import TaskAdministration
 from .task_producer import TaskProducer
 from .task_settings import IdKind, TaskSettings
-from .task_taker import TaskTaker
+from .workers import TaskWorkers
 
 Self = TypeVar("Self", bound="TaskQueue")
 
 
-class TaskQueue(TaskProducer, TaskTaker, TaskAdministration):
+class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
     """A queue of tasks that producers, workers and administrators on any machine share.
 
     A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (T), for
