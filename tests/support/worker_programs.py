@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import signal
+import threading
+from contextlib import suppress
 
 from pressure_mp import TaskError
 
@@ -14,13 +16,25 @@ def work(connection, queue, **options):
     warnings = Warnings()
     logging.getLogger("pressure_mp").addHandler(warnings)
 
+    talking = threading.Lock()
+    told = threading.Semaphore(0)
+    listening = threading.Thread(target=_listen, args=(connection, told), daemon=True)
+    listening.start()
+
     def handle(task):
-        connection.send(task.data)
-        connection.recv()
+        with talking:
+            connection.send(task.data)
+        told.acquire()
 
     queue.run(handle, **options)
     after = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     connection.send(("ended", before == after, warnings.texts))
+
+
+def _listen(connection, told):
+    with suppress(EOFError):
+        while connection.recv():
+            told.release()
 
 
 def exit_in_a_handler(connection, queue):
