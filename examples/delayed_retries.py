@@ -18,9 +18,9 @@ from pressure_mp import Task, TaskQueue
 
 FIRST_RETRY = 0.1
 DOWN_SECONDS = 0.6
-STARTED = time.monotonic()
 
 messages = TaskQueue(max_deliveries=5)
+STARTED = time.monotonic()
 
 
 def exponential(deliveries: int) -> float:

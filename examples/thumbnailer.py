@@ -1,4 +1,4 @@
-"""A pool of workers that shrinks pictures, tries again what failed, and sets aside what cannot be done.
+"""A pool of workers that shrinks pictures, tries failures again, and sets aside what never works.
 
 Run it with a server of its own, or with yours:
 
@@ -64,7 +64,7 @@ def work(pictures: TaskQueue) -> None:
 
 def main() -> None:
     pictures = TaskQueue(keep=True, max_deliveries=3)
-    workers = [Process(target=work, args=(pictures,)) for _ in range(WORKERS)]
+    workers = [Process(target=work, args=(pictures,), daemon=True) for _ in range(WORKERS)]
     for process in workers:
         process.start()
 
