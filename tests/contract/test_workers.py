@@ -185,7 +185,7 @@ def test_ttr_limits_a_handler_and_touch_extends_it(make):
         task.touch(3600)
         return None
 
-    with Running(queue, handler, ttr=0.05, concurrency=2):
+    with Running(queue, handler, ttr=0.5, concurrency=2):
         until(finished(queue, 1))
     assert deliveries == [1, 2]
 
