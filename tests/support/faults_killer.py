@@ -24,6 +24,7 @@ class Killer:
     population: dict[str, dict[str, object]]
     size: int
     random: random.Random
+    pause: float = PAUSE
     made: Counter[str] = field(default_factory=Counter)
     slept: set[str] = field(default_factory=set)
     due: list[tuple[float, Client, signal.Signals]] = field(default_factory=list)
@@ -66,7 +67,7 @@ class Killer:
         self.populate()
         while self.made.total() < strikes or seen() < items:
             assert time.monotonic() < deadline, (seen(), self.made)
-            time.sleep(min(self.random.expovariate(1 / PAUSE), 5 * PAUSE))
+            time.sleep(min(self.random.expovariate(1 / self.pause), 5 * self.pause))
             if self.made.total() < strikes:
                 self.strike()
             self.follow()
