@@ -119,5 +119,26 @@ def test_every_guarantee_names_tests_that_exist():
         assert named <= defined, named - defined
 
 
+def test_the_states_of_a_task_are_drawn_from_their_table(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import draw_states
+
+    again = "out of date: python docs/draw_states.py"
+    assert (ROOT / "docs" / "task-states.svg").read_text() == draw_states.draw(), again
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    assert draw_states.write(page) == page, again
+
+
+def test_the_tasks_page_names_every_state_and_every_error_of_a_task():
+    from pressure_mp import exceptions, states
+
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    for letter, word in states.NAMES.items():
+        assert re.search(rf"^\| {letter} \| {word} \|", page, re.MULTILINE), word
+    for error in vars(exceptions).values():
+        if isinstance(error, type) and issubclass(error, exceptions.TaskError):
+            assert f"`{error.__name__}`" in page, error
+
+
 def test_the_differences_page_has_no_loose_ends():
     assert "@@" not in (ROOT / "docs" / "differences.md").read_text()
