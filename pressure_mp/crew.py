@@ -31,6 +31,9 @@ Handler = Callable[[Task], object]
 #: Seconds between two looks at the event that stops a run.
 _LOOK = 0.5
 
+#: The error of a task that is given back.
+_UNFINISHED = "its worker ended before it was finished"
+
 _log = logging.getLogger("pressure_mp")
 
 
@@ -84,6 +87,7 @@ class Crew:
         self._grace = grace
         self._stop = stop
         self._ending = threading.Event()
+        self._is_over = False  # nobody waits for the tasks in hand any more
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
@@ -118,7 +122,7 @@ class Crew:
             else:
                 if news is None:
                     working -= 1
-                elif self._ending.is_set():  # the second signal
+                elif self._is_ending():  # the second signal
                     return
                 else:
                     _log.info("signal %d: %r takes no more tasks", news, self._source.name)
@@ -131,10 +135,11 @@ class Crew:
 
     def _give_back(self) -> None:
         """Release what is still in hand. Its handler goes on, and is told when it says so next."""
+        self._is_over = True
         for task in list(self._in_hand.values()):
-            _log.warning("task %r of %r was not finished in time", task.id, self._source.name)
+            _log.warning("task %r of %r is given back: %s", task.id, self._source.name, _UNFINISHED)
             try:
-                task.release(error="its worker was stopped before it had finished")
+                task.release(error=_UNFINISHED)
             except TaskError:
                 pass  # it was finished at this moment
             except PressureError:
@@ -189,7 +194,10 @@ class Crew:
         me = threading.current_thread()
         self._in_hand[me] = task
         try:
-            self._handle(task, handler)
+            if self._is_over:
+                task.release()
+            else:
+                self._handle(task, handler)
         except TaskError as error:
             _log.warning("a handler came too late, and its task may run again: %s", error)
         del self._in_hand[me]

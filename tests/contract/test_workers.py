@@ -326,11 +326,39 @@ def test_what_is_not_finished_within_its_grace_is_given_back(make, caplog):
     stop.set()
     running.result(2)
     assert counts(queue) == {"R": 1}
-    assert "stopped" in queue.peek(task_id).error
-    assert "not finished" in caplog.text
+    assert "before it was finished" in queue.peek(task_id).error
+    assert "before it was finished" in caplog.text
     go_on.set()
     until(lambda: late)
     assert counts(queue) == {"R": 1}
+
+
+class Late(TaskQueue):
+    """A take that returns only after it is told to."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.taken, self.go_on = threading.Event(), threading.Event()
+
+    def take(self, *args, **options):
+        task = super().take(*args, **options)
+        self.taken.set()
+        self.go_on.wait(10)
+        return task
+
+
+def test_a_task_that_comes_after_the_end_of_a_run_is_not_begun(url, name):
+    queue = Late(name, url=url)
+    queue.put("a")
+    seen, stop = [], threading.Event()
+    running = Background(queue.run, seen.append, grace=0, stop=stop)
+    assert queue.taken.wait(10)
+    stop.set()
+    running.result()
+    assert counts(queue) == {"T": 1}
+    queue.go_on.set()
+    until(lambda: counts(queue) == {"R": 1})
+    assert seen == []
 
 
 def test_a_run_ends_when_the_queue_is_shut_down_and_no_task_is_ready(make):
