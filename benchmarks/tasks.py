@@ -26,7 +26,7 @@ from .crew import Job, Member, perform
 from .server import Site, running
 
 #: Tasks of a case between processes.
-TASKS = 20_000
+TASKS = 10_000
 BATCH = 100
 FEW, MANY = 1_000, 1_000_000
 #: How many tasks are due at one moment, in a flood.
@@ -95,6 +95,41 @@ def verbs(
     }
 
 
+def processor(site: Site, rounds: int) -> None:
+    """Processor time, which other programs on the machine hardly change: of the server and of the
+    client."""
+    queue, client = open_queue(site.url, "processor"), site.client()
+    tasks: list[Task] = []
+    many: list[list[Task]] = []
+    calls: dict[str, tuple[Callable[[], object], int]] = {
+        "put": (lambda: queue.put(PAYLOAD), 1),
+        "take": (lambda: tasks.append(queue.take()), 1),
+        "ack": (lambda: tasks.pop().ack(), 1),
+        "put_many": (lambda: queue.put_many([PAYLOAD] * BATCH), BATCH),
+        "take_many": (lambda: many.append(queue.take_many(BATCH)), BATCH),
+        "ack_many": (lambda: queue.ack_many(many.pop()), BATCH),
+        "LPUSH": (lambda: client.lpush("bare", PAYLOAD), 1),
+        "RPOP": (lambda: client.rpop("bare"), 1),
+    }
+    for verb, (call, size) in calls.items():
+        number = 50 * rounds // (1 if size == 1 else 10)
+        server, own = server_time(client), time.process_time()
+        for _ in range(number):
+            call()
+        server, own = server_time(client) - server, time.process_time() - own
+        print(
+            f"processor time of a task in {verb}: server {server / number / size * 1e6:.1f} µs, "
+            f"client {own / number / size * 1e6:.1f} µs"
+        )
+    client.close()
+
+
+def server_time(client: redis.Redis) -> float:
+    """Seconds of processor time of the server so far."""
+    info = client.info("cpu")
+    return float(info["used_cpu_user_main_thread"] + info["used_cpu_sys_main_thread"])
+
+
 def sizes(site: Site, rounds: int) -> None:
     """The same operations on a queue of few tasks and on one of very many."""
     queues = {f"{number:,}": open_queue(site.url, f"size-{number}") for number in (FEW, MANY)}
@@ -161,31 +196,57 @@ def consume(member: Member, url: str, name: str, number: int, batch: int) -> flo
 
 
 def cycles(site: Site, pairs: int, batch: int, tasks: int) -> float:
-    """Cycles in a second, with so many producers and as many consumers, each a process."""
+    """Cycles in a second, with so many producers and as many consumers, each a process. A batch of
+    0 stands for bare lists."""
     name = f"pairs-{pairs}-{batch}"
-    queue = open_queue(site.url, name)
-    arguments = (site.url, name, tasks // pairs, batch)
-    answers = perform([Job(work, arguments) for work in (produce, consume) for _ in range(pairs)])
-    queue.delete()
+    works: tuple[Callable[..., float], ...] = (produce_bare, consume_bare)
+    arguments: tuple[Any, ...] = (site.port, name, tasks // pairs)
+    if batch:
+        open_queue(site.url, name)
+        works, arguments = (produce, consume), (site.url, name, tasks // pairs, batch)
+    answers = perform([Job(work, arguments) for work in works for _ in range(pairs)])
     return tasks / (max(answers[pairs:]) - min(answers[:pairs]))
 
 
 def processes(site: Site, rounds: int) -> None:
+    """Producers and consumers in processes, beside redis-py's LPUSH, BRPOP and DEL in the same."""
     cases = {
-        "1 to 1, one by one": (1, 1, TASKS, "to beat 6,200"),
-        "4 to 4, one by one": (4, 1, TASKS, "to beat 9,600"),
-        "1 to 1, batches of 100": (1, BATCH, 10 * TASKS, "to aim at 100,000"),
-        "2 to 2, batches of 100": (2, BATCH, 10 * TASKS, "to aim at 100,000"),
+        "1 to 1, one by one": (1, 1, "to beat 6,200"),
+        "4 to 4, one by one": (4, 1, "to beat 9,600"),
+        "1 to 1, batches of 100": (1, BATCH, "to aim at 100,000"),
+        "2 to 2, batches of 100": (2, BATCH, "to aim at 100,000"),
     }
     rates: dict[str, list[float]] = {what: [] for what in cases}
+    bare: dict[str, list[float]] = {what: [] for what in cases}
     for _ in range(max(rounds // 10, 1)):
-        for what, (pairs, batch, tasks, _) in cases.items():
-            rates[what].append(cycles(site, pairs, batch, tasks))
-    for what, (_, _, _, goal) in cases.items():
-        found = rates[what]
+        for what, (pairs, batch, _) in cases.items():
+            rates[what].append(cycles(site, pairs, batch, TASKS * (5 if batch > 1 else 1)))
+            bare[what].append(cycles(site, pairs, 0, TASKS))
+    for what, (_, _, goal) in cases.items():
+        ours, theirs = statistics.median(rates[what]), statistics.median(bare[what])
         print(
-            f"{what}: {statistics.median(found):,.0f} cycles/s, best {max(found):,.0f}   ({goal})"
+            f"{what}: {ours:,.0f} cycles/s, best {max(rates[what]):,.0f}   ({goal}); "
+            f"LPUSH + BRPOP + DEL {theirs:,.0f}, ratio {ours / theirs:.2f}"
         )
+
+
+def produce_bare(member: Member, port: int, name: str, number: int) -> float:
+    client = redis.Redis(port=port)
+    client.ping()
+    started = member.start()
+    for _ in range(number):
+        client.lpush(name, PAYLOAD)
+    return started
+
+
+def consume_bare(member: Member, port: int, name: str, number: int) -> float:
+    client = redis.Redis(port=port, socket_timeout=None)
+    client.ping()
+    member.start()
+    for _ in range(number):
+        client.brpop(name)
+        client.delete("taken")
+    return time.perf_counter()
 
 
 def batches(site: Site, rounds: int) -> None:
@@ -241,8 +302,8 @@ def punctuality(site: Site, rounds: int) -> None:
 
 
 def flood(site: Site, rounds: int) -> None:
-    """The longest PING and put of others while a worker takes very many tasks: such as are ready, and
-    such as are all due at one moment."""
+    """The longest PING and put of others while a worker takes very many tasks: such as are ready,
+    and such as are all due at one moment."""
     queue = open_queue(site.url, "flood")
     begin = time.monotonic()
     fill(queue, FLOOD)
@@ -317,7 +378,8 @@ def drain(member: Member, url: str, name: str, begin: float, until: float) -> in
 
 
 CASES: dict[str, Callable[[Site, int], None]] = {
-    case.__name__: case for case in (cycle, processes, batches, sizes, memory, punctuality, flood)
+    case.__name__: case
+    for case in (cycle, processor, processes, batches, sizes, memory, punctuality, flood)
 }
 
 
