@@ -1,7 +1,7 @@
-"""Draw the states of a task, and write the table of its transitions: ``python docs/draw_states.py``.
+"""Draw the states of a task, and write the table of transitions: ``python docs/draw_states.py``.
 
-Both are made of the table in ``pressure_mp/states.py``. The picture is ``docs/task-states.svg``; the
-table is in ``docs/tasks.md`` between two marks. A test draws them again and compares.
+Both are made of the table in ``pressure_mp/states.py``. The picture is ``docs/task-states.svg``;
+the table is in ``docs/tasks.md`` between two marks. A test draws them again and compares.
 """
 
 from __future__ import annotations

@@ -8,15 +8,15 @@ from typing import Any, Literal, TypeVar
 
 from .crew import Crew, Handler, Job
 from .exceptions import ArgumentError
-from .handles import Handle
-from .task import Backoff, Task
+from .task import Backoff
+from .task_taker import TaskTaker
 
 F = TypeVar("F", bound=Handler)
 
 DEFAULT_GRACE = 30.0
 
 
-class TaskWorkers(Handle):
+class TaskWorkers(TaskTaker):
     """The part of :class:`pressure_mp.TaskQueue` that runs handlers."""
 
     def _reset(self) -> None:
@@ -100,15 +100,3 @@ class TaskWorkers(Handle):
             raise ArgumentError(f"grace is 0 or more seconds, or None; not {grace!r}")
         self._check_open()
         Crew(self, jobs, grace, stop or threading.Event()).run()
-
-    def take(
-        self,
-        timeout: float | None = None,
-        *,
-        ttr: float | None = None,
-        tube: str | None = None,
-        on_error: Literal["release", "bury"] = "release",
-        backoff: Backoff | None = None,
-    ) -> Task:
-        """Take the next task."""
-        raise NotImplementedError
