@@ -69,28 +69,27 @@ def cycle(site: Site, rounds: int) -> None:
         print(f"  {verb} {cost['']:.1f} µs")
 
 
-def verbs(
-    queues: dict[str, TaskQueue], rounds: int, trial: int = 100
-) -> dict[str, dict[str, float]]:
-    """Microseconds of put, take and ack on each of the queues, which take turns."""
-    taken: dict[str, list[Task]] = {name: [] for name in queues}
-
-    def calls(verb: str) -> Calls:
-        if verb == "put":
-            return {name: lambda q=q: q.put(PAYLOAD) for name, q in queues.items()}
-        if verb == "take":
-            return {
-                name: lambda n=name, q=q: taken[n].append(q.take()) for name, q in queues.items()
-            }
-        return {name: lambda n=name: taken[n].pop().ack() for name in queues}
-
-    times: dict[str, dict[str, list[float]]] = {}
+def verbs(queues: dict[str, TaskQueue], rounds: int) -> dict[str, dict[str, float]]:
+    """Microseconds of put, take and ack on each of the queues, which take turns: the lowest decile
+    of single calls, because other programs on the machine only ever add to the time."""
+    times: dict[str, dict[str, list[float]]] = {
+        verb: {name: [] for name in queues} for verb in ("put", "take", "ack")
+    }
     for _ in range(rounds):
-        for verb in ("put", "take", "ack"):
-            for name, cost in measure(calls(verb), 2, trial // 2).items():
-                times.setdefault(verb, {}).setdefault(name, []).append(cost)
+        for name, queue in queues.items():
+            tasks: list[Task] = []
+            calls: Calls = {
+                "put": lambda queue=queue: queue.put(PAYLOAD),
+                "take": lambda queue=queue, tasks=tasks: tasks.append(queue.take()),
+                "ack": lambda tasks=tasks: tasks.pop().ack(),
+            }
+            for verb, call in calls.items():
+                for _ in range(50):
+                    begin = time.perf_counter()
+                    call()
+                    times[verb][name].append((time.perf_counter() - begin) * 1e6)
     return {
-        verb: {name: statistics.median(costs) for name, costs in found.items()}
+        verb: {name: statistics.quantiles(one, n=10)[0] for name, one in found.items()}
         for verb, found in times.items()
     }
 
