@@ -318,8 +318,10 @@ class TaskOperations(QueueOperations):
                     raise AssertionError("an absent task is an error")
                 return _gone(known), False
             record, data = reply[-2:]
-            if known is None or record:
-                known = Raw(task, record, known.data if known else data)
+            if known is None or (record and reply[0] != UNFINISHED):
+                known = Raw(task, record, data)
+            elif record:
+                known = known._replace(record=record)
             if reply[0] != UNFINISHED:
                 processed = bool(reply[2] == b"processed")
                 return (known if record else _gone(known)), processed

@@ -373,7 +373,7 @@ class MemoryTasks:
             }
             outcome = kept.get(task.record.state)
         if outcome is not None:
-            return [DONE, [], outcome, *told]
+            return [DONE, [], outcome, told[0], task.data if task else b""]
         if task is None:
             return [ABSENT, []]
         others = [other for other in life.awaited.pop(id, []) if other != ticket]

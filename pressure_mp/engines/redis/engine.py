@@ -215,8 +215,9 @@ class RedisBinding:
     def waiting(self, signal: str, timeout: float | None) -> tuple[tuple[Any, ...], float]:
         """The blocking command for a signal, and for how many seconds to read its reply.
 
-        A wait that the server ends by itself is read a second longer. A wait in line that may
-        last longer than one tick is not ended by the server: the place in line would be lost.
+        A wait that the server ends by itself is read a second longer. It does not end a wait in
+        line that may last longer than one tick: the place in line would be lost. Nor one that must
+        end on time.
         """
         limit = TICK if timeout is None else min(timeout, TICK)
         if signal in self._signals.lines:
@@ -230,6 +231,8 @@ class RedisBinding:
         else:
             bell = self.bell(signal.removeprefix(signals.BELL))
             command = ("BLMOVE", bell, self.key(signals.HEARD), "RIGHT", "LEFT")
+        if self._signals.punctual:
+            return (*command, "0"), limit
         return (*command, f"{max(limit, 0.001):.3f}"), limit + TICK
 
     def session(self) -> BlockingSession:

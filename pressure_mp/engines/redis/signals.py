@@ -31,6 +31,8 @@ class Signals:
 
     watches: dict[str, str] = field(default_factory=dict)
     lines: dict[str, Line] = field(default_factory=dict)
+    #: Whether a wait ends on time. The server would end it when it next looks, up to 100 ms late.
+    punctual: bool = False
 
 
 _ROLES = {
@@ -39,7 +41,9 @@ _ROLES = {
 }
 
 #: Disciplines that have no roles.
-_OTHERS = {"tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("", "")))})}
+_OTHERS = {
+    "tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("", "")))}, punctual=True)
+}
 
 #: What the signals of a waiter alone begin with; its ticket follows.
 BELL = "bell:"

@@ -2,7 +2,7 @@
 -- keys: woken
 -- args: id ticket mode whole
 --   mode   wait | now: whether the caller will wait
---   whole  1: answer the data too
+--   whole  1: answer the data also while the task is not processed
 -- replies: done bells outcome record data | unfinished bells record data | absent bells | missing
 -- uses: storage find
 -- once: yes
@@ -13,8 +13,9 @@ redis.call('DEL', KEYS[1])
 local id, ticket = ARGV[1], ARGV[2]
 local task = find(id)
 local record = task and pack(task) or ''
-local data = task and ARGV[4] == '1' and redis.call('HGET', payloads, id) or ''
 local outcome = redis.call('HGET', outcomes, ticket)
+local ended = outcome or task and string.find('ZDB', task.state, 1, true)
+local data = task and (ended or ARGV[4] == '1') and redis.call('HGET', payloads, id) or ''
 if outcome then
   redis.call('HDEL', outcomes, ticket)
   return answer('done', string.match(outcome, ' (.*)$'), record, data)
