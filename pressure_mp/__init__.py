@@ -20,6 +20,8 @@ from .exceptions import (
     ItemTooLargeError,
     LateTaskDoneWarning,
     NotDurable,
+    NotOwner,
+    NotTaken,
     PressureError,
     ProducerInUseError,
     QueueAlreadyExistsError,
@@ -31,14 +33,21 @@ from .exceptions import (
     RejectedItemWarning,
     ShutDown,
     TaskDoneError,
+    TaskError,
+    TaskExists,
+    TaskNotFound,
     UnsupportedServerError,
     WrongKeyTypeError,
+    WrongState,
 )
 from .operations.diagnosis import Diagnosis
 from .operations.fifo import Stats
+from .operations.task_stats import TaskStats, TubeStats
 from .orders import FairQueue, LifoQueue, PriorityQueue, Snapshot
 from .protocol import PressureQueue
 from .queues import JoinableQueue, Queue, SimpleQueue
+from .task import Task
+from .tasks import TaskQueue
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError
@@ -64,6 +73,8 @@ __all__ = [
     "LateTaskDoneWarning",
     "LifoQueue",
     "NotDurable",
+    "NotOwner",
+    "NotTaken",
     "PressureError",
     "PressureQueue",
     "PriorityQueue",
@@ -80,9 +91,17 @@ __all__ = [
     "SimpleQueue",
     "Snapshot",
     "Stats",
+    "Task",
     "TaskDoneError",
+    "TaskError",
+    "TaskExists",
+    "TaskNotFound",
+    "TaskQueue",
+    "TaskStats",
+    "TubeStats",
     "UnsupportedServerError",
     "WrongKeyTypeError",
+    "WrongState",
     "__version__",
 ]
 

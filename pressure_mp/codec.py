@@ -124,6 +124,15 @@ class Codec:
             payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return list(map(self.prepare().sign, payloads))
 
+    def encode_whole(self, obj: Any) -> bytes:
+        """As :meth:`encode`, for a queue that keeps nothing apart, however large it is."""
+        return self.prepare().sign(serializers.encode(self._serializer, obj, self._queue))
+
+    def encode_many_whole(self, objects: Sequence[Any]) -> list[bytes]:
+        """As :meth:`encode_whole`, for each."""
+        payloads = serializers.encode_many(self._serializer, objects, self._queue)
+        return list(map(self.prepare().sign, payloads))
+
     def decode_many(self, items: Sequence[bytes]) -> list[Any]:
         """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
         item."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from .effects import Call, Effect, Gone, Operation, Park, Reply, T
@@ -37,6 +39,26 @@ class AsyncSession(Protocol):
         """The operation is over: give up what the session holds. Raises nothing."""
 
 
+class WaitEnded(Exception):
+    """A wait was ended as :func:`waits_end_when` said. The operation did nothing."""
+
+
+_end_of_waits: ContextVar[Callable[[], bool] | None] = ContextVar("end of waits", default=None)
+
+
+@contextlib.contextmanager
+def waits_end_when(condition: Callable[[], bool]) -> Iterator[None]:
+    """Within this block, an operation of this thread that waits raises :class:`WaitEnded` once
+    ``condition()`` is true: at most a second later, when it looks again by itself. Until then it
+    keeps its place in line. One that need not wait is done.
+    """
+    token = _end_of_waits.set(condition)
+    try:
+        yield
+    finally:
+        _end_of_waits.reset(token)
+
+
 def drive(
     operation: Operation[T], session: Session, watch: AbstractContextManager[None] | None = None
 ) -> T:
@@ -54,7 +76,7 @@ def drive(
                     answer = session.call(*effect)
                 elif type(effect) is Park and parked and watch is not None:
                     with watch:
-                        answer = session.park(*effect)
+                        answer = _perform(effect, session)
                 else:
                     answer = _perform(effect, session)
                     parked = parked or type(effect) is Park
@@ -107,6 +129,9 @@ def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T
 
 def _perform(effect: Effect, session: Session) -> Any:
     if type(effect) is Park:
+        is_over = _end_of_waits.get()
+        if is_over is not None and is_over():
+            raise WaitEnded
         return session.park(effect.signal, effect.timeout)
     return _look(effect)
 

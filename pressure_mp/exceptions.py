@@ -89,6 +89,42 @@ class TaskDoneError(PressureError, ValueError):
     """``task_done()`` was called more often than items were put."""
 
 
+class TaskError(PressureError):
+    """What was asked for cannot be done with this task. Nothing was done.
+
+    ``task_id`` is which, and ``state`` is the letter of the state it is in: R, W, T, B, Z, D, and X
+    when it is not in the queue.
+    """
+
+    def __init__(self, message: str, task_id: int | str | None = None, state: str = "X") -> None:
+        super().__init__(message, task_id, state)
+        self.task_id = task_id
+        self.state = state
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class TaskNotFound(TaskError, LookupError):
+    """The queue has no task of that id: it never had, or it was processed, killed, or expired."""
+
+
+class TaskExists(TaskError, ValueError):
+    """The queue has a task of that id already."""
+
+
+class WrongState(TaskError, ValueError):
+    """The task is in a state that the operation does not take it out of."""
+
+
+class NotTaken(WrongState):
+    """Nobody has taken the task: it was released meanwhile, or never taken."""
+
+
+class NotOwner(WrongState):
+    """The task is taken, but not by this process, or no longer by this take: another has it."""
+
+
 class LateTaskDoneWarning(PressureError, RuntimeWarning):
     """``task_done()`` came for an item that was given to another consumer; it did not count."""
 

@@ -25,6 +25,7 @@ from .exceptions import (
 from .identity import client_id
 from .operations.diagnosis import Diagnosis
 from .operations.fifo import FifoOperations, Stats
+from .operations.queues import QueueOperations
 from .presence import Presence
 from .processes import host
 
@@ -72,12 +73,15 @@ class Handle:
 
                 register_after_fork(self, _join_in_child)
 
-    def _make_operations(self, lease: int) -> FifoOperations:
+    def _make_operations(self, lease: int) -> QueueOperations:
         """What this handle's discipline can do."""
-        return FifoOperations(self._name, lease)
+        raise NotImplementedError
 
-    def _open(self, how: str, maxsize: int) -> None:
-        """Create or attach: the first words with the broker."""
+    def _open(self, make: Callable[[str], Operation[T]]) -> T:
+        """Create or attach: the first words with the broker.
+
+        ``make`` is given the process to note as a user, or "", and answers the operation.
+        """
         engine = self._engine()
         user = ""
         if self._anonymous:
@@ -85,15 +89,16 @@ class Handle:
         elif rival := engine.rival(self._name, self._operations.discipline):
             drive(self._operations.look_for_rival(), rival.session())
         binding = self._bind(engine)
-        drive(self._operations.open(how, check_maxsize(maxsize), user), binding.session())
+        opened = drive(make(user), binding.session())
         self._begin(engine, binding)
+        return opened
 
     def _bind(self, engine: Engine) -> Binding:
         return engine.bind(self._name, self._operations.discipline, self._options)
 
     def _engine(self) -> Engine:
         engine = registry.engine(self._address)
-        lifetimes.sweep(engine, lambda name, discipline: FifoOperations(name, 0, discipline))
+        lifetimes.sweep(engine, lambda name, discipline: QueueOperations(name, 0, discipline))
         return engine
 
     def _attach(self) -> Binding:
@@ -126,20 +131,6 @@ class Handle:
             if self._anonymous:
                 self._check_open()  # closed, and nobody else had it
             raise
-
-    def _delete(self, block: bool, timeout: float | None) -> None:
-        self._run(self._operations.delete(block, timeout))
-        registry.engine(self._address).leave(self._name, self._operations.discipline)
-
-    @property
-    def _here(self) -> Presence:
-        """This process in the queue."""
-        if self._presence is None:
-            engine = registry.engine(self._address)
-            self._presence = presence.of(
-                engine, self._name, self._operations.discipline, int(self._lease * 1000)
-            )
-        return self._presence
 
     def _check_open(self) -> None:
         if self._handle_closed:
@@ -174,18 +165,6 @@ class Handle:
         """Whether the queue exists. Never waits (specification: Exists)."""
         return self._run(self._operations.exists())
 
-    def stats(self) -> Stats:
-        """The queue at one moment. Never waits. Raises QueueDoesNotExistError."""
-        return self._run(self._operations.stats())
-
-    def why_blocked(self) -> Diagnosis:
-        """What a put and a get would wait for now, who is in the way, and whether that one lives.
-
-        ``print(queue.why_blocked())`` says it in words. Never waits, and changes nothing. Raises
-        QueueDoesNotExistError.
-        """
-        return self._run(self._operations.why_blocked())
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name!r} at {self.url}>"
 
@@ -207,6 +186,44 @@ class Handle:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._reset()
+
+
+class ItemHandle(Handle):
+    """A handle to a queue of items, in whatever order it serves them."""
+
+    _operations: FifoOperations
+
+    def _make_operations(self, lease: int) -> FifoOperations:
+        return FifoOperations(self._name, lease)
+
+    def _open_bounded(self, how: str, maxsize: int) -> None:
+        self._open(lambda user: self._operations.open(how, check_maxsize(maxsize), user))
+
+    def _delete(self, block: bool, timeout: float | None) -> None:
+        self._run(self._operations.delete(block, timeout))
+        registry.engine(self._address).leave(self._name, self._operations.discipline)
+
+    @property
+    def _here(self) -> Presence:
+        """This process in the queue."""
+        if self._presence is None:
+            engine = registry.engine(self._address)
+            self._presence = presence.of(
+                engine, self._name, self._operations.discipline, int(self._lease * 1000)
+            )
+        return self._presence
+
+    def stats(self) -> Stats:
+        """The queue at one moment. Never waits. Raises QueueDoesNotExistError."""
+        return self._run(self._operations.stats())
+
+    def why_blocked(self) -> Diagnosis:
+        """What a put and a get would wait for now, who is in the way, and whether that one lives.
+
+        ``print(queue.why_blocked())`` says it in words. Never waits, and changes nothing. Raises
+        QueueDoesNotExistError.
+        """
+        return self._run(self._operations.why_blocked())
 
 
 def check_name(name: object) -> None:

@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .drivers import drive
 from .effects import LATE, PASSED, Operation, T
@@ -68,8 +68,14 @@ class Presence:
     def __init__(self, engine: Engine, name: str, discipline: str) -> None:
         self._engine = engine
         self._lease = 0
-        self.operations = FlightOperations(name, 0, discipline)
+        self._name = name
+        self._discipline = discipline
+        self._use_lease(0)
         self.reset()
+
+    def _use_lease(self, lease: int) -> None:
+        """From now on the process's lease is so long."""
+        self.operations = FlightOperations(self._name, lease, self._discipline)
 
     def reset(self) -> None:
         """A process that has not used the queue: a new one, or a forked child."""
@@ -87,8 +93,7 @@ class Presence:
         """A handle's lease in milliseconds; the longest of this process's handles counts."""
         if lease > self._lease:
             self._lease = lease
-            was = self.operations
-            self.operations = FlightOperations(was.name, lease, was.discipline)
+            self._use_lease(lease)
 
     @property
     def interval(self) -> float:
@@ -302,9 +307,11 @@ class Presence:
     def run_now(self, operation: Operation[T]) -> T:
         """Run an operation of a look: without waiting for a broker that is away."""
         # The next look tries again: this one must not keep other queues waiting.
-        name, discipline = self.operations.name, self.operations.discipline
-        binding = self._engine.bind(name, discipline, Options(reconnect=0))
+        binding = self._engine.bind(self._name, self._discipline, Options(reconnect=0))
         return drive(operation, binding.session())
+
+
+Kind = TypeVar("Kind", bound=Presence)
 
 
 def is_over(other: str, until: int, now: int) -> bool:
@@ -328,11 +335,17 @@ _leaves_at_exit = False
 
 def of(engine: Engine, name: str, discipline: str, lease: int) -> Presence:
     """This process in the queue of that name; does no I/O."""
+    return find(Presence, engine, name, discipline, lease)
+
+
+def find(kind: type[Kind], engine: Engine, name: str, discipline: str, lease: int) -> Kind:
+    """The same, of a queue whose kind of presence is another."""
     with _lock:
         key = id(engine), name, discipline
         found = _all.get(key)
         if found is None:
-            found = _all[key] = Presence(engine, name, discipline)
+            found = _all[key] = kind(engine, name, discipline)
+    assert isinstance(found, kind)
     found.want_lease(lease)
     return found
 

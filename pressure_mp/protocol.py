@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
-from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, Handle, check_max_items, check_maxsize
+from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, ItemHandle, check_max_items, check_maxsize
 
 
-class PressureQueue(Handle):
+class PressureQueue(ItemHandle):
     """A queue that programs in other languages may share (specification: Queue Operations).
 
     A handle refers to the queue by name; making one neither creates nor looks for the queue.
@@ -52,7 +52,7 @@ class PressureQueue(Handle):
         """
         if check_maxsize(bound) != bound:
             raise ArgumentError(f"a bound is 0 or more, not {bound}")
-        self._open("create", bound)
+        self._open_bounded("create", bound)
 
     def length(self) -> int:
         """How many items are queued. Never waits (specification: Length)."""

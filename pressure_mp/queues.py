@@ -25,7 +25,7 @@ from .exceptions import (
 from .handles import (
     DEFAULT_LEASE,
     DEFAULT_RECONNECT,
-    Handle,
+    ItemHandle,
     check_buffering,
     check_max_items,
     check_maxsize,
@@ -42,7 +42,7 @@ Self = TypeVar("Self", bound="ObjectQueue")
 FifoQueue = TypeVar("FifoQueue", bound="Queue")
 
 
-class ObjectQueue(Handle):
+class ObjectQueue(ItemHandle):
     """What every queue of Python objects has; use one of its subclasses."""
 
     def __init__(
@@ -127,7 +127,7 @@ class ObjectQueue(Handle):
                 f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
                 "another order. Leave it out; put_many and get_many are fast too"
             )
-        self._open(_how, bound)
+        self._open_bounded(_how, bound)
 
     def _reset(self) -> None:
         super()._reset()

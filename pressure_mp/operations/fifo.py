@@ -1,4 +1,4 @@
-"""The operations of every queue, in bytes: first those of the pressure protocol."""
+"""The operations of every queue of items, in bytes: first those of the pressure protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from ..exceptions import (
     QueueAlreadyExistsError,
     QueueDoesNotExistError,
     QueueInUseError,
-    QueueMismatchError,
     ShutDown,
     TaskDoneError,
 )
@@ -44,6 +43,7 @@ from ..ordering import decode
 from .batches import MOST_BYTES, MOST_ITEMS, next_batch
 from .diagnosis import Diagnosis, diagnose
 from .large import fetch, store, sweep
+from .queues import QueueOperations
 from .turns import Shortcut, deadline, take_turns, until_finished, wake
 
 FIFO = "fifo"
@@ -75,17 +75,11 @@ class Stats:
     in_flight: int
 
 
-class FifoOperations:
-    """Each method is an operation: a generator for a driver. Nothing happens before it is driven.
-
-    ``lease`` is in milliseconds. Every operation but ``open`` and ``exists`` raises
-    QueueDoesNotExistError when there is no such queue.
-    """
+class FifoOperations(QueueOperations):
+    """The operations of every queue of items, in whatever order it serves them."""
 
     def __init__(self, name: str, lease: int, discipline: str = FIFO) -> None:
-        self.name = name
-        self.discipline = discipline
-        self._lease = lease
+        super().__init__(name, lease, discipline)
         self._offer: Shortcut | None = None
         self._poll: Shortcut | None = None
         if discipline == FIFO:
@@ -107,24 +101,6 @@ class FifoOperations:
             raise self._mismatch(reply[1].decode(), reply[2].decode(errors="replace"), wanted)
         self._check(reply)
         return int(reply[1])
-
-    def look_for_rival(self) -> Operation[None]:
-        """Where a queue of another discipline may have the same name: see that there is none.
-
-        Raises QueueMismatchError.
-        """
-        reply: Reply = yield Call("kind")
-        if reply[0] != MISSING:
-            kind = reply[1].decode(errors="replace")
-            raise self._mismatch("discipline", kind, self.discipline)
-
-    def _mismatch(self, what: str, have: str, wanted: object) -> QueueMismatchError:
-        return QueueMismatchError(f"queue {self.name!r} exists with {what} {have}, not {wanted}")
-
-    def exists(self) -> Operation[bool]:
-        """Whether the queue was created and not deleted."""
-        reply: Reply = yield Call("exists")
-        return bool(reply[1])
 
     def length(self) -> Operation[int]:
         """How many items are queued."""
@@ -386,24 +362,6 @@ class FifoOperations:
         """Up to ``limit`` of the items that were set aside, oldest first."""
         reply: Reply = yield Call("rejected", (limit,))
         return list(self._check(reply)[1])
-
-    def enlist(self, user: str) -> Operation[None]:
-        """Note that a process uses this anonymous queue."""
-        reply: Reply = yield Call("enlist", (user,))
-        self._check(reply)
-
-    def users(self) -> Operation[list[str]]:
-        """The processes that use this anonymous queue."""
-        reply: Reply = yield Call("users")
-        return [user.decode() for user in self._check(reply)[1]]
-
-    def dismiss(self, users: list[str]) -> Operation[int]:
-        """Note that processes no longer use this anonymous queue; it goes with the last one.
-
-        Answers how many are left.
-        """
-        reply: Reply = yield Call("dismiss", tuple(users))
-        return int(self._check(reply)[1])
 
     def why_blocked(self) -> Operation[Diagnosis]:
         """What a put and a get would wait for at this moment, and who is in the way."""

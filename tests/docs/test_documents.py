@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -38,7 +39,7 @@ def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path):
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
     client = valkey.client()
-    assert list(client.scan_iter(match=f"{name}*")) == []
+    until(lambda: not list(client.scan_iter(match=f"{name}*")))  # what wakes a waiter lasts 2 s
     client.close()
 
 
@@ -97,6 +98,16 @@ def test_the_protocol_page_names_every_key_and_every_operation():
         assert re.search(rf"^\| [^|]*\b{documented}\b", page, re.MULTILINE), operation
 
 
+def test_the_protocol_page_names_every_key_and_every_operation_of_tasks():
+    from pressure_mp.engines.redis import keys, scripts
+
+    page = (ROOT / "docs" / "protocol.md").read_text().partition("\n## Tasks\n")[2]
+    for part in keys.TASKS:
+        assert f"`{part}" in page, part
+    for operation in scripts.names("tasks") | scripts.names("common"):
+        assert re.search(rf"\b{operation}\b", page), operation
+
+
 def test_every_guarantee_names_tests_that_exist():
     defined = set()
     for path in (ROOT / "tests").rglob("test_*.py"):
@@ -107,6 +118,27 @@ def test_every_guarantee_names_tests_that_exist():
         named = set(re.findall(r"`(test_\w+)`", row))
         assert named or row.endswith("| shown by |"), row
         assert named <= defined, named - defined
+
+
+def test_the_states_of_a_task_are_drawn_from_their_table(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import draw_states
+
+    again = "out of date: python docs/draw_states.py"
+    assert (ROOT / "docs" / "task-states.svg").read_text() == draw_states.draw(), again
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    assert draw_states.write(page) == page, again
+
+
+def test_the_tasks_page_names_every_state_and_every_error_of_a_task():
+    from pressure_mp import exceptions, states
+
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    for letter, word in states.NAMES.items():
+        assert re.search(rf"^\| {letter} \| {word} \|", page, re.MULTILINE), word
+    for error in vars(exceptions).values():
+        if isinstance(error, type) and issubclass(error, exceptions.TaskError):
+            assert f"`{error.__name__}`" in page, error
 
 
 def test_the_differences_page_has_no_loose_ends():

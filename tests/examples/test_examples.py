@@ -16,12 +16,14 @@ from pressure_mp import PressureQueue
 
 TRIED_HERE = {
     "bounded_pipeline.py",
+    "delayed_retries.py",
     "fair_service.py",
     "legacy_after.py",
     "legacy_before.py",
     "priority_crawler.py",
     "pump.py",
     "shell_pipeline.sh",
+    "thumbnailer.py",
     "two_machines_consumer.py",
     "two_machines_producer.py",
 }
@@ -87,6 +89,37 @@ def test_the_priority_crawler_visits_every_page_by_its_distance(broker):
         pages = " ".join(map(str, range(2**distance, 2 ** (distance + 1))))
         assert lines[distance] == f"distance {distance}: pages {pages}"
     assert lines[6] == "40 pages visited"
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_the_thumbnailer_tries_again_and_sets_aside(broker):
+    process = start("thumbnailer.py", url=broker)
+    output, errors = process.communicate(timeout=30)
+    lines = output.splitlines()
+    assert process.returncode == 0, errors
+    assert re.fullmatch(r"03\.ppm was done at delivery \d, after FileNotFoundError: .+", lines[0])
+    assert lines[1:] == [
+        "07.ppm is set aside after 3 deliveries: ValueError: 07.ppm has 985 bytes of 57600",
+        "11 thumbnails",
+        "mended and kicked: 07.small.ppm",
+        "the workers ended with [0, 0]",
+    ]
+    assert errors.count("Traceback") == errors.count("failed, delivery") >= 4, "they are logged"
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_delayed_retries_come_when_their_time_has_come(broker):
+    lines = finish(start("delayed_retries.py", url=broker)).splitlines()
+    assert len(lines) == 3
+    hello = re.fullmatch(r"'hello' was sent at delivery ([234]), after ([\d.]+) s", lines[0])
+    assert hello, lines
+    assert float(hello[2]) >= 0.6
+    reminder = re.fullmatch(r"'a reminder' was sent at delivery 1, after ([\d.]+) s", lines[1])
+    assert reminder, lines
+    assert float(reminder[1]) >= 1
+    assert lines[2] == (
+        "'to nobody' was given up after 5 deliveries: LookupError: there is no such address"
+    )
 
 
 def test_two_machines_when_the_producer_starts_first(valkey, name):

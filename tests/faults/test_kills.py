@@ -3,90 +3,23 @@
 from __future__ import annotations
 
 import random
-import signal
-import time
-from collections import Counter
-from dataclasses import dataclass, field
 
 import faults_clients
 import histories
 import pytest
-from faults_nursery import Client, Nursery
+from faults_killer import LEASE, Killer
 from history_checker import Deliveries, History, check, nothing_invented
 
 from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
 
 pytestmark = pytest.mark.timeout(900)
 
-LEASE = 1.0
 BOUND = 20
-PAUSE = 0.08  # seconds between two events, on average
-KILL, NAP, SLEEP, COMA = "killed", "stopped shortly", "stopped beyond the lease", "stopped, killed"
-
-
-@dataclass
-class Killer:
-    """Keeps so many clients of each role at work, and lets something happen to them."""
-
-    nursery: Nursery
-    population: dict[str, dict[str, object]]
-    size: int
-    random: random.Random
-    made: Counter[str] = field(default_factory=Counter)
-    slept: set[str] = field(default_factory=set)
-    due: list[tuple[float, Client, signal.Signals]] = field(default_factory=list)
-
-    def populate(self) -> None:
-        for role, arguments in self.population.items():
-            for _ in range(self.size - len(self.nursery.running(role))):
-                self.nursery.start(role, **arguments)
-
-    def strike(self) -> None:
-        """Something happens to one of them, and another takes its place."""
-        victims = [client for role in self.population for client in self.nursery.running(role)]
-        if not victims:
-            return
-        victim = self.random.choice(victims)
-        (what,) = self.random.choices([KILL, NAP, SLEEP, COMA], [12, 4, 1, 3])
-        self.made[what] += 1
-        if what == KILL:
-            victim.send(signal.SIGKILL)
-        else:
-            victim.send(signal.SIGSTOP)
-            after = {NAP: LEASE / 4, SLEEP: 2 * LEASE, COMA: LEASE / 2}[what]
-            then = signal.SIGKILL if what == COMA else signal.SIGCONT
-            self.due.append((time.monotonic() + self.random.uniform(0.2, 1) * after, victim, then))
-        self.populate()
-
-    def follow(self, everything: bool = False) -> None:
-        """What was to come later for those that were stopped."""
-        for event in list(self.due):
-            when, victim, then = event
-            if everything or time.monotonic() >= when:
-                self.due.remove(event)
-                victim.send(then)
-                if time.monotonic() - victim.stopped_at > LEASE / 2:
-                    self.slept.add(victim.name)
-
-    @property
-    def killed(self) -> set[str]:
-        """Those that were killed, or stopped for so long that they may have lost what they had:
-        the last renewal of its lease was some time before a client was stopped."""
-        return {client.name for client in self.nursery.clients if client.killed} | self.slept
 
 
 def run(killer: Killer, queue: Queue, items: int, strikes: int, limit: float) -> None:
     """Let so many things happen, and see so many items through; then shut the queue down."""
-    deadline = time.monotonic() + limit
-    killer.populate()
-    while killer.made.total() < strikes or queue.stats().consumed_messages < items:
-        assert time.monotonic() < deadline, (queue.stats(), killer.made)
-        time.sleep(min(killer.random.expovariate(1 / PAUSE), 5 * PAUSE))
-        if killer.made.total() < strikes:
-            killer.strike()
-        killer.follow()
-        killer.nursery.check()
-    killer.follow(everything=True)
+    killer.run(lambda: queue.stats().consumed_messages, items, strikes, limit)
     faults_clients.shut_down(queue, killer.nursery.directory)
     killer.nursery.wait(30)
 

@@ -73,13 +73,23 @@ LAYERS = {
     "large.py": ("exceptions",),
     "codec.py": ("exceptions", "large", "serializers", "signing"),
     "ordering.py": ("exceptions",),
-    "operations/*.py": ("effects", "exceptions", "identity", "large", "operations", "ordering"),
-    "engines/**/*.py": ("effects", "exceptions", "drivers", "config", "engines", "large"),
+    "states.py": (),
+    "records.py": ("exceptions",),
+    "task_settings.py": ("exceptions", "states"),
+    "operations/*.py": (
+        *("effects", "exceptions", "identity", "large", "operations", "ordering"),
+        *("records", "states", "task_settings"),
+    ),
+    "engines/**/*.py": (
+        *("effects", "exceptions", "drivers", "config", "engines", "large"),
+        *("records", "states"),
+    ),
     "flights.py": (),
     "presence.py": (
         *("drivers", "effects", "engines.base", "exceptions", "flights", "operations"),
         "processes",
     ),
+    "takers.py": ("engines.base", "exceptions", "operations", "presence", "processes"),
     "lifetimes.py": ("drivers", "effects", "engines.base", "exceptions", "processes"),
 }
 

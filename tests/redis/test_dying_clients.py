@@ -171,9 +171,8 @@ def test_one_that_is_killed_as_its_turn_comes_delays_the_next_by_a_second(scene,
 @both
 def test_one_that_is_stopped_as_its_turn_comes_delays_the_next_by_its_lease(scene, operation):
     q = scene.create(operation, SHORT)
-    begin = time.monotonic()
     _, last = scene.grant(q, operation)
-    took(last, begin, SHORT + SOON)
+    took(last, time.monotonic(), SHORT + SOON)
 
 
 @both

@@ -12,7 +12,7 @@ import pytest
 import rights
 
 import pressure_mp
-from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue
+from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue, TaskQueue
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
@@ -201,6 +201,14 @@ class Uses:
             urgent.get()
             urgent.delete()
 
+    def use_tasks(self):
+        with TaskQueue(self.name + "-3", url=self.url) as tasks:
+            tasks.put_many([1, 2], tube="tube")
+            tasks.take(0).ack()
+            tasks.take(0, tube="tube").bury()
+            tasks.kick()
+            tasks.delete()
+
     STEPS = (
         *(
             make,
@@ -212,7 +220,7 @@ class Uses:
             fetch_and_put_back,
         ),
         *(look, wait_in_line, wake, take_the_long_way, unlock),
-        *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue),
+        *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue, use_tasks),
     )
 
     def everything(self, tolerant=False):

@@ -10,6 +10,7 @@ from importlib import resources
 import contents
 import dying_clients
 import pytest
+import task_answers
 from servers import Server
 from stepwise import StepwiseClient
 from waiting import Background, blocked, until, waiters
@@ -26,9 +27,14 @@ from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
-DISCIPLINES = ["fifo", "lifo", "priority", "fair"]
-#: What all have, and what only some have.
-SCRIPTS = {**scripts.load("fair"), **scripts.load("fifo")}
+DISCIPLINES = ["fifo", "lifo", "priority", "fair", "tasks"]
+#: Each script once, by its folder and its name; and a discipline that has it.
+SCRIPTS = {
+    f"{folder}/{op}": (discipline, scripts.load(discipline)[op])
+    for discipline in DISCIPLINES
+    for folder in scripts.folders(discipline)
+    for op in sorted(scripts.names(folder))
+}
 PRELUDES = sorted(file.name for file in (LUA / "prelude").iterdir())
 
 #: What an operation that may wait adds to its own arguments; a script need not use all of it.
@@ -37,13 +43,18 @@ TURN = ["client", "ticket", "mode", "turn", "lease", "conn"]
 #: Statuses that are followed by the name of what to wait for.
 LATER = {"busy", "full", "empty", "unfinished"}
 
+#: Files that put replies, records or members of sets together; no names of keys.
+PUT_TOGETHER = (
+    *("once.lua", "storage.lua", "prelude/ready.lua"),
+    *("tasks/put.lua", "tasks/take.lua", "tasks/ack_many.lua", "tasks/stats.lua"),
+)
+
 #: Commands without a key.
 KEYLESS = {"TIME"}
 
 
 def path(op):
-    (found,) = (file for folder in LUA.iterdir() for file in folder.iterdir() if file.stem == op)
-    return found
+    return LUA / f"{op}.lua"
 
 
 def body(op):
@@ -61,7 +72,8 @@ def header(op, field):
 def declared(op):
     """The answers in a script's header; of those that say what to wait for, that as well."""
     answers = [answer.split() for answer in header(op, "replies").split("|")]
-    return {" ".join(words[: 2 if words[0] in LATER else 1]) for words in answers}
+    waits = {*LATER} if not op.startswith("tasks/") else set()
+    return {" ".join(words[: 2 if words[0] in waits else 1]) for words in answers}
 
 
 def indices(table, text):
@@ -69,15 +81,15 @@ def indices(table, text):
 
 
 def test_every_file_is_loaded():
-    shared = {file.name for file in (LUA / "queue").iterdir()}
+    folders = {folder.name for folder in LUA.iterdir()}
+    used_folders = {folder for discipline in DISCIPLINES for folder in scripts.folders(discipline)}
+    assert folders == {*used_folders, "prelude"}
     for discipline in DISCIPLINES:
-        own = {file.name for file in (LUA / discipline).iterdir()}
-        assert not own & shared
-        loaded = {f"{op}.lua" for op in scripts.load(discipline)}
-        assert own | shared == {*loaded, "storage.lua"}
+        found = [op for folder in scripts.folders(discipline) for op in scripts.names(folder)]
+        assert sorted(found) == sorted(scripts.load(discipline))
     used = {f"{prelude}.lua" for op in SCRIPTS for prelude in header(op, "uses").split()}
     assert {*used, "once.lua"} == {*PRELUDES, "storage.lua"}
-    assert any(script.once for script in SCRIPTS.values())
+    assert any(script.once for _, script in SCRIPTS.values())
 
 
 def test_the_server_loads_every_script_under_the_digest_that_we_call_it_by(server):
@@ -90,12 +102,14 @@ def test_the_server_loads_every_script_under_the_digest_that_we_call_it_by(serve
 @pytest.mark.parametrize("op", SCRIPTS)
 def test_a_script_uses_exactly_the_keys_of_its_header(op):
     listed = header(op, "keys").split()
-    assert set(listed) <= {*keys.PROTOCOL, *keys.OWN}
+    folder, _, name = op.partition("/")
+    assert set(listed) <= ({*keys.TASKS} if folder == "tasks" else {*keys.PROTOCOL, *keys.OWN})
     assert len(set(listed)) == len(listed)
     for discipline in DISCIPLINES:
-        script = scripts.load(discipline).get(op)
-        more = scripts.storage(discipline).keys if "storage" in header(op, "uses").split() else ()
-        assert script is None or script.keys == (*listed, *more)
+        if folder in scripts.folders(discipline):
+            kept = scripts.storage(discipline).keys
+            more = kept if "storage" in header(op, "uses").split() else ()
+            assert scripts.load(discipline)[name].keys == (*listed, *more)
     everything = set(range(1, len(listed) + 1))
     named = indices("KEYS", body(op))
     assert named <= everything
@@ -105,8 +119,10 @@ def test_a_script_uses_exactly_the_keys_of_its_header(op):
 
 @pytest.mark.parametrize("op", SCRIPTS)
 def test_a_script_uses_the_arguments_of_its_header(op):
-    args = list(SCRIPTS[op].args)
+    args = list(SCRIPTS[op][1].args)
     named = indices("ARGV", body(op))
+    for first, last in re.findall(r"unpack\(ARGV, (\d+), (\d+)\)", body(op)):
+        named |= set(range(int(first), int(last) + 1))
     variadic = [number for number, arg in enumerate(args) if arg.endswith("...")]
     if variadic:
         assert "unpack(ARGV" in body(op)
@@ -132,44 +148,54 @@ def test_a_script_touches_only_the_keys_it_is_given(file):
             assert not key
         else:
             assert re.fullmatch(r"KEYS\[\d+\]|unpack\(KEYS\)|[a-z_]+", key.strip()), (command, key)
-    if not file.endswith(("once.lua", "storage.lua")):  # they put replies and members together
+    if not file.endswith(PUT_TOGETHER):
         assert ".." not in text.replace("...", ""), "no name is put together in a script"
 
 
 def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     """Real operations on a real server, and one of them for each answer."""
-    seen: dict[str, set[str]] = {op: set() for op in SCRIPTS}
-    understand, call_quickly = RedisSession._understand, BlockingSession._call_quickly
-    call_with_a_part = redis_contents.call
-
-    def note(op, args, reply):
-        status = reply[0].decode()
-        seen[op].add(f"{status} {reply[1].decode()}" if status in LATER else status)
-        expected = SCRIPTS[op].args
-        if not any(arg.endswith("...") for arg in expected):
-            assert len(args) + SCRIPTS[op].wants_connection == len(expected)
-        return reply
-
-    async def noting(session, reply, wire, op, args, *more):
-        return note(op, args, await understand(session, reply, wire, op, args, *more))
-
-    def noting_quickly(session, wire, op, args):
-        return note(op, args, call_quickly(session, wire, op, args))
-
-    async def noting_parts(wire, binding, op, args, limit):
-        reply = await call_with_a_part(wire, binding, op, args, limit)
-        return note(op, args, reply) if op in SCRIPTS else reply
-
-    monkeypatch.setattr(redis_contents, "call", noting_parts)
-    monkeypatch.setattr(RedisSession, "_understand", noting)
-    monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)
+    seen = note_answers(monkeypatch)
     theirs = StepwiseClient(server.port, name)
     try:
         with server.client() as client:
             play(server, name, theirs, client)
     finally:
         theirs.abort()
-    assert seen == {op: declared(op) for op in SCRIPTS}
+    expected = {op: declared(op) for op in SCRIPTS if not op.startswith("tasks/")}
+    assert {op: answers for op, answers in seen.items() if op in expected} == expected
+
+
+def note_answers(monkeypatch):
+    """Fills a table of the scripts with what each answers from now on."""
+    seen: dict[str, set[str]] = {op: set() for op in SCRIPTS}
+    understand, call_quickly = RedisSession._understand, BlockingSession._call_quickly
+    call_with_a_part = redis_contents.call
+
+    def note(binding, op, args, reply):
+        script, folders = binding.scripts[op], scripts.folders(binding.discipline)
+        (name,) = (f"{folder}/{op}" for folder in folders if op in scripts.names(folder))
+        status = reply[0].decode()
+        waits = status in LATER and isinstance(reply[1], bytes)
+        seen[name].add(f"{status} {reply[1].decode()}" if waits else status)
+        if not any(arg.endswith("...") for arg in script.args):
+            assert len(args) + script.wants_connection == len(script.args)
+        return reply
+
+    async def noting(session, reply, wire, op, args, *more):
+        understood = await understand(session, reply, wire, op, args, *more)
+        return note(session._binding, op, args, understood)
+
+    def noting_quickly(session, wire, op, args):
+        return note(session._binding, op, args, call_quickly(session, wire, op, args))
+
+    async def noting_parts(wire, binding, op, args, limit):
+        reply = await call_with_a_part(wire, binding, op, args, limit)
+        return note(binding, op, args, reply) if op in binding.scripts else reply
+
+    monkeypatch.setattr(redis_contents, "call", noting_parts)
+    monkeypatch.setattr(RedisSession, "_understand", noting)
+    monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)
+    return seen
 
 
 def call(op, *args):
@@ -359,6 +385,13 @@ def play(server, name, theirs, client):
     with PriorityQueue(url=server.url) as urgent:
         urgent.put(1)
         refused(urgent.put, "one")
+
+
+def test_every_answer_of_every_header_of_tasks_happens(server, name, monkeypatch):
+    seen = note_answers(monkeypatch)
+    task_answers.play(server.url, name)
+    expected = {op: declared(op) for op in SCRIPTS if op.startswith("tasks/")}
+    assert {op: answers for op, answers in seen.items() if op in expected} == expected
 
 
 @pytest.mark.parametrize("kind", ["valkey", "redis"])

@@ -22,7 +22,7 @@ def count_parts(q: Any) -> int:
     """How many parts the queue's broker has."""
     engine = registry.engine(q._address)
     if q.url.startswith("memory:"):
-        state = engine._queues[q.name]._state
+        state = _in_memory(engine, q)
         return len(state.parts._parts) if state else 0
     with _client(engine) as client:
         return int(client.hlen(key(q, "parts")))
@@ -32,10 +32,14 @@ def count_uploads(q: Any) -> int:
     """How many contents the queue's broker keeps for a time, or while they are queued."""
     engine = registry.engine(q._address)
     if q.url.startswith("memory:"):
-        state = engine._queues[q.name]._state
+        state = _in_memory(engine, q)
         return len(state.parts._uploads) if state else 0
     with _client(engine) as client:
         return int(client.zcard(key(q, "uploads")))
+
+
+def _in_memory(engine: Any, q: Any) -> Any:
+    return engine.bind(q.name, q._operations.discipline).queue._state
 
 
 def key(q: Any, part: str) -> bytes:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +22,14 @@ from types import TracebackType
 from typing import Any
 
 import faults_clients
+import faults_tasks
 from histories import Log
 from waiting import until
 
 
 @dataclass
 class Client:
-    """A process that runs a function of ``faults_clients``."""
+    """A process that runs a function of ``faults_clients`` or ``faults_tasks``."""
 
     name: str
     role: str
@@ -182,6 +183,11 @@ def _dead() -> Iterator[tuple[int, int]]:
             yield pid, status
 
 
+def _function(role: str) -> Callable[..., None]:
+    found: Callable[..., None] = getattr(faults_clients, role, None) or getattr(faults_tasks, role)
+    return found
+
+
 def _live(directory: Path, role: str, name: str, arguments: dict[str, Any]) -> None:
     """The life of a client; it ends here."""
     import faulthandler
@@ -192,7 +198,7 @@ def _live(directory: Path, role: str, name: str, arguments: dict[str, Any]) -> N
     status = 1
     try:
         os.close(0)
-        getattr(faults_clients, role)(Log(directory, name), **arguments)
+        _function(role)(Log(directory, name), **arguments)
         status = 0
     except BaseException:
         traceback.print_exc()

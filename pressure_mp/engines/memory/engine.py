@@ -13,7 +13,14 @@ from ...effects import TICK, Reply
 from ...exceptions import ArgumentError
 from ..base import DEFAULTS, Options
 from .flights import MemoryFlights
+from .tasks import MemoryTasks
 from .waiting import Waiter
+
+#: A queue of one name: of items, in whatever order, or of tasks.
+_Queue = MemoryFlights | MemoryTasks
+
+#: The kinds of queues, by discipline; all that are not named are queues of items.
+_KINDS: dict[str, type[_Queue]] = {"tasks": MemoryTasks}
 
 
 class MemoryEngine:
@@ -23,7 +30,7 @@ class MemoryEngine:
 
     def __init__(self, address: Address) -> None:
         self._lock = threading.Lock()
-        self._queues: dict[str, MemoryFlights] = {}
+        self._queues: dict[tuple[type[_Queue], str], _Queue] = {}
         self._hosts: dict[str, set[tuple[str, str]]] = {}
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
@@ -32,14 +39,18 @@ class MemoryEngine:
                 f"memory:// has neither replicas nor a disk: leave out durability="
                 f"{str(options.durability)!r}"
             )
-        with self._lock:
-            queue = self._queues.get(name)
-            if queue is None:
-                queue = self._queues[name] = MemoryFlights(threading.Lock())
-        return MemoryBinding(queue)
+        return MemoryBinding(self._find(_kind(discipline), name))
 
-    def rival(self, name: str, discipline: str) -> None:
-        """A name has one queue here, whatever its kind."""
+    def rival(self, name: str, discipline: str) -> MemoryBinding:
+        other = MemoryTasks if _kind(discipline) is MemoryFlights else MemoryFlights
+        return MemoryBinding(self._find(other, name))
+
+    def _find(self, kind: type[_Queue], name: str) -> _Queue:
+        with self._lock:
+            found = self._queues.get((kind, name))
+            if found is None:
+                found = self._queues[kind, name] = kind(threading.Lock())
+            return found
 
     def remember(self, host: str, name: str, discipline: str) -> None:
         self._hosts.setdefault(host, set()).add((name, discipline))
@@ -49,7 +60,7 @@ class MemoryEngine:
 
     def forget(self, host: str, name: str, discipline: str) -> None:
         self._hosts.get(host, set()).discard((name, discipline))
-        self._queues.pop(name, None)
+        self._queues.pop((_kind(discipline), name), None)
 
     def leave(self, name: str, discipline: str) -> None:
         """Nothing is kept for one process."""
@@ -64,11 +75,15 @@ class MemoryEngine:
         """There are no connections."""
 
 
+def _kind(discipline: str) -> type[_Queue]:
+    return _KINDS.get(discipline, MemoryFlights)
+
+
 @dataclass(frozen=True)
 class MemoryBinding:
     """One queue in memory."""
 
-    queue: MemoryFlights
+    queue: _Queue
 
     def session(self) -> MemorySession:
         return MemorySession(self.queue)
@@ -80,13 +95,13 @@ class MemoryBinding:
 class _Parking:
     """What both kinds of session share: at most one outstanding wait."""
 
-    def __init__(self, queue: MemoryFlights) -> None:
+    def __init__(self, queue: _Queue) -> None:
         self._queue = queue
         self._parked: tuple[str, Waiter] | None = None
 
     def _call(self, op: str, args: tuple[Any, ...]) -> Reply:
         # Nobody needs to be woken by hand: the call itself raised the signs.
-        return [] if op == "wake" else self._queue.call(op, args)
+        return [] if op in ("wake", "ring") else self._queue.call(op, args)
 
     def _begin(self, signal: str, notify: Callable[[], Any]) -> Waiter:
         if self._parked and self._parked[0] != signal:
@@ -110,7 +125,7 @@ class _Parking:
 class MemorySession(_Parking):
     """For a thread."""
 
-    def __init__(self, queue: MemoryFlights) -> None:
+    def __init__(self, queue: _Queue) -> None:
         super().__init__(queue)
         self._event = threading.Event()
 
@@ -135,7 +150,7 @@ class MemorySession(_Parking):
 class AsyncMemorySession(_Parking):
     """For an asyncio task."""
 
-    def __init__(self, queue: MemoryFlights) -> None:
+    def __init__(self, queue: _Queue) -> None:
         super().__init__(queue)
         self._woken: asyncio.Future[None] | None = None
 

@@ -123,6 +123,9 @@ class MemoryFifo:
     def _exists(self) -> Reply:
         return [DONE, int(self._state is not None)]
 
+    def _kind(self) -> Reply:
+        return [DONE, self._state.discipline.encode()] if self._state else [MISSING]
+
     def _length(self) -> Reply:
         return [DONE, len(self._state.items)] if self._state else [MISSING]
 

@@ -23,6 +23,8 @@ _DONE = {
     "offer": _PUT,
     "put_many": "the items are in queue {!r}",
     "close": "queue {!r} is shut down",
+    "ack": "the task of queue {!r} is acknowledged",
+    "ack_many": "the tasks of queue {!r} are acknowledged",
 }
 _AGAIN = {
     **dict.fromkeys(("put", "offer"), "; to put it again would add it a second time"),

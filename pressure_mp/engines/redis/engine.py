@@ -11,7 +11,7 @@ import hiredis
 from ...config import Address
 from ...effects import TICK
 from ..base import DEFAULTS, Durability, Options
-from . import contents, durability, keys, scripts
+from . import contents, durability, keys, scripts, signals
 from .blocking import BlockingSession
 from .errors import not_done, refusal
 from .outage import Lane, Outage
@@ -19,14 +19,6 @@ from .pool import LoopPool, Pool
 from .routes import Direct, Route
 from .session import RedisSession
 from .wire import AsyncWire, BlockingWire, finish
-
-#: Waiting that leaves a list as it is: for the one who holds the role, or for everybody.
-_WATCHES = {"space": "not_full", "finished": "finished"}
-#: Waiting in line for a role: the server moves its token for the one who came first.
-_LINES = {
-    "producer": ("producer_free", "producer_claim"),
-    "consumer": ("consumer_free", "consumer_claim"),
-}
 
 #: Seconds that a request of a lost connection may still be under way to the server, after
 #: its client gave up connecting again.
@@ -156,7 +148,9 @@ class RedisBinding:
         if engine.thread_pool.silence is None:
             self.quick = set(self.scripts) - self._durable - set(contents.OPERATIONS)
         self._commands: dict[str, _Command] = {}
-        self._watches = {**_WATCHES, "item": scripts.storage(discipline).item}
+        self._signals = signals.of(discipline, scripts.storage(discipline).item)
+        #: The operations that give back what was granted in line.
+        self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
 
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""
@@ -207,25 +201,38 @@ class RedisBinding:
         )
 
     def is_line(self, signal: str) -> bool:
-        """Whether to wait for ``signal`` is to wait in line for a role."""
-        return signal in _LINES
+        """Whether to wait for ``signal`` is to wait in line, where something is granted."""
+        return signal in self._signals.lines
+
+    def undo(self, signal: str) -> tuple[str, tuple[Any, ...]]:
+        """The call that gives back what was granted in line."""
+        return self._signals.lines[signal].undo
+
+    def bell(self, ticket: str) -> bytes:
+        """The name of the list on which one waiter alone waits."""
+        return keys.bell(self.engine.address.prefix, self.name, ticket)
 
     def waiting(self, signal: str, timeout: float | None) -> tuple[tuple[Any, ...], float]:
         """The blocking command for a signal, and for how many seconds to read its reply.
 
-        A wait that the server ends by itself is read a second longer. A wait in line that may
-        last longer than one tick is not ended by the server: the place in line would be lost.
+        A wait that the server ends by itself is read a second longer. It does not end a wait in
+        line that may last longer than one tick: the place in line would be lost. Nor one that must
+        end on time.
         """
         limit = TICK if timeout is None else min(timeout, TICK)
-        if signal in self._watches:
-            source = target = self._watches[signal]
-            directions = "RIGHT", "RIGHT"
-        else:
-            source, target = _LINES[signal]
-            directions = "RIGHT", "LEFT"
+        if signal in self._signals.lines:
+            line = self._signals.lines[signal]
+            command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
             if timeout is None or timeout > TICK:
-                return ("BLMOVE", self.key(source), self.key(target), *directions, "0"), limit
-        command = ("BLMOVE", self.key(source), self.key(target), *directions)
+                return (*command, "0"), limit
+        elif signal in self._signals.watches:
+            watched = self.key(self._signals.watches[signal])
+            command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
+        else:
+            bell = self.bell(signal.removeprefix(signals.BELL))
+            command = ("BLMOVE", bell, self.key(signals.HEARD), "RIGHT", "LEFT")
+        if self._signals.punctual:
+            return (*command, "0"), limit
         return (*command, f"{max(limit, 0.001):.3f}"), limit + TICK
 
     def session(self) -> BlockingSession:

@@ -66,12 +66,24 @@ TYPES = {
     "serial": "string",
 }
 
+#: What a queue of tasks has: the Redis type of each key. It has none of the others.
+TASKS = {
+    "bound": "string",
+    **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
+    **dict.fromkeys(("records", "payloads"), "hash"),
+    **dict.fromkeys(("ready", "tubes", "due", "expiry", "taken", "shelf", "waiting"), "zset"),
+    **dict.fromkeys(("wake", "woken"), "list"),
+    "kept": "hash",
+}
+
 #: In which disciplines the items are in a sorted set, and not in a list.
 _SORTED = ("priority", "fair")
 
 
 def type_of(part: str, discipline: str) -> str:
     """The Redis type of a key."""
+    if discipline == "tasks":
+        return TASKS[part]
     return "zset" if part == "data" and discipline in _SORTED else TYPES[part]
 
 
@@ -86,6 +98,11 @@ def kept(prefix: str, name: str, discipline: str = FIFO) -> bytes:
     """What the name of the key begins with that keeps a lane's last reply; the lane ends it."""
     begin = f"{prefix}:{name}:mp:" if discipline == FIFO else _own(prefix, name)
     return f"{begin}kept:".encode()
+
+
+def bell(prefix: str, name: str, ticket: str) -> bytes:
+    """The list of one waiter alone, of a queue that is not the protocol's."""
+    return f"{_own(prefix, name)}bell:{ticket}".encode()
 
 
 def _own(prefix: str, name: str) -> str:

@@ -50,7 +50,7 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     With the prelude ``storage`` the script takes the storage's keys, after its own.
     """
     header = dict(_HEADER.findall(text))
-    keys = tuple(header["keys"].split())
+    keys = tuple(header.get("keys", "").split())
     uses = header.get("uses", "").split()
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
     if "storage" in uses:
@@ -74,11 +74,30 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     )
 
 
+#: The folders of scripts that a discipline takes beside its own: a queue of items, in whatever
+#: order, is one with two roles. Tasks share only what every kind of queue has.
+_SHARED = {"tasks": ("common",)}
+_SHARED_BY_ITEMS = ("common", "queue")
+
+
+def folders(discipline: str) -> tuple[str, ...]:
+    """The folders that have the scripts of a discipline."""
+    return (*_SHARED.get(discipline, _SHARED_BY_ITEMS), discipline)
+
+
+@functools.cache
+def names(folder: str) -> frozenset[str]:
+    """The scripts that a folder has."""
+    return frozenset(_read(_ROOT / folder)) - {"storage"}
+
+
 @functools.cache
 def load(discipline: str) -> dict[str, Script]:
     """Every script of a discipline, by the name of its operation."""
     preludes = _read(_ROOT / "prelude")
-    texts = {**_read(_ROOT / "queue"), **_read(_ROOT / discipline)}
+    texts: dict[str, str] = {}
+    for folder in folders(discipline):
+        texts |= _read(_ROOT / folder)
     del texts["storage"]
     kept = storage(discipline)
     return {name: parse(name, text, preludes, kept) for name, text in texts.items()}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: the connection is taken for lost, or the wait was interrupted before it was sent.
 _LAST_WORDS = 40
 _PAUSE = 0.05
-#: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
-_LEASE = 5000
+#: Milliseconds that a bell is heard; then its waiter has looked by itself.
+_RUNG = 2000
 
 
 class Begun(NamedTuple):
@@ -49,8 +49,9 @@ class RedisSession:
         end: float | None = None,
         begun: Begun | None = None,
     ) -> Reply:
-        if op == "release":
-            return await self._pool.uninterrupted(self.call_once(op, args, end))
+        if op in self._binding.giving_back:
+            giving = self.call_once(op, args, end, begun)
+            return await self._pool.uninterrupted(giving)
         return await self.call_once(op, args, end, begun)
 
     async def call_once(
@@ -140,6 +141,8 @@ class RedisSession:
             ]
         if op in contents.OPERATIONS:
             return await contents.call(wire, self._binding, op, args, limit)
+        if op == "ring":
+            return [await self._ring(wire, ticket, limit) for ticket in args]
         durability = self._binding.durability(op)
         if durability:
             await check(wire, self._binding, durability)
@@ -172,6 +175,13 @@ class RedisSession:
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
                 raise stale(self._binding, wire.lane.id)
             return list(reply[1])
+        return reply
+
+    async def _ring(self, wire: Wire, ticket: str, limit: float | None) -> Any:
+        """Wake one waiter, also one that is about to wait."""
+        bell = self._binding.bell(ticket)
+        reply = await wire.request("LPUSH", bell, "1", timeout=limit)
+        await wire.request("PEXPIRE", bell, _RUNG, timeout=limit)
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
@@ -220,9 +230,9 @@ class RedisSession:
                 granted = await self._end_block(wire, beside)
                 self._parked = None
                 if granted is not None and self._binding.is_line(signal):
-                    args = ("", signal, _LEASE)
-                    number = self._binding.number("release", beside.lane)
-                    await self._evaluate(beside, "release", args, number, None)
+                    op, args = self._binding.undo(signal)
+                    number = self._binding.number(op, beside.lane)
+                    await self._evaluate(beside, op, args, number, None)
         except (OSError, PressureError):
             self._discard()
         except BaseException:

@@ -1,0 +1,225 @@
+"""A crew: threads that take tasks, run a handler on each, and say what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from . import exceptions
+from .drivers import WaitEnded, waits_end_when
+from .exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    DecodingError,
+    PressureError,
+    ShutDown,
+    TaskError,
+)
+from .states import TAKEN
+from .task import Backoff, Task, check_on_error
+
+#: What runs on a task. What it returns does not matter.
+Handler = Callable[[Task], object]
+
+#: Seconds between two looks at the event that stops a run.
+_LOOK = 0.5
+
+#: The error of a task that is given back.
+_UNFINISHED = "its worker ended before it was finished"
+
+_log = logging.getLogger("pressure_mp")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A handler, and how its threads take tasks."""
+
+    handler: Handler
+    concurrency: int = 1
+    tube: str | None = None
+    ttr: float | None = None
+    on_error: Literal["release", "bury"] = "release"
+    backoff: Backoff | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.handler):
+            raise ArgumentTypeError(
+                f"a handler is called with a task; {type(self.handler).__name__} cannot be called"
+            )
+        if not isinstance(self.concurrency, int) or isinstance(self.concurrency, bool):
+            raise ArgumentTypeError(f"concurrency is an int, not {type(self.concurrency).__name__}")
+        if self.concurrency < 1:
+            raise ArgumentError(f"concurrency is 1 or more, not {self.concurrency}")
+        check_on_error(self.on_error, self.backoff)
+
+
+class Source(Protocol):
+    """Where tasks come from."""
+
+    @property
+    def name(self) -> str: ...
+
+    def take(
+        self,
+        *,
+        ttr: float | None,
+        tube: str | None,
+        on_error: Literal["release", "bury"],
+        backoff: Backoff | None,
+    ) -> Task: ...
+
+
+class Crew:
+    """The threads of one run."""
+
+    def __init__(
+        self, source: Source, jobs: Sequence[Job], grace: float | None, stop: threading.Event
+    ) -> None:
+        self._source = source
+        self._jobs = jobs
+        self._grace = grace
+        self._stop = stop
+        self._ending = threading.Event()
+        self._is_over = False  # nobody waits for the tasks in hand any more
+        # Of the threads that ended (None), and signals. A signal's handler may put into it, even
+        # while the thread that it interrupts gets from it.
+        self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._in_hand: dict[threading.Thread, Task] = {}
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Work until stopped; raises what ended a thread."""
+        threads = [
+            threading.Thread(
+                target=self._work, args=(job,), name=f"{self._source.name} worker", daemon=True
+            )
+            for job in self._jobs
+            for _ in range(job.concurrency)
+        ]
+        with self._signals():
+            for thread in threads:
+                thread.start()
+            self._watch(len(threads))
+            self._give_back()
+        if self._error is not None:
+            raise self._error
+
+    def _watch(self, working: int) -> None:
+        """Until all threads have ended, or the time is up that the tasks in hand have."""
+        deadline = None
+        while working and (deadline is None or time.monotonic() < deadline):
+            try:
+                news = self._news.get(timeout=_until_look(deadline))
+            except queue.Empty:
+                pass
+            else:
+                if news is None:
+                    working -= 1
+                elif self._is_ending():  # the second signal
+                    return
+                else:
+                    _log.info("signal %d: %r takes no more tasks", news, self._source.name)
+                    self._ending.set()
+            if deadline is None and self._grace is not None and self._is_ending():
+                deadline = time.monotonic() + self._grace
+
+    def _is_ending(self) -> bool:
+        return self._ending.is_set() or self._stop.is_set()
+
+    def _give_back(self) -> None:
+        """Release what is still in hand. Its handler goes on, and is told when it says so next."""
+        self._is_over = True
+        for task in list(self._in_hand.values()):
+            _log.warning("task %r of %r is given back: %s", task.id, self._source.name, _UNFINISHED)
+            try:
+                task.release(error=_UNFINISHED)
+            except TaskError:
+                pass  # it was finished at this moment
+            except PressureError:
+                _log.exception("task %r could not be released", task.id)
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT end the run, where this thread may handle them."""
+        previous: dict[signal.Signals, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    previous[number] = signal.signal(number, self._hear)
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: object) -> None:
+        self._news.put(number)
+
+    def _work(self, job: Job) -> None:
+        """A thread's life."""
+        try:
+            while not self._is_ending():
+                task = self._take(job)
+                if task is not None:
+                    self._process(task, job.handler)
+        except (WaitEnded, ShutDown):
+            pass
+        except BaseException as error:
+            self._error = self._error or error
+            self._ending.set()
+        finally:
+            self._news.put(None)
+
+    def _take(self, job: Job) -> Task | None:
+        """The next task; None when there was one that nobody can decode."""
+        try:
+            with waits_end_when(self._is_ending):
+                return self._source.take(
+                    ttr=job.ttr, tube=job.tube, on_error=job.on_error, backoff=job.backoff
+                )
+        except PressureError as error:
+            if not isinstance(error, (DecodingError, exceptions.AuthenticationError)):
+                raise
+            _log.exception("a task of %r was buried", self._source.name)
+            return None
+
+    def _process(self, task: Task, handler: Handler) -> None:
+        me = threading.current_thread()
+        self._in_hand[me] = task
+        try:
+            if self._is_over:
+                task.release()
+            else:
+                self._handle(task, handler)
+        except TaskError as error:
+            _log.warning("a handler came too late, and its task may run again: %s", error)
+        del self._in_hand[me]
+
+    def _handle(self, task: Task, handler: Handler) -> None:
+        """Run the handler, and say what became of the task if it did not do so itself."""
+        try:
+            handler(task)
+        except BaseException as error:
+            _log.exception(
+                "task %r of %r failed, delivery %d", task.id, self._source.name, task.deliveries
+            )
+            if task.state == TAKEN:
+                task.fail(error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            if task.state == TAKEN:
+                task.ack()
+
+
+def _until_look(deadline: float | None) -> float:
+    if deadline is None:
+        return _LOOK
+    return min(_LOOK, max(deadline - time.monotonic(), 0.0))

@@ -1,0 +1,247 @@
+"""What a broker keeps of a queue of tasks, and what becomes of a task."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from typing import Any
+
+from ... import states
+from ...records import Record
+
+#: How many tasks one call moves whose time has come.
+_MOST_DUE = 100
+
+
+@dataclass(eq=False)
+class Living:
+    """A task."""
+
+    id: bytes
+    record: Record
+    data: bytes
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Where it is among those of its state."""
+        record = self.record
+        if record.state == states.READY:
+            return record.priority, record.seq
+        if record.state == states.TAKEN:
+            return record.owner[-8:], record.call, self.id
+        if record.state in (states.BURIED, states.DONE):
+            return record.since, record.seq
+        return record.due, self.id
+
+
+class Life:
+    """Everything that a broker keeps of one queue of tasks."""
+
+    def __init__(
+        self,
+        options: str,
+        format: str,
+        ttr: int,
+        ttl: int,
+        zombie: int,
+        keep: int,
+        limit: int,
+        *,
+        now: int,
+    ) -> None:
+        self.options, self.format = options, format
+        self.ttr, self.ttl, self.zombie, self.keep, self.limit = ttr, ttl, zombie, keep, limit
+        self.created = self.now = now
+        self.closed = False
+        self.users: set[str] = set()
+        self.tasks: dict[bytes, Living] = {}
+        self.ways: dict[str, int] = {}
+        self.presence: dict[str, int] = {}
+        self.awaited: dict[bytes, list[str]] = {}
+        self.outcomes: dict[str, bytes] = {}
+        #: Who is to be woken: those who wait for a task, and for one of a tube, once for each.
+        self.bells: list[str] = []
+        self.noticed: list[str] = []
+        self._ready: list[tuple[tuple[Any, ...], bytes]] = []
+        self._due: list[tuple[int, bytes]] = []
+        self._seq = self._counter = 0
+
+    def next_seq(self) -> int:
+        """The number of a new task."""
+        self._seq = max(self._seq + 1, self.now * 1000)
+        return self._seq
+
+    def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
+        """A new id."""
+        while True:
+            if ids == "auto_increment":
+                self._counter += 1
+                id = b"%d" % self._counter
+            else:
+                id = b"%d" % max(self.now * 1000, self._seq + 1 + len(taken))
+                while id in taken or id in self.tasks:
+                    id = b"%d" % (int(id) + 1)
+            if id not in taken and id not in self.tasks:
+                return id
+
+    def lifetime(self, ttl: int | str) -> int:
+        """When a task that is ready from now on is dropped; 0 for never."""
+        seconds = self.ttl if ttl == "" else int(ttl)
+        return self.now + seconds if seconds else 0
+
+    def ordered(self, state: str) -> list[Living]:
+        """The tasks of a state, in the order in which they are next."""
+        found = [task for task in self.tasks.values() if task.record.state == state]
+        return sorted(found, key=lambda task: task.place)
+
+    def next_ready(self, tube: str) -> Living | None:
+        """The ready task whose turn it is, of a tube if one is given."""
+        for _, id in list(self._ready):
+            task = self.tasks[id]
+            if tube in ("", task.record.tube):
+                if not 0 < task.record.due <= self.now:
+                    return task
+                self.vanish(task, b"dropped")
+        return None
+
+    def next_due(self) -> int | bytes:
+        """In how many milliseconds a task becomes ready by itself; b"" for none."""
+        for due, id in self._due:
+            if self.tasks[id].record.state in (states.WAITING, states.TAKEN):
+                return max(due - self.now, 0) + 1
+        return b""
+
+    def sweep(self) -> None:
+        """Tasks of which the time has come move on."""
+        for due, id in self._due[:_MOST_DUE]:
+            if due > self.now:
+                break
+            self.lapse(self.tasks[id])
+
+    def lapse(self, task: Living) -> None:
+        """The time of a task's state is over."""
+        state = task.record.state
+        if state == states.WAITING:
+            self.revive(task, 0, "", None)
+        elif state == states.TAKEN:
+            self.give_back(task, "it was not processed within its ttr", 0, "", None)
+        else:
+            self.vanish(task, b"processed" if state == states.ZOMBIE else b"dropped")
+
+    def add(self, task: Living) -> None:
+        """A new task."""
+        self.tasks[task.id] = task
+        self._count(states.VOID, task.record.state, task.record.tube)
+        self._enter(task)
+
+    def take(self, task: Living, owner: str, call: int, ttr: int | str) -> None:
+        """A ready task is taken."""
+        limit = self.ttr if ttr == "" else int(ttr)
+        deliveries = task.record.deliveries + 1
+        task_taken = {"deliveries": deliveries, "call": call, "owner": owner}
+        self.turn(task, states.TAKEN, self.now + limit if limit else 0, None, **task_taken)
+
+    def process(self, task: Living, delay: int | str, tube: str | None) -> None:
+        """A taken task was processed."""
+        zombie = self.zombie if delay == "" else int(delay)
+        if self.keep:
+            self.turn(task, states.DONE, 0, tube)
+        elif zombie:
+            self.turn(task, states.ZOMBIE, self.now + zombie, tube)
+        else:
+            self.vanish(task, b"processed")
+            return
+        self.conclude(task, b"processed")
+
+    def give_back(
+        self, task: Living, error: str, delay: int, ttl: int | str, tube: str | None
+    ) -> None:
+        """A taken task goes back, unless it was delivered too often."""
+        if error:
+            task.record = task.record._replace(error=error)
+        if 0 < self.limit <= task.record.deliveries:
+            self.turn(task, states.BURIED, 0, tube)
+        else:
+            self.revive(task, delay, ttl, tube)
+
+    def revive(self, task: Living, delay: int, ttl: int | str, tube: str | None) -> None:
+        """A task becomes ready, or waits for a delay."""
+        if delay:
+            self.turn(task, states.WAITING, self.now + delay, tube)
+        else:
+            self.turn(task, states.READY, self.lifetime(ttl), tube)
+
+    def turn(self, task: Living, after: str, ends: int, tube: str | None, **changes: Any) -> None:
+        """Bring a task into another state, which ends by itself at ``ends``, and into a tube."""
+        before = task.record
+        self._leave(task)
+        if tube is not None and tube != before.tube:
+            self._count_shift(before.state, after, before.tube, tube)
+            changes["tube"] = tube
+        else:
+            self._count(before.state, after, before.tube)
+        if before.state == states.TAKEN:
+            changes |= {"owner": "", "call": 0}
+        task.record = before._replace(state=after, since=self.now, due=ends, **changes)
+        self._enter(task)
+        if after == states.BURIED:
+            self.conclude(task, b"buried")
+
+    def shift(self, task: Living, tube: str) -> None:
+        """A task goes into another tube, and is in the same state there."""
+        record = task.record
+        if tube != record.tube:
+            self._count_shift(record.state, record.state, record.tube, tube)
+            self._leave(task)
+            task.record = record._replace(tube=tube)
+            self._enter(task)
+
+    def postpone(self, task: Living, ends: int) -> None:
+        """The state of a task ends later."""
+        self._leave(task)
+        task.record = task.record._replace(due=ends)
+        self._enter(task)
+
+    def vanish(self, task: Living, outcome: bytes) -> None:
+        """A task is no more."""
+        self._leave(task)
+        self._count(task.record.state, states.VOID, task.record.tube)
+        del self.tasks[task.id]
+        task.record = task.record._replace(state=states.VOID, since=self.now, due=0)
+        self.conclude(task, outcome)
+
+    def conclude(self, task: Living, outcome: bytes) -> None:
+        """Who waits for the task is told what became of it."""
+        for ticket in self.awaited.pop(task.id, []):
+            self.outcomes[ticket] = outcome
+            self.bells.append(ticket)
+
+    def _enter(self, task: Living) -> None:
+        record = task.record
+        if record.state == states.READY:
+            bisect.insort(self._ready, (task.place, task.id))
+        if record.due:
+            bisect.insort(self._due, (record.due, task.id))
+        if record.state == states.READY or (
+            record.state in (states.WAITING, states.TAKEN) and record.due
+        ):
+            self.noticed.append(record.tube)
+
+    def _leave(self, task: Living) -> None:
+        if task.record.state == states.READY:
+            self._ready.remove((task.place, task.id))
+        if task.record.due:
+            self._due.remove((task.record.due, task.id))
+
+    def _count(self, before: str, after: str, tube: str) -> None:
+        for way in (f"{before}-{after}", f"{before}-{after} {tube}" if tube else ""):
+            if way:
+                self.ways[way] = self.ways.get(way, 0) + 1
+
+    def _count_shift(self, before: str, after: str, old: str, new: str) -> None:
+        if old:
+            self._count(before, f"{states.SHIFT} {old}", "")
+        if new:
+            self._count(states.SHIFT, f"{after} {new}", "")
+        if before != after:
+            self._count(before, after, "")

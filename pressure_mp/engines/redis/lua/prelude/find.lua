@@ -1,0 +1,10 @@
+-- A task as it is now, nil when there is none.
+local function find(id)
+  local task = read(id, redis.call('HGET', records, id))
+  if task and task.ends > 0 and task.ends <= now then
+    lapse(task)
+    flush()
+    if task.state == 'X' then return nil end
+  end
+  return task
+end

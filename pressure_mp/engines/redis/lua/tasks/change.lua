@@ -1,0 +1,39 @@
+-- change: an administrator brings one task from a state into another, or into another tube.
+-- args: id from to delay ttl tube shift edit data digest
+--   from   the letters of the states that it may be in
+--   to     the letter of the new state, X to remove it; '' leaves it, but a taken one is ready then
+--   delay  milliseconds until a waiting one is ready, or a zombie gone; 0 for none
+--   ttl    milliseconds for which it is ready; '' for the queue's own
+--   tube   where it goes, if `shift` is 1
+-- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
+-- uses: storage find taker
+-- once: yes
+if not settings then return {'missing'} end
+sweep()
+local id, from, to, delay, ttl, tube, shift, edit, data, digest = unpack(ARGV, 1, 10)
+local task = find(id)
+if not task then return answer('absent') end
+if not string.find(from, task.state, 1, true) then return answer('wrong', task.state) end
+if not is_known(id, digest) then return answer('changed') end
+delay, ttl, tube = tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, shift == '1' and tube or nil
+local told = edit == '1' and data or redis.call('HGET', payloads, id)
+if edit == '1' then note(set, payloads, id, data) end
+if to == '' and task.state == 'T' then to = 'R' end
+if task.state == 'B' and (to == 'R' or to == 'W') then task.deliveries = 0 end
+if to == '' then
+  if tube ~= task.tube then
+    leave(task)
+    count_shift(task.state, task.state, task.tube, tube)
+    task.tube = tube
+    enter(task)
+    tell(task)
+  end
+elseif to == 'X' then
+  vanish(task, 'killed')
+elseif to == 'R' or to == 'W' then
+  revive(task, delay, ttl, tube)
+else
+  turn(task, to, to == 'Z' and now + (delay > 0 and delay or settings.zombie) or 0, tube)
+  if to ~= 'B' then conclude(task, 'processed') end
+end
+return answer('done', pack(task), told)

@@ -1,0 +1,12 @@
+-- close: shut the queue down for everyone, for good.
+-- replies: done bells | missing
+-- uses: storage
+-- once: yes
+-- durable: yes
+if not settings then return {'missing'} end
+local entries = redis.call('ZRANGE', waiting, 0, -1)
+somebody = true
+note(set, meta, 'closed', '1')
+flush()
+ring(entries)
+return answer('done')

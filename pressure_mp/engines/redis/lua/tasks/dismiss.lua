@@ -1,0 +1,9 @@
+-- dismiss: processes no longer use an anonymous queue; the last to go takes every key along.
+-- keys: bound users meta records payloads ready tubes due expiry taken shelf counts wake woken waiting awaited outcomes presence
+-- args: user...
+-- replies: done left | missing
+if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+redis.call('HDEL', KEYS[2], unpack(ARGV))
+local left = redis.call('HLEN', KEYS[2])
+if left == 0 then redis.call('UNLINK', unpack(KEYS)) end
+return {'done', left}

@@ -1,0 +1,34 @@
+-- list: tasks of one state, in the order in which they are next.
+-- args: state tube start limit
+--   tube   '' for those of all tubes
+--   start  how many places of the order to pass over
+-- replies: done bells looked ids records payloads | missing
+-- uses: storage ready shelf
+-- `looked` is how many places were looked at, not all of which are of the state and the tube; none
+-- is left when it is 0.
+if not settings then return {'missing'} end
+sweep()
+local state, tube, start, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local places, id_of = nil, function(member) return member end
+if state == 'R' then
+  places = next_ready(tube, start, limit)
+  id_of = function(member) return id_in(member, tube) end
+elseif state == 'T' then
+  places, id_of = redis.call('ZRANGE', taken, start, start + limit - 1), id_taken
+elseif state == 'B' or state == 'D' then
+  places, id_of = beginning(shelf, state, start, limit), id_shelved
+elseif state == 'W' then
+  places = redis.call('ZRANGE', due, start, start + limit - 1)
+else
+  places = redis.call('ZRANGE', expiry, start, start + limit - 1)
+end
+local ids, told, data = {}, {}, {}
+for i, member in ipairs(places) do
+  local id = id_of(member)
+  local task = read(id, redis.call('HGET', records, id))
+  if task.state == state and (tube == '' or task.tube == tube) then
+    ids[#ids + 1], told[#told + 1] = id, pack(task)
+    data[#data + 1] = redis.call('HGET', payloads, id)
+  end
+end
+return answer('done', #places, ids, told, data)

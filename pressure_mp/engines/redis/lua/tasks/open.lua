@@ -1,0 +1,26 @@
+-- open: create a queue of tasks, attach to one, or whichever applies.
+-- keys: bound users
+-- args: how options discipline format user ttr ttl zombie keep max_deliveries
+--   how      open | create | attach
+--   options  all of them as text, which must be the queue's own; on attach '' takes them as they are
+--   user     the process that uses an anonymous queue; empty for a named one
+-- replies: done options | exists options | missing | mismatch what have
+-- uses: storage
+-- once: yes
+local how, options, discipline, format, user = unpack(ARGV, 1, 5)
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  local have = redis.call('HMGET', meta, 'discipline', 'format', 'options')
+  if how == 'create' then return {'exists', have[3] or ''} end
+  if have[1] ~= discipline then return {'mismatch', 'discipline', have[1] or 'fifo'} end
+  if have[2] ~= format then return {'mismatch', 'format', have[2] or ''} end
+  if options ~= '' and options ~= have[3] then return {'mismatch', 'options', have[3] or ''} end
+  if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
+  return {'done', have[3]}
+end
+if how == 'attach' then return {'missing'} end
+redis.call('SET', KEYS[1], '0')
+redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', options, 'ttr', ARGV[6],
+  'ttl', ARGV[7], 'zombie', ARGV[8], 'keep', ARGV[9], 'max_deliveries', ARGV[10],
+  'created', string.format('%d', now))
+if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
+return {'done', options}

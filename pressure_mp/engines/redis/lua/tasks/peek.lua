@@ -1,0 +1,9 @@
+-- peek: a task as it is.
+-- args: id
+-- replies: done bells record data | absent bells | missing
+-- uses: storage find
+if not settings then return {'missing'} end
+sweep()
+local task = find(ARGV[1])
+if not task then return answer('absent') end
+return answer('done', pack(task), redis.call('HGET', payloads, task.id))

@@ -1,0 +1,11 @@
+-- renew: a process that has taken tasks is there, and hears of the others.
+-- keys: presence
+-- args: owner lease holds
+--   holds  1: the owner has tasks
+-- replies: done bells now owners | missing
+-- uses: storage
+-- `owners` are names, each followed by the end of its lease in milliseconds.
+if not settings then return {'missing'} end
+sweep()
+if ARGV[3] == '1' then redis.call('HSET', KEYS[1], ARGV[1], string.format('%d', now + ARGV[2])) end
+return answer('done', now, redis.call('HGETALL', KEYS[1]))

@@ -1,0 +1,11 @@
+-- rouse: a wait for a task was broken off: somebody else looks in its place.
+-- keys: woken
+-- args: entry tube
+--   entry  what the caller was noted as; '' if it was not
+-- replies: done bells
+-- uses: storage
+if not settings then return {'done', {}} end
+redis.call('DEL', KEYS[1])
+if ARGV[1] ~= '' then redis.call('ZREM', waiting, ARGV[1]) end
+if redis.call('ZCARD', ready) > 0 or redis.call('ZCARD', due) > 0 then notice(ARGV[2]) end
+return answer('done')

@@ -1,0 +1,59 @@
+"""What can be waited for: the blocking command of each signal, by discipline.
+
+Each waits with BLMOVE. A *watch* leaves its list as it is: for the one who holds a role, or for
+everybody. Who stands in *line* is served by the server, first come, first served: it moves a token
+for the first. A *bell* is a list of one waiter alone, which others ring: what they put there is
+moved away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
+_LEASE = 5000
+
+
+@dataclass(frozen=True)
+class Line:
+    """From where to where a token is moved, and the call that gives a granted one back."""
+
+    free: str
+    claim: str
+    undo: tuple[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Signals:
+    """The signals of a discipline. A watch and a line are keys; a bell's key has the
+    waiter's ticket."""
+
+    watches: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, Line] = field(default_factory=dict)
+    #: Whether a wait ends on time. The server would end it when it next looks, up to 100 ms late.
+    punctual: bool = False
+
+
+_ROLES = {
+    role: Line(f"{role}_free", f"{role}_claim", ("release", ("", role, _LEASE)))
+    for role in ("producer", "consumer")
+}
+
+#: Disciplines that have no roles.
+_OTHERS = {
+    "tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("", "")))}, punctual=True)
+}
+
+#: What the signals of a waiter alone begin with; its ticket follows.
+BELL = "bell:"
+#: Where what was heard of bells and of the line for tasks is put; whoever finds it removes it.
+HEARD = "woken"
+
+
+def of(discipline: str, item: str) -> Signals:
+    """The signals of a discipline; who waits for an item waits on the list ``item``."""
+    if discipline in _OTHERS:
+        return _OTHERS[discipline]
+    watches = {"space": "not_full", "finished": "finished", "item": item}
+    return Signals(watches, _ROLES)

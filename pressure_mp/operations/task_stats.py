@@ -1,0 +1,103 @@
+"""What can be counted of a queue of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..states import NAMES, SHIFT, VOID
+
+#: How many tasks are in each state, by letter.
+Counts = dict[str, int]
+#: How many went each way so far, by names such as ``R-T``.
+Transitions = dict[str, int]
+
+
+@dataclass(frozen=True)
+class TubeStats:
+    """A tube, or all of a queue, at one moment.
+
+    ``counts`` has every state. ``transitions`` has the ways that were ever gone: from and to a
+    state, the void (X), or in a tube from and to another one (S).
+    """
+
+    counts: Counts
+    transitions: Transitions
+
+    @property
+    def words(self) -> dict[str, int]:
+        """The counts by words: ``ready``, ``waiting``, and so on."""
+        return {NAMES[state]: number for state, number in self.counts.items()}
+
+    @property
+    def deliveries(self) -> int:
+        """How often a task was taken."""
+        return self.transitions.get("R-T", 0)
+
+
+@dataclass(frozen=True)
+class TaskStats(TubeStats):
+    """A queue of tasks at one moment.
+
+    ``tubes`` has every tube that ever had a task. Tasks without a tube count in total only.
+    ``now`` and ``created``, the queue's first moment, are seconds since the epoch, by the broker's
+    clock. ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None
+    when none is ready; of more than 100 different priorities the most urgent 100 are looked at.
+    ``rates`` has for each way how many went it in a second, since this handle's ``stats()`` before,
+    or, if there was none, since the queue was created.
+    """
+
+    tubes: dict[str, TubeStats]
+    now: float
+    created: float
+    oldest_ready_age: float | None
+    closed: bool
+    rates: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self, words: bool = False) -> dict[str, object]:
+        """``counts``, ``transition`` and ``tube``, nested as in the reference, with letters or with
+        words for the states."""
+        return {
+            "counts": self.words if words else self.counts,
+            "transition": _named(self.transitions, words),
+            "tube": {
+                name: {
+                    "counts": tube.words if words else tube.counts,
+                    "transition": _named(tube.transitions, words),
+                }
+                for name, tube in self.tubes.items()
+            },
+        }
+
+    def with_rates(self, rates: dict[str, float]) -> TaskStats:
+        """The same with these rates."""
+        return replace(self, rates=rates)
+
+    def rates_since(self, earlier: TaskStats | None) -> dict[str, float]:
+        """For each way how many went it in a second since ``earlier``, or since the beginning."""
+        before = earlier.transitions if earlier else {}
+        seconds = max(self.now - (earlier.now if earlier else self.created), 0.001)
+        return {
+            way: (number - before.get(way, 0)) / seconds for way, number in self.transitions.items()
+        }
+
+
+def count(transitions: Transitions) -> Counts:
+    """How many are in each state after all these ways."""
+    counts = dict.fromkeys(NAMES, 0)
+    for way, number in transitions.items():
+        before, _, after = way.partition("-")
+        if before in counts:
+            counts[before] -= number
+        if after in counts:
+            counts[after] += number
+    return counts
+
+
+def _named(transitions: Transitions, words: bool) -> Transitions:
+    if not words:
+        return transitions
+    names = {**NAMES, VOID: "void", SHIFT: "other tube"}
+    return {
+        "-".join(names[end] for end in way.split("-")): number
+        for way, number in transitions.items()
+    }

@@ -1,0 +1,119 @@
+"""The states of a task, and every way from one to another.
+
+The documents, their picture, the statistics, the memory engine and the tests all read this.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+READY = "R"
+WAITING = "W"
+TAKEN = "T"
+BURIED = "B"
+ZOMBIE = "Z"
+DONE = "D"
+
+#: The states that a task can be in, by letter: each one's word.
+NAMES = {
+    READY: "ready",
+    WAITING: "waiting",
+    TAKEN: "taken",
+    BURIED: "buried",
+    ZOMBIE: "zombie",
+    DONE: "done",
+}
+
+#: What is no state of a task, but stands in transitions: where it comes from and goes to in the
+#: end, and the way from one tube to another.
+VOID = "X"
+SHIFT = "S"
+
+_LETTERS = {word: letter for letter, word in NAMES.items()}
+
+
+class Transition(NamedTuple):
+    """One way from a state to another; ``when`` says on what condition, if on any."""
+
+    before: str
+    after: str
+    operation: str
+    when: str = ""
+
+    @property
+    def name(self) -> str:
+        """As statistics name it: ``R-T``."""
+        return f"{self.before}-{self.after}"
+
+
+#: What happens by itself, inside whatever operation comes next.
+TIME = "time"
+#: What is done for a taker that is no more.
+REQUEUE = "requeue"
+
+_TRANSITIONS = [
+    Transition(VOID, READY, "put"),
+    Transition(VOID, WAITING, "put", "with a delay"),
+    Transition(WAITING, READY, TIME, "when the delay has passed"),
+    Transition(READY, VOID, TIME, "when ttl has passed"),
+    Transition(READY, TAKEN, "take"),
+    Transition(TAKEN, READY, TIME, "when ttr has passed"),
+    Transition(TAKEN, BURIED, TIME, "when ttr has passed, after max_deliveries"),
+    Transition(TAKEN, READY, REQUEUE, "when the taker has died"),
+    Transition(TAKEN, BURIED, REQUEUE, "when the taker has died, after max_deliveries"),
+    Transition(TAKEN, READY, "release"),
+    Transition(TAKEN, WAITING, "release", "with a delay"),
+    Transition(TAKEN, BURIED, "release", "after max_deliveries"),
+    Transition(TAKEN, BURIED, "bury"),
+    Transition(TAKEN, VOID, "ack"),
+    Transition(TAKEN, ZOMBIE, "ack", "with a zombie time"),
+    Transition(TAKEN, DONE, "ack", "of a queue that keeps tasks"),
+    Transition(ZOMBIE, VOID, TIME, "when the zombie time has passed"),
+    Transition(BURIED, READY, "kick"),
+    Transition(BURIED, WAITING, "kick", "with a delay"),
+    Transition(TAKEN, READY, "snatch"),
+    Transition(TAKEN, WAITING, "snatch", "with a delay"),
+    *(Transition(before, READY, "restart") for before in (WAITING, DONE, ZOMBIE)),
+    *(Transition(before, WAITING, "restart", "with a delay") for before in (DONE, ZOMBIE)),
+    *(
+        Transition(before, after, "switch")
+        for before in (READY, WAITING, BURIED, ZOMBIE, DONE)
+        for after in (READY, WAITING, BURIED, ZOMBIE, DONE)
+        if before != after
+    ),
+    *(Transition(before, VOID, "kill") for before in NAMES),
+    *(Transition(before, VOID, "truncate") for before in NAMES),
+]
+
+#: Ways from one tube to another: counted in the tubes only, where a task leaves the one and comes
+#: to the other. In total they count as the transition that they are beside this, if they are one.
+_SHIFTS = [
+    *(Transition(before, SHIFT, "move") for before in NAMES),
+    *(Transition(SHIFT, after, "move") for after in NAMES if after != TAKEN),
+    *(Transition(TAKEN, SHIFT, giving, "with a tube") for giving in ("release", "bury")),
+    Transition(TAKEN, SHIFT, "ack", "with a tube, of a queue that keeps tasks"),
+    Transition(SHIFT, READY, "release", "with a tube"),
+    Transition(SHIFT, WAITING, "release", "with a tube and a delay"),
+    Transition(SHIFT, BURIED, "release", "with a tube, after max_deliveries"),
+    Transition(SHIFT, BURIED, "bury", "with a tube"),
+    Transition(SHIFT, ZOMBIE, "ack", "with a tube, with a zombie time"),
+    Transition(SHIFT, DONE, "ack", "with a tube, of a queue that keeps tasks"),
+]
+
+#: Every way there is. No other transition ever happens.
+TRANSITIONS = (*_TRANSITIONS, *_SHIFTS)
+
+
+def letter(state: str) -> str:
+    """The letter of a state that is given by letter or by word. Raises KeyError."""
+    return state if state in NAMES else _LETTERS[state]
+
+
+def word(state: str) -> str:
+    """What a state, or the lack of one, is called in a sentence."""
+    return NAMES.get(state, "not there")
+
+
+def sources(operation: str) -> frozenset[str]:
+    """The states of which an operation takes a task out."""
+    return frozenset(row.before for row in TRANSITIONS if row.operation == operation) - {SHIFT}

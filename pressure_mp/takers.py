@@ -1,0 +1,118 @@
+"""This process as one that takes tasks: what it has of a queue, and what others left behind."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable
+
+from .engines.base import Engine
+from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
+from .operations.tasks import Raw, TaskOperations
+from .presence import Presence, Run, find, is_over
+from .processes import incarnation
+
+_calls = itertools.count(1)
+
+_GONE = "the process that had taken it ended"
+_SILENT = "the process that had taken it did not answer for longer than its lease"
+_LOST = "it was taken, but the answer did not come through"
+
+
+class Takers(Presence):
+    """This process in a queue of tasks, and the other takers, as it sees them."""
+
+    def _use_lease(self, lease: int) -> None:
+        self._tasks = TaskOperations(self._name, lease)
+
+    def reset(self) -> None:
+        super().reset()
+        self._guard = threading.Lock()
+        #: Of each task that this process has: the number of the take, and how long that can last,
+        #: on the monotonic clock.
+        self._held: dict[bytes, tuple[int, float]] = {}
+
+    @property
+    def is_needed(self) -> bool:
+        return super().is_needed or (not self._is_gone and self._holds())
+
+    def _holds(self) -> bool:
+        with self._guard:
+            now = time.monotonic()
+            for task in [task for task, (_, until) in self._held.items() if until < now]:
+                del self._held[task]
+            return bool(self._held)
+
+    def call_of(self, task: bytes) -> int:
+        """The number of the take that has a task, 0 when this process does not have it."""
+        return self._held.get(task, (0, 0.0))[0]
+
+    def take_tasks(
+        self,
+        run: Run[list[Raw]],
+        limit: int,
+        tube: str,
+        ttr: int | None,
+        longest: int,
+        block: bool,
+        timeout: float | None,
+    ) -> list[Raw]:
+        """Take tasks, which this process has from now on; ``longest`` is their ttr, 0 for none."""
+        call = next(_calls)
+        with self:
+            try:
+                me = incarnation()
+                taken = run(self._tasks.take(me, call, limit, tube, ttr, block, timeout))
+            except (Empty, ShutDown, QueueDoesNotExistError):
+                raise
+            except BaseException:
+                # The broker may have given tasks, and the answer was lost.
+                self._doubtful[call] = time.monotonic() + self._lease / 1000
+                raise
+            self.keep([task.id for task in taken], call, longest)
+        return taken
+
+    def keep(self, tasks: Iterable[bytes], call: int, longest: int) -> None:
+        """This process has these tasks, by the take of that number, for so many milliseconds."""
+        until = time.monotonic() + longest / 1000 + 1 if longest else float("inf")
+        with self._guard:
+            for task in tasks:
+                self._held[task] = call, until
+
+    def lose(self, task: bytes, call: int) -> None:
+        """This process does not have the task any more by that take."""
+        with self._guard:
+            if self.call_of(task) == call:
+                del self._held[task]
+
+    def look(self) -> None:
+        me = incarnation()
+        try:
+            for call, until in list(self._doubtful.items()):
+                self.run_now(self._tasks.requeue(me, _LOST, call=call))
+                if until < time.monotonic():  # by now also what was still on its way was done
+                    del self._doubtful[call]
+            now, owners = self.run_now(self._tasks.renew(me, self._holds()))
+            for other, until in owners.items():
+                if other != me and is_over(other, until, now):
+                    error = _SILENT if until < now else _GONE
+                    self.run_now(self._tasks.requeue(other, error, seen=until))
+        except QueueDoesNotExistError:
+            self._is_gone = True
+        except PressureError:
+            pass  # the broker does not answer; the next look tries again
+
+    def leave(self) -> None:
+        held = bool(self._held or self._doubtful)
+        self.reset()
+        try:
+            if held:
+                self.run_now(self._tasks.requeue(incarnation(), _GONE))
+        except PressureError:
+            pass  # others see that it has ended
+
+
+def of(engine: Engine, name: str, lease: int) -> Takers:
+    """This process in the queue of tasks of that name; does no I/O."""
+    return find(Takers, engine, name, TaskOperations(name, lease).discipline, lease)

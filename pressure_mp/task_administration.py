@@ -1,0 +1,185 @@
+"""What an administrator does with a queue of tasks: look, and put right."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+from . import states
+from .effects import Operation
+from .exceptions import ArgumentError, ArgumentTypeError
+from .operations.task_stats import TaskStats
+from .operations.tasks import Edit, Raw
+from .records import check_tube, decode_id, encode_id
+from .task import UNCHANGED, Task
+from .task_handle import TaskHandle, check_times
+
+#: A number from here on is an id where it could also be how many.
+_IDS = 2**32
+
+
+class TaskAdministration(TaskHandle):
+    """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
+
+    Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and what is
+    answered is the task as it is then, in state ``X`` if it is gone. Raises
+    TaskNotFound, and WrongState for a task that is in another state, which the error names.
+    """
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._stats: TaskStats | None = None
+
+    def stats(self) -> TaskStats:
+        """How many tasks are in which state, and how many went which way so far; see TaskStats.
+
+        Never waits. Raises QueueDoesNotExistError.
+        """
+        now = self._run(self._operations.stats())
+        rates = now.rates_since(self._stats)
+        self._stats = now
+        return now.with_rates(rates)
+
+    def kick(
+        self,
+        which: float | str | Task | None = None,
+        *,
+        id: int | str | None = None,
+        delay: float | None = None,
+        ttl: float | None = None,
+        update: Any = UNCHANGED,
+    ) -> int | Task:
+        """Make buried tasks ready: the oldest ``which``, all without an argument; or one task.
+
+        A number below 2**32 is how many; a greater one, as ids made of the time are, a str and a
+        Task are one task, and so is ``id=``. Answers how many there were, or the task. With
+        ``delay`` they wait first; ``ttl`` is as for put. Their deliveries are counted from 0 again.
+
+        ``update`` is for one task, and as for :meth:`TaskQueue.ack`. Raises TaskNotFound, and
+        WrongState when the task is not buried.
+        """
+        wait, life = check_times(delay, ttl)
+        task = which if id is None else id
+        if isinstance(task, (Task, str)) or id is not None or _is_id(which):
+            assert isinstance(task, (Task, str, int))
+            to = states.WAITING if wait else states.READY
+            return self._change("kick", task, to, wait, life, update=update)
+        if update is not UNCHANGED:
+            raise ArgumentError("update is for one task: kick(id=..., update=...)")
+        return self._run(self._operations.kick_some(_number(which), wait, life))
+
+    #: The reference's other name for :meth:`kick`.
+    dig = kick
+
+    def kill(self, task: Task | int | str) -> Task:
+        """Remove a task, in whatever state it is. Who has taken it is told when it says so next."""
+        return self._change("kill", task, states.VOID)
+
+    def peek(self, id: int | str) -> Task:
+        """A task as it is. Nothing changes. Raises TaskNotFound, DecodingError."""
+        return self._task(self._run(self._operations.peek(encode_id(id))))
+
+    def list(
+        self, state: str | None = None, tube: str | None = None, limit: int = 100
+    ) -> builtins.list[Task]:
+        """Up to ``limit`` tasks, of one state (a letter or a word) and one tube if given.
+
+        In the order in which they are next: ready ones as they will be taken, waiting ones and
+        zombies as they are due, taken ones by owner, buried and done ones the oldest first. It is
+        one moment's picture of up to 500 tasks of a state; more are as many moments'.
+        """
+        if not isinstance(limit, int) or limit < 1:
+            raise ArgumentError(f"limit is 1 or more, not {limit!r}")
+        wanted = "".join(states.NAMES) if state is None else _letter(state)
+        found = self._run(self._operations.list(wanted, check_tube(tube), limit))
+        return [self._task(raw) for raw in found]
+
+    def truncate(self) -> int:
+        """Remove all tasks, whatever state they are in; answers how many.
+
+        Not in one moment when there are more than 1,000: of tasks that are put meanwhile some may
+        go and some stay.
+        """
+        return self._run(self._operations.truncate())
+
+    def move(self, task: Task | int | str, tube: str | None) -> Task:
+        """Move a task to another tube, or out of its own with None.
+
+        One that is taken leaves its taker, as by :meth:`snatch`.
+        """
+        return self._change("move", task, "", tube=check_tube(tube))
+
+    def switch(self, task: Task | int | str, state: str, *, delay: float | None = None) -> Task:
+        """Put a task that is not taken into any state but taken, given as a letter or a word.
+
+        ``delay``, in seconds, is needed for waiting, and for zombie in a queue without such a time;
+        for others there is none. A task that is in that state already is a WrongState.
+        """
+        to = _letter(state)
+        wait, _ = check_times(delay, None)
+        if to == states.TAKEN:
+            raise ArgumentError("a task cannot be switched into taken: take it")
+        if to == states.WAITING and not wait:
+            raise ArgumentError("a task that waits does so for a time: switch(..., delay=)")
+        if to == states.ZOMBIE and not (wait or self._settings.zombie):
+            raise ArgumentError("a zombie stays for a time: switch(..., delay=)")
+        if wait and to not in (states.WAITING, states.ZOMBIE):
+            raise ArgumentError(f"there is no delay for a task that is {states.word(to)}")
+        return self._change("switch", task, to, wait)
+
+    def snatch(self, task: Task | int | str, *, delay: float | None = None) -> Task:
+        """Take a taken task from its owner: it is ready, or waits for ``delay`` seconds first.
+
+        Raises NotTaken. The owner gets NotTaken or NotOwner when it says something of the task.
+        """
+        wait, _ = check_times(delay, None)
+        return self._change("snatch", task, states.WAITING if wait else states.READY, wait)
+
+    def restart(self, task: Task | int | str, *, delay: float | None = None) -> Task:
+        """Make a waiting, done or zombie task ready, or waiting for ``delay`` seconds."""
+        wait, _ = check_times(delay, None)
+        return self._change("restart", task, states.WAITING if wait else states.READY, wait)
+
+    def _change(
+        self,
+        op: str,
+        task: Task | int | str,
+        to: str,
+        delay: int = 0,
+        ttl: int | None = None,
+        tube: str | None = None,
+        update: Any = UNCHANGED,
+    ) -> Task:
+        id = encode_id(task.id if isinstance(task, Task) else task)
+
+        def changing(edit: Edit, whole: bool) -> Operation[Raw]:
+            return self._operations.change(op, id, to, delay, ttl, tube, edit)
+
+        changed = self._edit(decode_id(id), update, changing)
+        if isinstance(task, Task):
+            task.become(changed)
+        return changed
+
+
+def _letter(state: str) -> str:
+    try:
+        return states.letter(state)
+    except (KeyError, TypeError):
+        known = ", ".join(f"{letter} ({word})" for letter, word in states.NAMES.items())
+        raise ArgumentError(f"{state!r} is none of the states {known}") from None
+
+
+def _is_id(which: object) -> bool:
+    return isinstance(which, int) and not isinstance(which, bool) and which >= _IDS
+
+
+def _number(which: object) -> int | None:
+    """How many tasks, None for all."""
+    if which is None or which == math.inf:
+        return None
+    if not isinstance(which, int) or isinstance(which, bool):
+        raise ArgumentTypeError(f"how many is an int, not {type(which).__name__}")
+    if which < 0:
+        raise ArgumentError(f"how many is 0 or more, not {which}")
+    return which

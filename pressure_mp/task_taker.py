@@ -1,0 +1,266 @@
+"""What a worker does with a queue of tasks: take them, and say what became of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from . import states
+from .effects import Operation
+from .exceptions import ArgumentError, PressureError, RejectedItemWarning, TaskError
+from .handles import check_max_items
+from .operations.tasks import NO_EDIT, Edit, Raw
+from .processes import incarnation
+from .records import check_tube, encode_id, encode_priority, unpack
+from .task import UNCHANGED, Backoff, Task, check_on_error
+from .task_handle import TaskHandle, check_times
+from .task_settings import milliseconds
+
+#: Makes the operation for a task's id, the number of its take, a change of its data, and whether
+#: the data is to be answered.
+MakeOperation = Callable[[bytes, int, Edit, bool], Operation[Raw]]
+
+
+class TaskTaker(TaskHandle):
+    """The part of :class:`pressure_mp.TaskQueue` that is for workers."""
+
+    def take(
+        self,
+        timeout: float | None = None,
+        *,
+        ttr: float | None = None,
+        tube: str | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+    ) -> Task:
+        """Take the next task; of one tube, if one is given.
+
+        Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 not at all.
+        Those who wait are served in the order in which they came.
+
+        :param ttr: seconds until the task is ready again if nothing is said of it; instead of the
+            queue's own.
+        :param on_error: what becomes of the task when a ``with`` block over it raises.
+        :param backoff: after that, seconds until it may be taken again; or a callable that is given
+            how often the task was delivered, and answers them.
+
+        Raises Empty when the time is up, ShutDown when the queue is shut down and no task is ready,
+        DecodingError for a task that cannot be decoded and AuthenticationError for one that is not
+        signed with a key of this handle (they are buried), QueueDoesNotExistError,
+        HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
+        """
+
+        (task,) = self._take(1, timeout, ttr, tube, on_error, backoff)
+        return task
+
+    def take_many(
+        self,
+        max_tasks: int,
+        timeout: float | None = None,
+        *,
+        ttr: float | None = None,
+        tube: str | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+    ) -> list[Task]:
+        """Take the next tasks: 1 to ``max_tasks``, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`take` does until there is one; the others are those that are ready too.
+        Raises what :meth:`take` does. Those that cannot be decoded are buried: with a
+        RejectedItemWarning when others are returned, else with the error of the first.
+        """
+
+        check_max_items(max_tasks)
+        return self._take(max_tasks, timeout, ttr, tube, on_error, backoff)
+
+    def _take(
+        self,
+        limit: int,
+        timeout: float | None,
+        ttr: float | None,
+        tube: str | None,
+        on_error: str,
+        backoff: Backoff | None,
+    ) -> list[Task]:
+        self._check_open()
+        check_on_error(on_error, backoff)
+        self._codec.prepare()  # nothing is taken that this handle has no key for
+        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
+        longest = self._settings.ttr if own_ttr is None else own_ttr
+        taken = self._here.take_tasks(
+            self._run, limit, check_tube(tube), own_ttr, longest, timeout != 0, timeout or None
+        )
+        tasks: list[Task] = []
+        problem: PressureError | None = None
+        for raw in taken:
+            try:
+                task = self._task(raw)
+            except PressureError as error:
+                problem = problem or error
+                self._bury_raw(raw, error)
+            else:
+                task.on_error, task.backoff = on_error, backoff
+                tasks.append(task)
+        if problem is not None:
+            if not tasks:
+                raise problem
+            warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+        return tasks
+
+    def _bury_raw(self, raw: Raw, error: PressureError) -> None:
+        """Bury a task whose data cannot be used."""
+        call = unpack(raw.record).call
+        burying = self._operations.bury(
+            raw.id, incarnation(), call, None, f"{type(error).__name__}: {error}", NO_EDIT, False
+        )
+        try:
+            self._run(burying)
+        except TaskError:
+            pass  # it is no longer ours
+        self._here.lose(raw.id, call)
+
+    def ack(
+        self,
+        task: Task | int | str,
+        *,
+        update: Any = UNCHANGED,
+        delay: float | None = None,
+        tube: str | None = None,
+    ) -> Task:
+        """The task is processed: it is removed, or stays as a zombie or as done.
+
+        Answers the task as it is now, with the state ``X`` if it is removed. So do :meth:`release`,
+        :meth:`bury` and :meth:`touch`, which take these arguments too:
+
+        :param task: a task that was taken, or its id.
+        :param update: what the data is from now on; or a callable that is given the data, and
+            answers the new. With an id, when the data was changed meanwhile, it is called again.
+        :param delay: seconds as a zombie, instead of the queue's own; for a queue without ``keep``.
+        :param tube: move it there.
+
+        Never waits. Raises NotTaken when nobody has the task, NotOwner when another process or a
+        later take has it, TaskNotFound, EncodingError, QueueDoesNotExistError, ArgumentError,
+        ArgumentTypeError, BrokerUnavailable. It works on a closed handle.
+        """
+
+        wait = None if delay is None else milliseconds("delay", delay, least=0.001)
+        if wait is not None and self._settings.keep:
+            raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
+        where = None if tube is None else check_tube(tube)
+
+        def acking(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            return self._operations.ack(id, incarnation(), call, wait, where, edit, whole)
+
+        return self._by_taker(task, update, acking)
+
+    def _by_taker(self, task: Task | int | str, update: Any, make: MakeOperation) -> Task:
+        """What a taker does with a task: it has it no longer, unless it touches it."""
+        id, call = self._fence(task)
+        edited = self._edit(task, update, lambda edit, whole: make(id, call, edit, whole))
+        if edited.state != states.TAKEN:
+            self._here.lose(id, call)
+        return edited
+
+    def _fence(self, task: Task | int | str) -> tuple[bytes, int]:
+        """A task's id, and the number of the take by which this process has it."""
+        if isinstance(task, Task):
+            return encode_id(task.id), task.call
+        id = encode_id(task)
+        return id, self._here.call_of(id)
+
+    def ack_many(self, tasks: Iterable[Task | int | str]) -> None:
+        """Acknowledge tasks, up to 1,000 in each round trip. Never waits.
+
+        Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
+        raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
+        """
+
+        given = list(tasks)
+        fences = [self._fence(task) for task in given]
+        problems = self._run(self._operations.ack_many(fences, incarnation()))
+        left: list[Task | int | str] = []
+        first: PressureError | None = None
+        for task, fence, problem in zip(given, fences, problems, strict=True):
+            if problem is None:
+                self._here.lose(*fence)
+                if isinstance(task, Task):
+                    task.settle(self._settings.processed)
+            else:
+                left.append(task)
+                first = first or problem
+        if first is not None:
+            first.accepted = len(given) - len(left)
+            first.rest = left
+            raise first
+
+    def release(
+        self,
+        task: Task | int | str,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float | None = None,
+        tube: str | None = None,
+        update: Any = UNCHANGED,
+        error: str | None = None,
+    ) -> Task:
+        """Give the task back: it is ready for others, in its old place, or waits for a delay.
+
+        :param delay: seconds before it may be taken again.
+        :param ttl: seconds for which it is ready, instead of the queue's own. Excludes ``delay``.
+        :param priority: its priority from now on.
+        :param error: what went wrong: it is kept with the task.
+
+        The rest is as for :meth:`ack`. After ``max_deliveries`` the task is buried instead.
+        """
+
+        wait, life = check_times(delay, ttl)
+        urgency = b"" if priority is None else encode_priority(priority)
+        where = None if tube is None else check_tube(tube)
+
+        def releasing(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            options = wait, life, urgency, where, error or ""
+            return self._operations.release(id, incarnation(), call, *options, edit, whole)
+
+        return self._by_taker(task, update, releasing)
+
+    def bury(
+        self,
+        task: Task | int | str,
+        *,
+        update: Any = UNCHANGED,
+        tube: str | None = None,
+        error: str | None = None,
+    ) -> Task:
+        """Put the task aside, until an administrator kicks, kills or switches it.
+
+        ``error`` says why, and is kept with the task. The rest is as for :meth:`ack`.
+        """
+
+        where = None if tube is None else check_tube(tube)
+
+        def burying(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            me = incarnation()
+            return self._operations.bury(id, me, call, where, error or "", edit, whole)
+
+        return self._by_taker(task, update, burying)
+
+    def touch(
+        self, task: Task | int | str, increment: float | None = None, *, update: Any = UNCHANGED
+    ) -> Task:
+        """Have the task for ``increment`` seconds more; without, for the queue's ``ttr`` from now.
+
+        Nothing changes for a task without a ttr. The rest is as for :meth:`ack`.
+        """
+
+        more = None if increment is None else milliseconds("increment", increment, least=0.001)
+
+        def touching(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
+            return self._operations.touch(id, incarnation(), call, more, edit, whole)
+
+        touched = self._by_taker(task, update, touching)
+        id, call = self._fence(task)
+        if touched.due is not None:
+            self._here.keep([id], call, max(int((touched.due - touched.since) * 1000), 1))
+        return touched

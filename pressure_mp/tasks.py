@@ -1,0 +1,178 @@
+"""A queue whose tasks have a life: ready, waiting, taken, buried, zombie, done."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, TypeVar
+
+from . import serializers, signing, task_settings
+from .codec import Codec
+from .engines import registry
+from .exceptions import ArgumentTypeError
+from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT
+from .serializers import Serializer
+from .signing import AuthKey
+from .task_administration import TaskAdministration
+from .task_producer import TaskProducer
+from .task_settings import IdKind, TaskSettings
+from .workers import TaskWorkers
+
+Self = TypeVar("Self", bound="TaskQueue")
+
+
+class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
+    """A queue of tasks that producers, workers and administrators on any machine share.
+
+    A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (T), for
+    ``ttr`` seconds at most, and then *acknowledges* it, which removes it, or keeps it as *done*
+    (D), or for some time as a *zombie* (Z); or *releases* it, at once or with a delay; or *buries*
+    it (B), until an administrator kicks it out again. A task whose worker dies is ready again:
+    within a second when another process of the same host waits in :meth:`take`, on other hosts
+    after ``lease``. Only who has taken a task may acknowledge, release, bury or touch it, and only
+    while it has it.
+
+    All times are the broker's; nothing needs to run for a task to become due. The lowest priority
+    is taken first, and of these the one that was put first, also when it was released meanwhile.
+
+    A handle can be pickled: pass it to a process, or through another queue.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        ttr: float | None = 60.0,
+        ttl: float | None = None,
+        zombie: float | None = None,
+        keep: bool = False,
+        max_deliveries: int | None = None,
+        id: IdKind = "time64",
+        url: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        db: int | None = None,
+        prefix: str | None = None,
+        serializer: str | Serializer = "pickle",
+        authkey: AuthKey | None = None,
+        lease: float = DEFAULT_LEASE,
+        reconnect: float = DEFAULT_RECONNECT,
+        durability: str | None = None,
+        _how: str = "open",
+    ) -> None:
+        """Attach to the queue called ``name``, or create it when it is not there.
+
+        The first six are recorded with the queue: to attach with others is an error, but for
+        :meth:`attach`, which takes them as they are. Times are in seconds.
+
+        :param name: without one, an anonymous queue, which lives until the last process that uses
+            it has ended.
+        :param ttr: time to release: a task that was taken for so long is ready again. None is no
+            limit.
+        :param ttl: time to live: a task that was ready for so long, and was not taken, is dropped.
+            It begins anew whenever the task becomes ready. None is no limit.
+        :param zombie: a task that was acknowledged stays for so long as a zombie.
+        :param keep: a task that was acknowledged stays as done. Excludes ``zombie``.
+        :param max_deliveries: a task that was taken so often is buried where it would become ready
+            again, with the text of the last error. None is no limit.
+        :param id: where ids come from: ``"time64"``, the broker's time in microseconds;
+            ``"auto_increment"``, 1 and so on; ``"uuid"``; ``"required"``: each put gives one; or a
+            callable without arguments that answers an int or a str, which must be one that can be
+            pickled where the handle is.
+        :param lease: seconds after which others may take over what a process has taken that stopped
+            answering and is not on their host.
+
+        The others are those of :class:`pressure_mp.Queue`. Blocks for the connection, at most 5
+        seconds. Raises BrokerUnavailable, QueueMismatchError (the queue has other options, or is of
+        another kind), AddressError, ArgumentError, ArgumentTypeError.
+        """
+        settings = task_settings.make(ttr, ttl, zombie, keep, max_deliveries, id)
+        chosen = serializers.find(serializer)
+        keys = signing.gather(authkey, name is None, os.environ)
+        self._make_id = id if callable(id) else None
+        super().__init__(
+            name,
+            url=url,
+            host=host,
+            port=port,
+            db=db,
+            prefix=prefix,
+            lease=lease,
+            reconnect=reconnect,
+            durability=durability,
+        )
+        self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
+        wanted = None if _how == "attach" else settings
+        self._settings = self._open(lambda user: self._operations.open(_how, wanted, user))
+
+    @classmethod
+    def create(cls: type[Self], name: str, **options: Any) -> Self:
+        """Create the queue called ``name``; the rest is as for the class itself.
+
+        Raises QueueAlreadyExistsError.
+        """
+        return cls(name, _how="create", **options)
+
+    @classmethod
+    def attach(cls: type[Self], name: str, **options: Any) -> Self:
+        """A handle to the queue called ``name``, with whatever options the queue has.
+
+        ``options`` are those that say where and how to connect, and the ``id`` callable, if the
+        queue has one. Raises QueueDoesNotExistError.
+        """
+        recorded = {"ttr", "ttl", "zombie", "keep", "max_deliveries"} & options.keys()
+        if recorded:
+            raise ArgumentTypeError(
+                f"attach() takes the queue's own {', '.join(sorted(recorded))}: leave it out"
+            )
+        return cls(name, _how="attach", **options)
+
+    @property
+    def settings(self) -> TaskSettings:
+        """The options that are recorded with the queue; times in milliseconds, 0 for none."""
+        return self._settings
+
+    def shutdown(self) -> None:
+        """Shut the queue down for everyone, for good. Never waits.
+
+        Puts raise ShutDown from now on, and takes when no task is ready; who waits is woken. Tasks
+        that become ready later, because they were released or their delay has passed, can be taken
+        by who asks then.
+        """
+
+        self._run(self._operations.close())
+
+    @property
+    def is_shutdown(self) -> bool:
+        """Whether the queue was shut down. Never waits."""
+
+        return self._run(self._operations.closed())
+
+    def close(self) -> None:
+        """This handle is done; the queue and its other handles go on.
+
+        Afterwards put and take raise HandleClosedError, a ValueError. What was taken can be
+        acknowledged, released, buried and touched.
+        """
+
+        self._close_handle()
+
+    def delete(self) -> None:
+        """Remove the queue and all that is in it, for everyone. Never waits.
+
+        Raises QueueDoesNotExistError.
+        """
+
+        self._run(self._operations.delete())
+        registry.engine(self._address).leave(self._name, self._operations.discipline)
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,400 @@
+"""Handlers that are run on tasks: what every engine and server does, in threads of one process."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+
+import pytest
+from waiting import Background, until
+
+from pressure_mp import (
+    ArgumentError,
+    ArgumentTypeError,
+    DecodingError,
+    HandleClosedError,
+    NotTaken,
+    QueueDoesNotExistError,
+    TaskQueue,
+)
+
+LOGGER = "pressure_mp"
+
+
+@pytest.fixture
+def make(url, name):
+    def make(**options):
+        return TaskQueue(name, url=url, **options)
+
+    return make
+
+
+class Running:
+    """A run in the background; it ends with the block."""
+
+    def __init__(self, queue, handler=None, **options):
+        self.stop = threading.Event()
+        self.thread = Background(queue.run, handler, stop=self.stop, **options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.stop.set()
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        if exc_info[0] is None:
+            self.thread.result()
+
+
+def counts(queue):
+    return {state: number for state, number in queue.stats().counts.items() if number}
+
+
+def finished(queue, number):
+    return lambda: queue.stats().transitions.get("T-X", 0) == number
+
+
+# What becomes of a task
+
+
+def test_a_task_is_acknowledged_when_its_handler_returns(make):
+    queue = make()
+    seen = []
+    queue.put_many(["a", "b", "c"])
+    with Running(queue, lambda task: seen.append(task.data)):
+        until(finished(queue, 3))
+    assert seen == ["a", "b", "c"]
+    assert counts(queue) == {}
+
+
+def test_handlers_work_at_the_same_time(make):
+    queue = make()
+    queue.put_many(range(3))
+    together = threading.Barrier(3)
+    with Running(queue, lambda task: together.wait(10), concurrency=3):
+        until(finished(queue, 3))
+
+
+def test_a_task_that_fails_is_released_with_its_error_and_logged(make, caplog):
+    queue = make()
+    task_id = queue.put("a")
+    errors = []
+
+    def handler(task):
+        errors.append(task.error)
+        if task.deliveries == 1:
+            raise ValueError("not yet")
+
+    with Running(queue, handler):
+        until(finished(queue, 1))
+    assert errors == [None, "ValueError: not yet"]
+    (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert record.name == LOGGER
+    assert record.exc_info[1].args == ("not yet",)
+    assert repr(task_id) in record.getMessage()
+
+
+def test_a_task_that_fails_waits_for_its_backoff(make):
+    queue = make()
+    queue.put("a")
+    asked = []
+
+    def backoff(deliveries):
+        asked.append(deliveries)
+        return 0.01 if deliveries < 3 else 3600
+
+    with Running(queue, lambda task: 1 / 0, backoff=backoff):
+        until(lambda: len(asked) == 3)
+        until(lambda: counts(queue) == {"W": 1})
+    assert asked == [1, 2, 3]
+
+
+def test_a_task_that_fails_is_buried_if_so_said(make):
+    queue = make()
+    queue.put("a")
+    with Running(queue, lambda task: 1 / 0, on_error="bury"):
+        until(lambda: counts(queue) == {"B": 1})
+    assert queue.list("buried")[0].error == "ZeroDivisionError: division by zero"
+
+
+def test_a_poison_task_is_buried_after_max_deliveries_with_its_last_error(make):
+    queue = make(max_deliveries=3)
+    task_id = queue.put("a")
+
+    def handler(task):
+        raise ValueError(task.deliveries)
+
+    with Running(queue, handler):
+        until(lambda: counts(queue) == {"B": 1})
+    task = queue.peek(task_id)
+    assert (task.deliveries, task.error) == (3, "ValueError: 3")
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (lambda task: task.release(delay=3600), {"W": 1}),
+        (lambda task: task.bury(), {"B": 1}),
+        (lambda task: task.ack(), {}),
+    ],
+    ids=["release", "bury", "ack"],
+)
+@pytest.mark.parametrize("raises", [False, True])
+def test_what_the_handler_did_with_its_task_stays(make, act, expected, raises, caplog):
+    queue = make()
+    queue.put("a")
+    returned = threading.Event()
+
+    def handler(task):
+        act(task)
+        returned.set()
+        if raises:
+            raise ValueError
+
+    with Running(queue, handler):
+        assert returned.wait(10)
+    assert counts(queue) == expected
+    assert len(caplog.records) == raises
+
+
+def test_a_handler_that_comes_too_late_changes_nothing_and_is_logged(make, caplog):
+    queue = make()
+    task_id = queue.put("a")
+
+    def handler(task):
+        if task.deliveries == 1:
+            queue.snatch(task_id)
+
+    with Running(queue, handler):
+        until(finished(queue, 1))
+    assert "too late" in caplog.text
+    assert queue.stats().transitions == {"X-R": 1, "R-T": 2, "T-R": 1, "T-X": 1}
+
+
+def test_ttr_limits_a_handler_and_touch_extends_it(make):
+    queue = make(ttr=None)
+    queue.put("a")
+    deliveries = []
+
+    def handler(task):
+        deliveries.append(task.deliveries)
+        if task.deliveries == 1:
+            return until(lambda: len(deliveries) == 2)  # so it hangs
+        task.touch(3600)
+        return None
+
+    with Running(queue, handler, ttr=0.5, concurrency=2):
+        until(finished(queue, 1))
+    assert deliveries == [1, 2]
+
+
+def test_tasks_of_a_tube(make):
+    queue = make()
+    queue.put("a", tube="x")
+    queue.put("b")
+    with Running(queue, lambda task: None, tube="x"):
+        until(finished(queue, 1))
+    assert queue.take(0).data == "b"
+
+
+def test_a_task_that_nobody_can_decode_is_buried_and_the_others_go_on(make, caplog, name, url):
+    queue = make(serializer="json")
+    TaskQueue(name, url=url, serializer="raw").put(b"{")
+    queue.put("a")
+    with Running(queue, lambda task: None):
+        until(finished(queue, 1))
+    assert counts(queue) == {"B": 1}
+    assert caplog.records[0].exc_info[0] is DecodingError
+
+
+# Registered handlers
+
+
+def test_registered_handlers_run_together_each_with_its_options(make):
+    queue = make()
+    seen = []
+
+    @queue.worker(tube="x", concurrency=2)
+    def one(task):
+        seen.append(("one", task.data))
+
+    @queue.worker(tube="y", on_error="bury")
+    def other(task):
+        seen.append(("other", task.data))
+        raise ValueError
+
+    queue.put(1, tube="x")
+    queue.put(2, tube="y")
+    with Running(queue):
+        until(lambda: counts(queue) == {"B": 1})
+        until(finished(queue, 1))
+    assert sorted(seen) == [("one", 1), ("other", 2)]
+    assert one.__name__ == "one"
+
+
+def test_handlers_do_not_go_along_with_a_pickled_queue(make, url):
+    if url.startswith("memory"):
+        pytest.skip("a pickled handle is for another process")
+    queue = make()
+    queue.worker()(lambda task: None)
+    with pytest.raises(ArgumentError, match="no handler"):
+        pickle.loads(pickle.dumps(queue)).run()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"concurrency": 0}, ArgumentError),
+        ({"concurrency": 1.5}, ArgumentTypeError),
+        ({"on_error": "ignore"}, ArgumentError),
+        ({"on_error": "bury", "backoff": 1}, ArgumentError),
+        ({"grace": -1}, ArgumentError),
+        ({"handler": "print"}, ArgumentTypeError),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_run_is_an_error_at_once(make, options, error):
+    with pytest.raises(error):
+        make().run(**{"handler": print, **options})
+
+
+def test_a_run_without_a_handler_takes_no_options_of_one(make):
+    queue = make()
+    queue.worker()(print)
+    with pytest.raises(ArgumentError, match="worker"):
+        queue.run(concurrency=2)
+
+
+def test_a_closed_handle_runs_nothing(make):
+    queue = make()
+    queue.close()
+    with pytest.raises(HandleClosedError):
+        queue.run(print)
+
+
+# Its end
+
+
+def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(make):
+    queue = make()
+    queue.put_many(["a", "b"])
+    begun, stop = threading.Event(), threading.Event()
+    seen = []
+
+    def handler(task):
+        begun.set()
+        assert stop.wait(10)
+        seen.append(task.data)
+
+    running = Background(queue.run, handler, stop=stop)
+    assert begun.wait(10)
+    stop.set()
+    running.result()
+    assert seen == ["a"]
+    assert counts(queue) == {"R": 1}
+
+
+def test_those_who_wait_for_tasks_end_within_a_second(make):
+    queue = make()
+    stop = threading.Event()
+    running = Background(queue.run, print, concurrency=3, stop=stop)
+    running.join(0.2)  # by now they wait
+    assert running.is_alive()
+    stop.set()
+    running.result(2)
+    task_id = queue.put("a")
+    assert queue.take(0.1).id == task_id, "nobody who is gone was woken in our place"
+
+
+def test_what_is_not_finished_within_its_grace_is_given_back(make, caplog):
+    queue = make()
+    task_id = queue.put("a")
+    begun, go_on, stop = threading.Event(), threading.Event(), threading.Event()
+    late = []
+
+    def handler(task):
+        begun.set()
+        go_on.wait(10)
+        with pytest.raises(NotTaken) as caught:
+            queue.ack(task_id)
+        late.append(caught)
+
+    running = Background(queue.run, handler, grace=0.05, stop=stop)
+    assert begun.wait(10)
+    stop.set()
+    running.result(2)
+    assert counts(queue) == {"R": 1}
+    assert "before it was finished" in queue.peek(task_id).error
+    assert "before it was finished" in caplog.text
+    go_on.set()
+    until(lambda: late)
+    assert counts(queue) == {"R": 1}
+
+
+class Late(TaskQueue):
+    """A take that returns only after it is told to."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.taken, self.go_on = threading.Event(), threading.Event()
+
+    def take(self, *args, **options):
+        task = super().take(*args, **options)
+        self.taken.set()
+        self.go_on.wait(10)
+        return task
+
+
+def test_a_task_that_comes_after_the_end_of_a_run_is_not_begun(url, name):
+    queue = Late(name, url=url)
+    queue.put("a")
+    seen, stop = [], threading.Event()
+    running = Background(queue.run, seen.append, grace=0, stop=stop)
+    assert queue.taken.wait(10)
+    stop.set()
+    running.result()
+    assert counts(queue) == {"T": 1}
+    queue.go_on.set()
+    until(lambda: counts(queue) == {"R": 1})
+    assert seen == []
+
+
+def test_a_run_ends_when_the_queue_is_shut_down_and_no_task_is_ready(make):
+    queue = make()
+    seen = []
+    running = Background(queue.run, lambda task: seen.append(task.data), concurrency=2)
+    queue.put_many(range(5))
+    queue.shutdown()
+    running.result()
+    assert sorted(seen) == list(range(5))
+
+
+def test_a_run_raises_what_no_task_can_help(make):
+    queue = make()
+    running = Background(queue.run, print, concurrency=2)
+    running.join(0.05)
+    queue.delete()
+    with pytest.raises(QueueDoesNotExistError):
+        running.result()
+
+
+def test_a_handler_that_exits_ends_the_run_and_its_task_is_given_back(make, caplog):
+    queue = make()
+    queue.put("a")
+
+    def handler(task):
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        queue.run(handler, concurrency=2)
+    assert counts(queue) == {"R": 1}
+
+
+def test_a_backoff_that_fails_ends_the_run_and_its_task_is_given_back(make, caplog):
+    queue = make()
+    queue.put("a")
+    with pytest.raises(KeyError):
+        queue.run(lambda task: 1 / 0, backoff=lambda deliveries: {}[deliveries])
+    assert counts(queue) == {"R": 1}

@@ -1,0 +1,132 @@
+"""Workers that are killed and stopped, connections that break, a server that is killed: no task is
+lost, and none is processed twice but those that were in hand."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import faults_clients
+import histories
+import pytest
+from faults_killer import LEASE, Killer
+from faults_proxy import Faults, Proxy
+from task_checker import Lives
+from waiting import until
+
+from pressure_mp import TaskQueue
+
+pytestmark = pytest.mark.timeout(900)
+
+PRODUCERS, WORKERS = 2, 4
+PAUSE = 0.2  # seconds between two strikes, on average: most find a worker that has a task
+#: Seconds in which everything is worked off, once nothing happens any more.
+QUIET = 30.0
+
+
+def processed(queue):
+    return queue.stats().transitions.get("T-X", 0)
+
+
+def end_producers(nursery):
+    """Kill them: they have nothing in hand."""
+    for client in nursery.running("put_tasks"):
+        client.send(signal.SIGKILL)
+
+
+def work_off(queue, nursery):
+    """Kick what is buried, and wait until no task is left but what is buried then; shut down."""
+    queue.kick()
+    until(lambda: not (counts := queue.stats().counts)["R"] + counts["W"] + counts["T"], QUIET)
+    queue.shutdown()
+    nursery.wait(QUIET)
+
+
+def check(queue, nursery, killed, figures, seed):
+    """What the clients wrote down can be, and the queue's statistics are those of its tasks."""
+    history = histories.read(nursery.directory)
+    buried = queue.list("buried", limit=10_000)
+    lives = Lives(history, killed, [faults_clients.name_of(task.data) for task in buried])
+    stats = queue.stats()
+    figures.note(
+        seed=seed,
+        tasks=lives.processed,
+        tasks_per_second=histories.rate(history, "task_done"),
+        lost=len(lives.lost),
+        delivered_again=lives.again,
+        killed_in_take=lives.unknown_takes,
+        buried=len(buried),
+        longest_stall=histories.longest_stall(history),
+    )
+    assert list(lives.problems()) == []
+    for state, number in stats.counts.items():
+        assert len(queue.list(state, limit=10_000)) == number
+    put = stats.transitions["X-R"] + stats.transitions.get("X-W", 0)
+    known = {item for item, one in lives.puts.items() if one.outcome == histories.DONE}
+    assert len(known) <= put <= len(lives.puts)
+    assert put - stats.transitions["T-X"] == len(buried)
+    assert lives.processed <= stats.transitions["T-X"]
+    taken = sum(map(len, lives.deliveries.values()))
+    assert taken <= stats.transitions["R-T"] <= taken + lives.unknown_takes
+    return lives
+
+
+def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, long, figures):
+    tasks, strikes = (50_000, 1_000) if long else (500, 40)
+    queue = TaskQueue.create(name, url=server.url, lease=LEASE)
+    arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}, "seed": seed}
+    population = {"work_tasks": arguments, "put_tasks": {**arguments, "items": 10**9}}
+    killer = Killer(nursery, population, WORKERS, random.Random(seed), PAUSE)
+    killer.run(lambda: processed(queue), tasks, strikes, 600 if long else 60)
+    end_producers(nursery)
+    work_off(queue, nursery)
+    figures.note(**killer.made)
+    lives = check(queue, nursery, killer.killed, figures, seed)
+    queue.delete()
+    assert lives.again or not long
+
+
+def test_no_task_is_lost_over_connections_that_break(server, name, nursery, seed, long, figures):
+    tasks, cuts, limit = (50_000, 1_000, 600.0) if long else (3_000, 30, 10.0)
+    queue = TaskQueue.create(name, url=server.url)
+    with Proxy(server.port, Faults(seed)) as proxy:
+        arguments = {"name": name, "options": {"url": proxy.url}, "seed": seed}
+        for _ in range(WORKERS):
+            nursery.start("work_tasks", **arguments)
+        for _ in range(PRODUCERS):
+            nursery.start("put_tasks", **arguments, items=tasks // PRODUCERS)
+        deadline = time.monotonic() + limit
+        until(lambda: not nursery.running("put_tasks") or time.monotonic() > deadline, limit + 10)
+        end_producers(nursery)
+        made, cut = proxy.made, proxy.cuts
+        work_off(queue, nursery)
+    figures.note(faults=made)
+    lives = check(queue, nursery, set(), figures, seed)
+    queue.delete()
+    assert not lives.again
+    assert cut >= cuts
+
+
+def test_no_task_is_lost_when_the_server_is_killed(durable, name, nursery, seed, long, figures):
+    restarts = 20 if long else 3
+    chance = random.Random(seed)
+    queue = TaskQueue.create(name, url=durable.url)
+    arguments = {"name": name, "options": {"url": durable.url}, "seed": seed}
+    for _ in range(WORKERS):
+        nursery.start("work_tasks", **arguments)
+    for _ in range(PRODUCERS):
+        nursery.start("put_tasks", **arguments, items=10**9)
+    for _ in range(restarts):
+        time.sleep(chance.uniform(0.3, 1))
+        durable.kill()
+        time.sleep(chance.uniform(0, 1))
+        durable.start()
+        before = processed(queue)
+        until(lambda before=before: processed(queue) > before)
+        nursery.check()
+    end_producers(nursery)
+    work_off(queue, nursery)
+    figures.note(restarts=restarts)
+    lives = check(queue, nursery, set(), figures, seed)
+    assert not lives.again

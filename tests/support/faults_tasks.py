@@ -1,0 +1,85 @@
+"""What producers and workers of tasks do in the fault suite; each writes it down (histories.py)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from faults_clients import attach, attempt, message
+from histories import DONE, FENCED, UNKNOWN, Log
+
+from pressure_mp import BrokerUnavailable, ShutDown, Task, TaskError, TaskQueue
+
+TUBES = [None, None, "a", "b"]
+#: How many tasks may be ready before producers wait.
+_AHEAD = 200
+#: What a worker does with a task, and how likely that is.
+_WAYS = {"task_done": 85, "release": 5, "delay": 5, "bury": 5}
+
+
+def put_tasks(log: Log, name: str, options: dict[str, Any], seed: int, items: int) -> None:
+    """Put so many tasks, some with a delay; end when the queue is shut down."""
+    queue: TaskQueue = attach("TaskQueue", name, options)
+    chance = random.Random(f"{seed} {log.client}")
+    for number in range(items):
+        item = f"{log.client}-{number}"
+        try:
+            attempt(log, "put", item, lambda item=item: _put(queue, chance, item))
+        except ShutDown:
+            return
+        while number % 20 == 0 and queue.stats().counts["R"] > _AHEAD:
+            time.sleep(0.01)
+
+
+def _put(queue: TaskQueue, chance: random.Random, item: str) -> None:
+    delay = chance.choice([None] * 8 + [0.01, 0.2])
+    queue.put(
+        message(item), delay=delay, tube=chance.choice(TUBES), priority=chance.choice([0, 0, 1])
+    )
+
+
+def work_tasks(log: Log, name: str, options: dict[str, Any], seed: int) -> None:
+    """Take tasks, work on each for a while, and say what becomes of them; until the shutdown."""
+    queue: TaskQueue = attach("TaskQueue", name, options)
+    chance = random.Random(f"{seed} {log.client}")
+    while True:
+        taken: list[Task] = []
+        try:
+            item = attempt(log, "get", "", lambda taken=taken: _take(queue, chance, taken))
+        except ShutDown:
+            return
+        if item is None:
+            continue
+        time.sleep(chance.uniform(0, 0.03))
+        (way,) = chance.choices(list(_WAYS), list(_WAYS.values()))
+        _close(log, way, item, taken[0])
+
+
+def _take(queue: TaskQueue, chance: random.Random, taken: list[Task]) -> bytes:
+    """Take a task, of a tube or not, and wait or not."""
+    tube = chance.choice([*TUBES, None, None])
+    timeout = chance.choice([0, 0.2]) if tube else chance.choice([0.5, None])
+    taken.append(queue.take(timeout, tube=tube))
+    data: bytes = taken[0].data
+    return data
+
+
+def _close(log: Log, way: str, item: str, task: Task) -> None:
+    """Say what becomes of a task; and write it down: ``task_done``, ``release`` or ``bury``."""
+    calls: dict[str, Callable[[], None]] = {
+        "task_done": task.ack,
+        "release": task.release,
+        "delay": lambda: task.release(delay=0.05),
+        "bury": lambda: task.bury(error="as it came"),
+    }
+    log.begin("release" if way == "delay" else way, item)
+    try:
+        calls[way]()
+    except TaskError:
+        log.end(FENCED)
+    except BrokerUnavailable:
+        log.end(UNKNOWN)
+    else:
+        log.end(DONE)

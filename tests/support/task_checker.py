@@ -1,0 +1,112 @@
+"""Whether a history of producers and workers, some of them killed, can be that of a TaskQueue."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from histories import DONE, FENCED, UNKNOWN, Operation
+
+_CLOSINGS = ("task_done", "release", "bury")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A task in a worker's hand: how it came there, and what the worker said of it, if it did."""
+
+    take: Operation
+    closing: Operation | None
+
+    @property
+    def outcome(self) -> tuple[str, str]:
+        """What was said, and what came of that; a worker that did not live to say anything may
+        have been about to."""
+        return (self.closing.kind, self.closing.outcome) if self.closing else ("", UNKNOWN)
+
+
+class Lives:
+    """The lives of tasks. ``killed`` names the workers that were killed, or stopped for so long
+    that what they had was given to others; ``left`` has the tasks that are there in the end."""
+
+    def __init__(
+        self, history: Sequence[Operation], killed: Collection[str], left: Sequence[str] = ()
+    ) -> None:
+        self.killed = killed
+        self.left = left
+        self.puts = {o.item: o for o in history if o.kind == "put" and o.outcome in (DONE, UNKNOWN)}
+        self.unknown_takes = sum(o.kind == "get" and o.outcome == UNKNOWN for o in history)
+        self.deliveries: dict[str, list[Delivery]] = defaultdict(list)
+        by_client: dict[str, list[Operation]] = defaultdict(list)
+        for operation in history:
+            by_client[operation.client].append(operation)
+        for operations in by_client.values():
+            for operation, following in itertools.zip_longest(operations, operations[1:]):
+                if operation.kind == "get" and operation.outcome == DONE:
+                    closing = following if following and following.kind in _CLOSINGS else None
+                    self.deliveries[operation.item].append(Delivery(operation, closing))
+        for deliveries in self.deliveries.values():
+            deliveries.sort(key=lambda delivery: delivery.take.end)
+
+    @property
+    def lost(self) -> list[str]:
+        """What was put for certain, and is neither there nor can have been acknowledged."""
+        return [
+            item
+            for item, put in self.puts.items()
+            if put.outcome == DONE and item not in self.left and not self._may_be_done(item)
+        ]
+
+    def _may_be_done(self, item: str) -> bool:
+        return any(
+            delivery.outcome in (("task_done", DONE), ("task_done", UNKNOWN))
+            for delivery in self.deliveries.get(item, ())
+        )
+
+    @property
+    def processed(self) -> int:
+        """How many tasks were acknowledged for certain."""
+        return sum(
+            any(delivery.outcome == ("task_done", DONE) for delivery in deliveries)
+            for deliveries in self.deliveries.values()
+        )
+
+    @property
+    def again(self) -> int:
+        """How many deliveries came after a worker was killed or stopped that had the task."""
+        return sum(
+            1
+            for deliveries in self.deliveries.values()
+            for before, _ in itertools.pairwise(deliveries)
+            if before.outcome[1] in (UNKNOWN, FENCED)
+        )
+
+    def problems(self) -> Iterator[str]:
+        """What cannot be."""
+        if self.lost:
+            yield f"{len(self.lost)} tasks are lost: {self.lost[:10]}"
+        for item in self.left:
+            if item not in self.puts:
+                yield f"{item} is there, and nobody put it"
+        if len(set(self.left)) != len(self.left):
+            yield "a task is there twice"
+        for item, deliveries in self.deliveries.items():
+            yield from self._problems_of(item, deliveries)
+
+    def _problems_of(self, item: str, deliveries: list[Delivery]) -> Iterator[str]:
+        if item not in self.puts or deliveries[0].take.end < self.puts[item].begin:
+            yield f"{deliveries[0].take.who}: nobody had put that"
+        for delivery in deliveries:
+            worker = delivery.take.client
+            kind, outcome = delivery.outcome
+            if outcome in (FENCED, UNKNOWN) and worker not in self.killed:
+                yield f"{delivery.take.who} was taken away ({kind}, {outcome}) from one that lived"
+            if (kind, outcome) == ("task_done", DONE):
+                assert delivery.closing is not None
+                later = [one for one in deliveries if one.take.begin > delivery.closing.end]
+                if later or item in self.left:
+                    yield f"{item} was acknowledged by {worker}, and came again: {later}"
+        for before, after in itertools.pairwise(deliveries):
+            if before.outcome == ("task_done", DONE):
+                yield f"{item} was processed by {before.take.client} and {after.take.client}"

@@ -1,0 +1,31 @@
+"""Programs that the tests of tasks start, kill and stop."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from pressure_mp import Empty, TaskError
+
+
+def take_and_wait(queue, what="", connection=None):
+    if what == "look":  # as one who waits: longer than the lease
+        try:
+            queue.take(2, tube="nothing")
+        except Empty:
+            return
+    tasks = queue.take_many(10)
+    if what == "end":
+        return
+    if what == "ack when told":
+        queue.take(30, tube="told").ack()
+        try:
+            tasks[0].ack()
+        except TaskError as error:
+            connection.send(type(error).__name__)
+        else:
+            connection.send("acknowledged")
+        return
+    while True:
+        signal.pause()
+        time.sleep(1)

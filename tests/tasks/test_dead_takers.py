@@ -1,0 +1,104 @@
+"""A process that has taken tasks, and is no more."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+import task_programs
+from waiting import Background, until
+
+from pressure_mp import NotOwner, NotTaken, TaskQueue
+
+#: Seconds within which what a dead process of this host had is ready again.
+SOON = 3.0
+
+
+@pytest.fixture
+def queue(server, name):
+    queue = TaskQueue(name, url=server.url, ttr=3600, lease=1)
+    yield queue
+    queue.delete()
+
+
+def start(queue, *args, method="spawn"):
+    process = multiprocessing.get_context(method).Process(
+        target=task_programs.take_and_wait, args=(queue, *args)
+    )
+    process.start()
+    return process
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_a_killed_process_had_is_ready_at_once(method, queue):
+    queue.put_many(range(3))
+    process = start(queue, method=method)
+    until(lambda: queue.stats().counts["T"] == 3)
+    taker = Background(queue.take, 10)
+    time.sleep(0.1)
+    process.kill()
+    process.join()
+    began = time.monotonic()
+    task = taker.result()
+    assert taker.ended_at - began < SOON
+    assert (task.data, task.deliveries) == (0, 2)
+    assert task.error == "the process that had taken it ended"
+    assert [task.data for task in queue.take_many(3)] == [1, 2]
+
+
+def test_a_process_that_ends_gives_back_what_it_has(queue):
+    queue.put(1)
+    process = start(queue, "end")
+    process.join()
+    assert queue.take(0).deliveries == 2
+
+
+def test_a_stopped_process_loses_its_tasks_after_its_lease_and_is_told(queue):
+    queue.put(1)
+    reader, writer = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    process = start(queue, "ack when told", writer)
+    until(lambda: queue.stats().counts["T"] == 1)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        task = queue.take(10)
+        assert (task.data, task.deliveries) == (1, 2)
+    finally:
+        queue.put("told", tube="told")
+        os.kill(process.pid, signal.SIGCONT)
+    assert reader.recv() in (NotOwner.__name__, NotTaken.__name__)
+    process.join()
+    assert queue.peek(task.id).state == "T"
+    task.ack()
+
+
+def test_a_process_that_lives_keeps_its_tasks_beyond_its_lease(queue):
+    queue.put(1)
+    task = queue.take()
+    process = start(queue, "look")
+    process.join()
+    task.ack()
+    assert queue.stats().transitions == {"X-R": 1, "R-T": 1, "T-X": 1}
+
+
+def test_after_a_server_restarts_a_taker_goes_on(name, tmp_path):
+    from servers import Server
+
+    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
+    try:
+        queue = TaskQueue(name, url=server.start().url)
+        queue.put_many(range(20))
+        tasks = queue.take_many(10)
+        taker = Background(queue.take, 20, tube="a")
+        before = queue.stats()
+        server.kill()
+        server.start()
+        assert queue.stats().transitions == before.transitions
+        queue.ack_many(tasks)
+        queue.put(1, tube="a")
+        assert taker.result().data == 1
+        assert [task.data for task in queue.list("R")] == list(range(10, 20))
+    finally:
+        server.stop()

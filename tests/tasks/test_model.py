@@ -1,0 +1,276 @@
+"""Random histories: a real engine and the memory engine, which is the specification, agree."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pressure_mp import PressureError, TaskError, states, task_settings
+from pressure_mp.config import resolve
+from pressure_mp.drivers import drive
+from pressure_mp.engines import registry
+from pressure_mp.operations.administration import ALL_STATES, TaskAdministrationOperations
+from pressure_mp.operations.tasks import Changed, Edit
+from pressure_mp.records import encode_priority, unpack
+
+OWNERS = st.sampled_from(["host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"])
+TUBES = st.sampled_from(["", "a", "b"])
+SHIFTS = st.sampled_from([None, "", "a", "b"])
+PRIORITIES = st.sampled_from([0, -1, 2.5])
+#: Times in milliseconds that have passed after a short sleep, and such as never pass.
+SOON, LATE = 1, 3_600_000
+TIMES = st.sampled_from([SOON, LATE])
+PAUSE = 0.004
+NUMBERS = st.integers(1, 12)
+EDITS = st.sampled_from([Edit(), Edit(True, b"edited"), Edit(True, b"x", "0" * 40)])
+
+
+class Histories(RuleBasedStateMachine):
+    """The same operations on both; after each the same tasks in the same states."""
+
+    url = ""
+
+    def __init__(self):
+        super().__init__()
+        name = f"test-{secrets.token_hex(8)}"
+        self.operations = TaskAdministrationOperations(name, 5000)
+        addresses = [resolve(url, None, None, None, None) for url in (self.url, "memory://model")]
+        engines = [registry.engine(registry.settle(address)) for address in addresses]
+        self.bindings = [engine.bind(name, "tasks") for engine in engines]
+        self.calls = itertools.count(1)
+        self.created = False
+
+    @precondition(lambda self: not self.created)
+    @rule(
+        ttl=st.sampled_from([None, 3600]),
+        kept=st.sampled_from([{}, {"keep": True}, {"zombie": 3600}]),
+        limit=st.sampled_from([None, 1, 2]),
+        ttr=st.sampled_from([None, 3600]),
+    )
+    def create(self, ttl, kept, limit, ttr):
+        options = {"zombie": None, "keep": False, **kept}
+        chosen = task_settings.make(ttr, ttl, max_deliveries=limit, id="auto_increment", **options)
+        self.run(lambda: self.operations.open("create", chosen))
+        self.created = True
+
+    def outcome(self, binding, operation):
+        """What an operation answers or raises, without what may differ between two brokers."""
+        try:
+            answer = drive(operation, binding.session())
+        except TaskError as error:
+            return type(error), error.task_id, error.state
+        except (PressureError, Changed) as error:
+            return type(error)
+        return plain(answer)
+
+    def run(self, make):
+        """On both; and what is due at once happens."""
+        theirs, ours = (self.outcome(binding, make()) for binding in self.bindings)
+        assert theirs == ours
+        time.sleep(PAUSE)
+        return ours
+
+    def teardown(self):
+        if self.created:
+            self.run(self.operations.delete)
+
+    @precondition(lambda self: self.created)
+    @rule(
+        number=st.integers(1, 3),
+        id=st.one_of(st.just(b""), NUMBERS.map(lambda number: b"%d" % number)),
+        delay=st.sampled_from([0, 0, SOON, LATE]),
+        ttl=st.sampled_from([None, None, SOON, LATE]),
+        priority=PRIORITIES,
+        tube=TUBES,
+    )
+    def put(self, number, id, delay, ttl, priority, tube):
+        tasks = [(id, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
+        args = tasks, "auto_increment", delay, ttl, encode_priority(priority), tube
+        self.run(lambda: self.operations.put(*args))
+
+    @precondition(lambda self: self.created)
+    @rule(
+        owner=OWNERS, limit=st.integers(1, 3), tube=TUBES, ttr=st.sampled_from([None, SOON, LATE])
+    )
+    def take(self, owner, limit, tube, ttr):
+        call = next(self.calls)
+        self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
+
+    def fence(self, id, owner, is_right):
+        """The number of the take that has a task; or one that is wrong."""
+        found = drive(self.operations.list("T", "", 100), self.bindings[1].session())
+        records = {task.id: unpack(task.record) for task in found}
+        if is_right and id in records:
+            return records[id].owner, records[id].call
+        return owner, 1
+
+    @precondition(lambda self: self.created)
+    @rule(
+        id=NUMBERS,
+        owner=OWNERS,
+        is_right=st.booleans(),
+        delay=st.sampled_from([None, SOON, LATE]),
+        tube=SHIFTS,
+        edit=EDITS,
+    )
+    def ack(self, id, owner, is_right, delay, tube, edit):
+        id = b"%d" % id
+        owner, call = self.fence(id, owner, is_right)
+        self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, True))
+
+    @precondition(lambda self: self.created)
+    @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)
+    def ack_many(self, ids, owner):
+        fences = [(b"%d" % id, self.fence(b"%d" % id, owner, True)[1]) for id in ids]
+        self.run(lambda: self.operations.ack_many(fences, owner))
+
+    @precondition(lambda self: self.created)
+    @rule(
+        id=NUMBERS,
+        owner=OWNERS,
+        is_right=st.booleans(),
+        delay=st.sampled_from([0, 0, SOON, LATE]),
+        ttl=st.sampled_from([None, SOON, LATE]),
+        tube=SHIFTS,
+        edit=EDITS,
+        priority=st.one_of(st.just(b""), PRIORITIES.map(encode_priority)),
+    )
+    def release(self, id, owner, is_right, delay, ttl, tube, edit, priority):
+        id = b"%d" % id
+        owner, call = self.fence(id, owner, is_right)
+        args = id, owner, call, delay, ttl, priority, tube, "an error", edit, True
+        self.run(lambda: self.operations.release(*args))
+
+    @precondition(lambda self: self.created)
+    @rule(id=NUMBERS, owner=OWNERS, is_right=st.booleans(), tube=SHIFTS, edit=EDITS)
+    def bury(self, id, owner, is_right, tube, edit):
+        id = b"%d" % id
+        owner, call = self.fence(id, owner, is_right)
+        self.run(lambda: self.operations.bury(id, owner, call, tube, "why", edit, False))
+
+    @precondition(lambda self: self.created)
+    @rule(
+        id=NUMBERS,
+        owner=OWNERS,
+        is_right=st.booleans(),
+        increment=st.sampled_from([None, LATE]),
+        edit=EDITS,
+    )
+    def touch(self, id, owner, is_right, increment, edit):
+        id = b"%d" % id
+        owner, call = self.fence(id, owner, is_right)
+        self.run(lambda: self.operations.touch(id, owner, call, increment, edit, True))
+
+    @precondition(lambda self: self.created)
+    @rule(
+        id=NUMBERS,
+        op=st.sampled_from(["kick", "kill", "move", "snatch", "restart"]),
+        delay=st.sampled_from([0, SOON, LATE]),
+        tube=TUBES,
+        edit=EDITS,
+    )
+    def change(self, id, op, delay, tube, edit):
+        to = {"kill": "X", "move": ""}.get(op, "W" if delay else "R")
+        where = tube if op == "move" else None
+        args = op, b"%d" % id, to, delay, None, where, edit
+        self.run(lambda: self.operations.change(*args))
+
+    @precondition(lambda self: self.created)
+    @rule(id=NUMBERS, to=st.sampled_from("RWBZD"), delay=TIMES)
+    def switch(self, id, to, delay):
+        args = "switch", b"%d" % id, to, delay if to in "WZ" else 0
+        self.run(lambda: self.operations.change(*args))
+
+    @precondition(lambda self: self.created)
+    @rule(limit=st.sampled_from([0, 1, 2, None]), delay=st.sampled_from([0, LATE]))
+    def kick(self, limit, delay):
+        self.run(lambda: self.operations.kick_some(limit, delay, None))
+
+    @precondition(lambda self: self.created)
+    @rule(owner=OWNERS, whole=st.booleans())
+    def requeue(self, owner, whole):
+        call = None if whole else 1
+        self.run(lambda: self.operations.requeue(owner, "it died", call=call))
+
+    @precondition(lambda self: self.created)
+    @rule(id=NUMBERS)
+    def look(self, id):
+        self.run(lambda: self.operations.peek(b"%d" % id))
+
+    @precondition(lambda self: self.created)
+    @rule(id=NUMBERS)
+    def wait(self, id):
+        self.run(lambda: self.operations.wait(b"%d" % id, "ticket", 0))
+
+    @precondition(lambda self: self.created)
+    @rule(which=st.integers(0, 9))
+    def truncate_or_close(self, which):
+        if which == 0:
+            self.run(self.operations.truncate)
+        if which == 1:
+            self.run(self.operations.close)
+
+    @invariant()
+    def counts_are_exact(self):
+        if not self.created:
+            return
+        stats = [drive(self.operations.stats(), one.session()) for one in self.bindings]
+        assert stats[0].counts == stats[1].counts
+        assert stats[0].transitions == stats[1].transitions
+        assert stats[0].tubes == stats[1].tubes
+        lists = [
+            drive(self.operations.list(ALL_STATES, "", 1000), one.session())
+            for one in self.bindings
+        ]
+        assert sorted(map(plain, lists[0])) == sorted(map(plain, lists[1]))
+        ready = [[task.id for task in tasks if task.record[:1] == b"R"] for tasks in lists]
+        assert ready[0] == ready[1]
+        for stat, tasks in zip(stats, lists, strict=True):
+            there = [unpack(task.record).state for task in tasks]
+            assert stat.counts == {state: there.count(state) for state in states.NAMES}
+        known = {transition.name for transition in states.TRANSITIONS}
+        assert all(one.transitions.keys() <= known for one in (stats[0], *stats[0].tubes.values()))
+
+
+def plain(answer):
+    """An answer without what differs between two brokers: moments, and numbers of arrivals."""
+    if isinstance(answer, list):
+        return [plain(one) for one in answer]
+    if isinstance(answer, tuple):
+        if hasattr(answer, "record") and answer.record:
+            record = unpack(answer.record)
+            same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
+            return answer.id, answer.data, *same, record.tube, record.owner, record.error
+        return tuple(plain(one) for one in answer)
+    if isinstance(answer, TaskError):
+        return type(answer).__name__, answer.task_id, answer.state
+    return answer if isinstance(answer, (bytes, int, str, bool, type(None))) else type(answer)
+
+
+@pytest.mark.timeout(180)  # a busy machine
+@pytest.mark.parametrize("kind", ["valkey", "debian_redis"])
+def test_random_histories_agree_with_the_specification(kind, request):
+    class Here(Histories):
+        url = request.getfixturevalue(kind).url
+
+    run_state_machine_as_test(
+        Here,
+        settings=settings(
+            max_examples=10,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,447 @@
+"""What producers and workers see of a queue of tasks, on every engine."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+import uuid
+
+import pytest
+
+from pressure_mp import (
+    ArgumentError,
+    ArgumentTypeError,
+    DecodingError,
+    Empty,
+    HandleClosedError,
+    LifoQueue,
+    NotOwner,
+    NotTaken,
+    Queue,
+    QueueAlreadyExistsError,
+    QueueDoesNotExistError,
+    QueueMismatchError,
+    RejectedItemWarning,
+    ShutDown,
+    TaskExists,
+    TaskNotFound,
+    TaskQueue,
+)
+
+
+def fail():
+    raise ZeroDivisionError("division by zero")
+
+
+@pytest.fixture
+def queue(url, name):
+    queue = TaskQueue(name, url=url)
+    yield queue
+    if queue.exists():
+        queue.delete()
+
+
+def test_a_task_is_put_taken_and_acknowledged(queue):
+    id = queue.put({"a": [1]}, tube="thumbs", priority=2.5)
+    assert isinstance(id, int)
+    task = queue.take(0)
+    assert (task.id, task.data, task.state, task.tube) == (id, {"a": [1]}, "T", "thumbs")
+    assert (task.priority, task.deliveries, task.error) == (2.5, 1, None)
+    assert abs(task.created - time.time()) < 60
+    assert task.since >= task.created
+    assert task.due == pytest.approx(task.since + 60, abs=1)
+    assert f"/{os.getpid()}/" in task.owner
+    task.ack()
+    assert task.state == "X"
+    assert queue.stats().counts == {"R": 0, "W": 0, "T": 0, "B": 0, "Z": 0, "D": 0}
+    assert queue.stats().transitions == {"X-R": 1, "R-T": 1, "T-X": 1}
+    with pytest.raises(Empty, match="has no task that is ready"):
+        queue.take(0)
+
+
+def test_the_lowest_priority_is_first_then_the_one_that_was_put_first(queue):
+    for number, priority in enumerate([0, 5, -1, 0, float("inf"), -0.5, 2**40, -(2**40)]):
+        queue.put(number, priority=priority)
+    first = queue.take(0)
+    assert first.data == 7
+    first.release()  # it keeps its place
+    assert [queue.take(0).data for _ in range(8)] == [7, 2, 5, 0, 3, 1, 6, 4]
+
+
+def test_a_take_of_a_tube_takes_from_it_and_one_without_from_all(queue):
+    for number, tube in enumerate(["a", "b", None, "a", "ab"]):
+        queue.put(number, tube=tube)
+    assert queue.take(0, tube="a").data == 0
+    assert queue.take(0, tube="ab").data == 4
+    assert [task.data for task in queue.take_many(10)] == [1, 2, 3]
+    with pytest.raises(Empty, match="tube 'a'"):
+        queue.take(0, tube="a")
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        ("auto_increment", lambda ids: ids == [1, 2, 3]),
+        ("time64", lambda ids: sorted(set(ids)) == ids and ids[0] > 2**50),
+        ("uuid", lambda ids: len({uuid.UUID(id) for id in ids}) == 3),
+        (uuid.uuid4().hex[:8].__str__, lambda ids: len(ids) == 1),
+    ],
+)
+def test_ids_are_made_as_asked_for(kind, check, url, name):
+    queue = TaskQueue(name, url=url, id=kind)
+    ids = [queue.put("data")]
+    if callable(kind):
+        with pytest.raises(TaskExists):
+            queue.put("data")
+    else:
+        ids += queue.put_many(["data"] * 2)
+    assert check(ids)
+    assert [queue.peek(id).id for id in ids] == ids
+    queue.delete()
+
+
+def test_an_id_can_be_required_and_a_taken_one_is_an_error(url, name):
+    queue = TaskQueue(name, url=url, id="required")
+    with pytest.raises(ArgumentTypeError, match="wants an id"):
+        queue.put("data")
+    for id in (1, "1", "'1", -7, "é x"):
+        assert queue.put(id, id=id) == id
+        assert queue.peek(id).data == id
+    with pytest.raises(TaskExists, match=r"task '1' .* is ready \(R\)") as caught:
+        queue.put("data", id="1")
+    assert (caught.value.task_id, caught.value.state) == ("1", "R")
+    with pytest.raises(TaskExists) as caught:
+        queue.put_many("abc", ids=[8, 9, 8])
+    assert (caught.value.accepted, caught.value.rest) == (0, ["a", "b", "c"])
+    assert queue.stats().counts["R"] == 5
+    queue.delete()
+
+
+def test_generated_ids_pass_over_those_that_are_taken(url, name):
+    queue = TaskQueue(name, url=url, id="auto_increment")
+    queue.put("data", id=2)
+    assert queue.put_many(range(3)) == [1, 3, 4]
+    queue.delete()
+
+
+def test_many_tasks_are_put_taken_and_acknowledged_at_once(queue):
+    ids = queue.put_many(range(2500), tube="t")
+    assert len(set(ids)) == 2500
+    taken = []
+    while len(taken) < 2500:
+        taken += queue.take_many(2500)
+    assert [task.data for task in taken] == list(range(2500))
+    taken[5].ack()
+    taken[6].bury()
+    with pytest.raises(TaskNotFound) as caught:
+        queue.ack_many([*taken, taken[7]])
+    assert caught.value.accepted == 2498
+    assert caught.value.rest == [taken[5], taken[6], taken[7]]
+    assert taken[8].state == "X"
+    assert queue.stats().counts == {"R": 0, "W": 0, "T": 0, "B": 1, "Z": 0, "D": 0}
+
+
+def test_a_take_of_many_stops_at_about_a_megabyte(queue):
+    queue.put_many([b"x" * 300_000] * 10)
+    assert len(queue.take_many(10)) == 3
+    queue.put(b"x" * 3_000_000, priority=-1)
+    assert len(queue.take_many(10)) == 1
+
+
+def test_a_block_acknowledges_at_its_end(queue):
+    queue.put(1)
+    with queue.take(0) as task:
+        assert queue.peek(task.id).state == "T"
+    with pytest.raises(TaskNotFound):
+        queue.peek(task.id)
+    queue.put(2)
+    with queue.take(0) as task:
+        task.bury(error="by hand")
+    assert queue.peek(task.id).error == "by hand"
+
+
+def test_a_block_that_raises_releases_or_buries_with_the_error(queue):
+    id = queue.put(1)
+    with pytest.raises(ZeroDivisionError), queue.take(0):
+        fail()
+    task = queue.take(0, on_error="bury")
+    assert (task.deliveries, task.error) == (2, "ZeroDivisionError: division by zero")
+    with pytest.raises(KeyError), task:
+        {}["nothing"]
+    assert (queue.peek(id).state, queue.peek(id).error) == ("B", "KeyError: 'nothing'")
+    queue.kick()
+    with (
+        pytest.raises(ZeroDivisionError),
+        queue.take(0, backoff=lambda deliveries: 60 * deliveries),
+    ):
+        fail()
+    task = queue.peek(id)
+    assert task.state == "W"
+    assert task.due == pytest.approx(task.since + 60, abs=0.5)
+    with pytest.raises(ArgumentError, match="on_error"):
+        queue.take(0, on_error="ignore")
+    with pytest.raises(ArgumentError, match="backoff"):
+        queue.take(0, on_error="bury", backoff=1)
+
+
+def test_an_interrupted_block_gives_the_task_back_at_once(queue):
+    queue.put(1)
+    with pytest.raises(KeyboardInterrupt), queue.take(0, on_error="bury"):
+        raise KeyboardInterrupt
+    assert queue.take(0).error is None
+
+
+def test_who_has_lost_the_task_is_told_at_the_end_of_the_block(queue):
+    queue.put(1)
+    task = queue.take(0)
+    queue.snatch(task.id)
+    other = queue.take(0)
+    with pytest.raises(NotOwner, match="ack is for its owner"), task:
+        pass
+    assert queue.peek(other.id).state == "T"
+    with pytest.raises(ZeroDivisionError), task:
+        fail()
+    other.ack()
+
+
+def test_data_is_changed_in_the_same_step(queue):
+    id = queue.put(1)
+    task = queue.take(0)
+    task.touch(update=lambda data: data + 1)
+    assert (task.data, queue.peek(id).data) == (2, 2)
+    task.release(update=None)
+    assert queue.take(0).data is None
+    assert queue.release(id, update=[3]).data == [3]
+    queue.take(0)
+    assert queue.bury(id, update=lambda data: [*data, 4]).data == [3, 4]
+    assert queue.kick(id=id, update=5).data == 5
+    queue.take(0)
+    assert queue.ack(id, update=6).data == 6
+    id = queue.put(1)
+    queue.take(0)
+    changes = iter([lambda: queue.touch(id, update=10), lambda: None])
+
+    def add_one(data):
+        next(changes)()  # somebody else changes it at the first time
+        return data + 1
+
+    assert queue.release(id, update=add_one).data == 11
+
+
+def test_a_task_can_go_on_in_another_tube_and_with_another_priority(queue):
+    queue.put(1, tube="a")
+    queue.put(2, tube="a")
+    task = queue.take(0)
+    task.release(tube="b", priority=7)
+    assert (task.state, task.tube, task.priority, task.owner) == ("R", "b", 7, None)
+    assert queue.take(0).data == 2
+    stats = queue.stats()
+    assert stats.tubes["a"].transitions == {"X-R": 2, "R-T": 2, "T-S": 1}
+    assert stats.tubes["b"].transitions == {"S-R": 1}
+    assert stats.transitions == {"X-R": 2, "R-T": 2, "T-R": 1}
+    assert stats.tubes["b"].words["ready"] == 1
+
+
+def test_a_processed_task_is_kept_as_done_or_for_some_time_as_a_zombie(url, name):
+    done = TaskQueue(name + "d", url=url, keep=True)
+    done.put(1)
+    task = done.take(0)
+    task.ack()
+    assert (task.state, done.peek(task.id).state) == ("D", "D")
+    zombies = TaskQueue(name + "z", url=url, zombie=60)
+    zombies.put(1)
+    zombies.put(2)
+    first, second = zombies.take_many(2)
+    first.ack(delay=0.001)
+    second.ack()
+    time.sleep(0.01)
+    assert [task.id for task in zombies.list("zombie")] == [second.id]
+    assert zombies.peek(second.id).due == pytest.approx(zombies.peek(second.id).since + 60, abs=1)
+    with pytest.raises(ArgumentError, match="keeps its tasks"):
+        done.ack(1, delay=1)
+    done.delete()
+    zombies.delete()
+
+
+def test_a_poisonous_task_is_buried_with_the_last_error(url, name):
+    queue = TaskQueue(name, url=url, max_deliveries=2)
+    queue.put("poison")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="cannot"), queue.take(0):
+            raise ValueError("cannot")
+    (task,) = queue.list("buried")
+    assert (task.deliveries, task.error) == (2, "ValueError: cannot")
+    assert queue.kick() == 1
+    assert queue.take(0, ttr=0.001).deliveries == 1
+    time.sleep(0.01)
+    assert queue.take(0, ttr=0.001).error == "it was not processed within its ttr"
+    time.sleep(0.01)
+    assert queue.peek(task.id).state == "B"
+    queue.delete()
+
+
+def test_what_cannot_be_decoded_is_buried(url, name):
+    raw = TaskQueue(name, url=url, serializer="raw")
+    raw.put(b"not a pickle")
+    queue = TaskQueue(name, url=url)
+    with pytest.raises(DecodingError):
+        queue.take(0)
+    raw.put(b"not a pickle")
+    queue.put("good")
+    with pytest.warns(RejectedItemWarning):
+        (task,) = queue.take_many(10)
+    assert task.data == "good"
+    assert [task.error[:14] for task in raw.list("B")] == ["DecodingError:"] * 2
+    queue.delete()
+
+
+def test_times_and_options_that_make_no_sense_are_refused(queue, url, name):
+    for wrong in (
+        {"delay": 1, "ttl": 1},
+        {"delay": -1},
+        {"ttl": 0},
+        {"priority": float("nan")},
+        {"priority": 2**60 + 1},
+        {"tube": ""},
+        {"tube": "a\0b"},
+        {"id": ""},
+    ):
+        with pytest.raises(ArgumentError):
+            queue.put("data", **wrong)
+    for wrong in ({"delay": "1"}, {"priority": "high"}, {"tube": 1}, {"id": 1.5}):
+        with pytest.raises(ArgumentTypeError):
+            queue.put("data", **wrong)
+    for wrong in ({"keep": True, "zombie": 1}, {"id": "other"}, {"ttr": 0}, {"max_deliveries": 0}):
+        with pytest.raises(ArgumentError):
+            TaskQueue(name, url=url, **wrong)
+    with pytest.raises(ArgumentError):
+        queue.take(-1)
+    assert queue.stats().transitions == {}
+
+
+def test_the_options_are_the_queues_and_others_are_a_mismatch(url, name):
+    queue = TaskQueue.create(name, url=url, ttr=5, keep=True)
+    with pytest.raises(QueueMismatchError, match=r"ttr=5.0, .*keep=True.* not ttr=60.0"):
+        TaskQueue(name, url=url)
+    with pytest.raises(QueueAlreadyExistsError, match=r"exists already, with ttr=5\.0"):
+        TaskQueue.create(name, url=url)
+    attached = TaskQueue.attach(name, url=url)
+    assert attached.settings == queue.settings
+    with pytest.raises(ArgumentTypeError, match="leave it out"):
+        TaskQueue.attach(name, url=url, ttr=5)
+    queue.delete()
+    with pytest.raises(QueueDoesNotExistError):
+        attached.put(1)
+    with pytest.raises(QueueDoesNotExistError):
+        TaskQueue.attach(name, url=url)
+
+
+@pytest.mark.parametrize("kind", [Queue, LifoQueue])
+def test_a_name_has_a_queue_of_one_kind(kind, url, name):
+    tasks = TaskQueue(name, url=url)
+    with pytest.raises(QueueMismatchError, match="exists with discipline tasks"):
+        kind(name=name, url=url)
+    tasks.delete()
+    other = kind(name=name, url=url)
+    with pytest.raises(QueueMismatchError, match="not tasks"):
+        TaskQueue(name, url=url)
+    other.delete()
+
+
+def test_a_queue_that_is_shut_down_takes_no_more_and_gives_what_is_ready(queue):
+    queue.put_many([1, 2])
+    task = queue.take(0)
+    assert not queue.is_shutdown
+    queue.shutdown()
+    assert queue.is_shutdown
+    with pytest.raises(ShutDown):
+        queue.put(3)
+    assert queue.take().data == 2
+    with pytest.raises(ShutDown):
+        queue.take()
+    task.release()
+    assert queue.take(0).data == 1
+
+
+def test_a_closed_handle_goes_on_with_what_was_taken(url, name):
+    with TaskQueue(name, url=url) as queue:
+        queue.put(1)
+        task = queue.take(0)
+    with pytest.raises(HandleClosedError):
+        queue.put(2)
+    with pytest.raises(HandleClosedError):
+        queue.take(0)
+    task.ack()
+    queue.delete()
+
+
+def test_a_handle_can_be_pickled(queue):
+    queue.put(1)
+    copy = pickle.loads(pickle.dumps(queue))
+    task = copy.take(0)
+    queue.ack(task.id)  # the process has it, through whichever handle
+    with pytest.raises(TaskNotFound):
+        task.ack()
+
+
+def test_administrators_look_at_tasks_in_their_order(queue):
+    late = queue.put("late", delay=7200)
+    soon = queue.put("soon", delay=3600, tube="a")
+    ready = queue.put_many(range(3), tube="a", priority=1)
+    urgent = queue.put("urgent")
+    assert [task.id for task in queue.list("R")] == [urgent, *ready]
+    assert [task.id for task in queue.list("waiting")] == [soon, late]
+    assert [task.id for task in queue.list(tube="a")] == [*ready, soon]
+    assert [task.id for task in queue.list("R", "a", limit=2)] == ready[:2]
+    assert len(queue.list()) == 6
+    with pytest.raises(ArgumentError, match="none of the states"):
+        queue.list("asleep")
+    assert queue.truncate() == 6
+    assert queue.list() == []
+    assert queue.stats().transitions == {"X-W": 2, "X-R": 4, "W-X": 2, "R-X": 4}
+
+
+def test_the_oldest_buried_tasks_are_kicked_first(queue):
+    ids = queue.put_many(range(4))
+    for task in queue.take_many(4):
+        task.bury()
+        time.sleep(0.002)
+    assert queue.kick(2) == 2
+    assert [task.id for task in queue.list("R")] == ids[:2]
+    assert queue.dig(ids[3], delay=60).state == "W"
+    assert queue.dig() == 1
+    with pytest.raises(ArgumentTypeError):
+        queue.kick(1.5)
+
+
+def test_stats_tell_ages_rates_and_deliveries(queue):
+    assert queue.stats().oldest_ready_age is None
+    for priority in (3, 1, 2):
+        queue.put(priority, priority=priority)
+        time.sleep(0.005)
+    queue.take(0).release(priority=9)
+    stats = queue.stats()
+    assert stats.oldest_ready_age >= 0.015
+    assert stats.deliveries == 1
+    assert stats.rates["X-R"] > 0
+    assert stats.rates_since(None)["X-R"] == 3 / (stats.now - stats.created)
+    assert queue.stats().rates["X-R"] == 0
+    queue.put(1)
+    assert queue.stats().rates["X-R"] > 0
+    assert queue.stats().as_dict(words=True)["transition"]["ready-taken"] == 1
+    assert queue.stats().as_dict()["counts"]["R"] == 4
+
+
+def test_an_administrator_takes_a_task_from_its_owner(queue):
+    queue.put(1)
+    task = queue.take(0)
+    assert queue.snatch(task.id, delay=60).state == "W"
+    with pytest.raises(NotTaken, match=r"is waiting \(W\)"):
+        task.touch()
+    assert queue.restart(task.id).state == "R"
+    assert queue.switch(task.id, "done").state == "D"
+    assert queue.restart(task.id, delay=5).state == "W"
+    for wrong in (("T", None), ("W", None), ("Z", None), ("R", 5)):
+        with pytest.raises(ArgumentError):
+            queue.switch(task.id, wrong[0], delay=wrong[1])
