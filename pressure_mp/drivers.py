@@ -113,15 +113,15 @@ def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T
         effect = next(operation)
         while True:
             waits = type(effect) is Park
-            if waits:
-                note(True)
             try:
+                if waits:
+                    note(True)
                 answer = yield effect
+                if waits:
+                    note(False)
             except BaseException as error:
                 effect = operation.throw(error)
             else:
-                if waits:
-                    note(False)
                 effect = operation.send(answer)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]

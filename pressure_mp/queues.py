@@ -145,6 +145,7 @@ class ObjectQueue(ItemHandle):
         With ``buffering`` it returns when the item is in this handle's buffer, and blocks while
         that is full too. What goes wrong afterwards is raised by the next call, or by
         :meth:`flush`: in the error's ``rest`` are the items that were put and not sent, in order.
+        A large item is not buffered: it is sent after what was put before, and then this returns.
 
         Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
