@@ -53,11 +53,11 @@ class Buffers:
 
     def before_shutdown(self, handle: ObjectQueue, immediate: bool) -> None:
         """The queue is about to be shut down: nothing may come after that."""
-        if immediate:
-            self.outgoing.discard()
-        else:
+        if not immediate:
             self.outgoing.flush(handle)
         self.outgoing.turn_off()
+        if immediate:
+            self.outgoing.discard()
 
     def discard(self) -> None:
         """The queue is deleted with all that is in it."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Seconds for which one that cannot wait waits for another thread's words with the broker.
 _MOMENT = 0.01
+#: Seconds for which a shutdown waits, at most, for a thread that fetches: it was woken just now.
+_WAKE = 1.0
 
 _readers = itertools.count(1)
 
@@ -179,6 +181,12 @@ class Incoming(ABC):
             self._returns = True
             self._look(handle._here, handle._run)
 
+    def after_shutdown(self, handle: ObjectQueue) -> None:
+        """The queue was emptied: so is this, also of what a thread fetched at the same time."""
+        if self._name:
+            self._returns = True
+            self._look(handle._here, handle._run, _WAKE)
+
     def look(self, presence: Presence) -> None:
         """What is to be done now and then: to tell what was handed out, or to put back."""
         if self._handle() is None:
@@ -190,8 +198,8 @@ class Incoming(ABC):
         self._returns = True
         self._look(presence, presence.run_now)
 
-    def _look(self, presence: Presence, run: Run[bool]) -> None:
-        if not self._lock.acquire(blocking=False):
+    def _look(self, presence: Presence, run: Run[bool], patience: float = 0.0) -> None:
+        if not self._lock.acquire(timeout=patience):
             return
         try:
             if self._returns:

@@ -535,7 +535,7 @@ class Queue(ObjectQueue):
             self._buffers.before_shutdown(self, immediate)
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
         if self._buffers is not None and immediate:
-            self._buffers.incoming.give_back(self)
+            self._buffers.incoming.after_shutdown(self)
 
     @property
     def is_shutdown(self) -> bool:
