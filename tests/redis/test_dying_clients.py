@@ -190,7 +190,7 @@ def test_one_that_is_cut_off_and_stopped_as_its_turn_comes(scene):
     connection = []
     first = scene.begin(q, "get")
     doomed = scene.doom(q, "get")
-    connection.append(doomed.connection())
+    connection.append(until(doomed.connection))
     doomed.stop()
     last = scene.begin(q, "get")
     scene.serve(q, "get")

@@ -60,4 +60,5 @@ class Doomed:
 
     def cut(self) -> None:
         """Its connection ends; the process lives, and may connect again."""
-        self._observer.client_kill_filter(_id=self.connection())
+        # Between two looks it does not wait for a moment.
+        self._observer.client_kill_filter(_id=waiting.until(self.connection))
