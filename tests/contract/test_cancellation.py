@@ -230,9 +230,10 @@ class _Midway:
 
 
 @pytest.fixture
-def remote(server, name):
-    """One queue on a server, with one item, and its scripts loaded."""
-    client = Client(server.url, name)
+def remote(own_server, name):
+    """One queue on a server, with one item, and its scripts loaded. While the server keeps its
+    answers to itself, nobody else may ask."""
+    client = Client(own_server.url, name)
     client.open()
     client.put(b"warm")
     client.get()
