@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from .drivers import drive
 from .effects import Operation, T
+from .endings import call_at_end
 from .engines.base import Engine
 from .exceptions import PressureError, QueueDoesNotExistError
 from .processes import host, is_dead, user
@@ -56,7 +57,6 @@ _lock = threading.RLock()
 _uses: dict[tuple[int, str], _Use] = {}
 _swept: weakref.WeakSet[Any] = weakref.WeakSet()
 _dropped: deque[tuple[int, str]] = deque()
-_leaves_at_exit = False
 
 
 def adopt(handle: object, engine: Engine, operations: Membership) -> Callable[[], None]:
@@ -70,7 +70,8 @@ def adopt(handle: object, engine: Engine, operations: Membership) -> Callable[[]
     with _lock:
         use = _uses.setdefault(key, _Use(engine, operations))
         use.handles += 1
-    _leave_at_exit()
+    # A negative priority: after this process's own children were waited for.
+    call_at_end(_leave, priority=-100)
     # A finalizer may run anywhere, also inside a call to the broker: it only takes a note.
     finalizer = weakref.finalize(handle, _dropped.append, key)
     finalizer.atexit = False
@@ -137,18 +138,6 @@ def _dismiss(use: _Use, users: list[str]) -> None:
         use.engine.forget(host(), use.operations.name, use.operations.discipline)
 
 
-def _leave_at_exit() -> None:
-    global _leaves_at_exit
-    with _lock:
-        if _leaves_at_exit:
-            return
-        _leaves_at_exit = True
-    from multiprocessing.util import Finalize
-
-    # A negative priority: after this process's own children were waited for.
-    Finalize(None, _leave, exitpriority=-100)
-
-
 def _leave() -> None:
     while _uses:
         _, use = _uses.popitem()
@@ -161,11 +150,10 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _leaves_at_exit
+    global _lock
     _lock = threading.RLock()
     _uses.clear()
     _dropped.clear()
-    _leaves_at_exit = False
 
 
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

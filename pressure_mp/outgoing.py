@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .drivers import noting
+from .endings import call_at_end
 from .exceptions import ArgumentError, Full, PressureError
 from .large import THRESHOLD, Large
 from .operations.batches import next_batch
@@ -157,7 +157,9 @@ class Outgoing:
                 return
             self._is_idle = False
             self._handle = handle
-            _leave_at_exit()
+            # Before this process says that it no longer produces, and before it waits for its
+            # children: they may be waiting for what it put.
+            call_at_end(_leave, priority=20)
             if self._thread is not None:
                 self._awake.set()
                 return
@@ -302,32 +304,11 @@ class Outgoing:
 
 
 _all: weakref.WeakSet[Outgoing] = weakref.WeakSet()
-_leaves_at_exit = False
-
-
-def _leave_at_exit() -> None:
-    global _leaves_at_exit
-    if _leaves_at_exit:
-        return
-    _leaves_at_exit = True
-    from multiprocessing.util import Finalize
-
-    # Before this process says that it no longer produces, and before it waits for its children:
-    # they may be waiting for what it put.
-    Finalize(None, _leave, exitpriority=20)
 
 
 def _leave() -> None:
     for outgoing in list(_all):
         outgoing.leave()
-
-
-def _after_fork_in_child() -> None:
-    global _leaves_at_exit
-    _leaves_at_exit = False
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def deadline(block: bool, timeout: float | None) -> float | None:

@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeVar
 
 from .drivers import drive
 from .effects import LATE, PASSED, Operation, T
+from .endings import call_at_end
 from .engines.base import Engine, Options
 from .exceptions import (
     Empty,
@@ -330,7 +331,6 @@ _needed: set[Presence] = set()  # also without a handle, as long as something is
 _thread: threading.Thread | None = None
 _sooner = threading.Event()
 _pace = _LOOK  # seconds from one look to the next, at present
-_leaves_at_exit = False
 
 
 def of(engine: Engine, name: str, discipline: str, lease: int) -> Presence:
@@ -353,7 +353,9 @@ def find(kind: type[Kind], engine: Engine, name: str, discipline: str, lease: in
 def _start_looking(interval: float) -> None:
     global _thread
     if _thread is None:
-        _leave_at_exit()
+        # Not a negative priority: before this process's own children are waited for, because they
+        # may be waiting for what it holds.
+        call_at_end(_leave, priority=10)
         _thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
         try:
             _thread.start()
@@ -381,18 +383,6 @@ def _look_around() -> None:
                 presence.look()
 
 
-def _leave_at_exit() -> None:
-    global _leaves_at_exit
-    if _leaves_at_exit:
-        return
-    _leaves_at_exit = True
-    from multiprocessing.util import Finalize
-
-    # Not a negative priority: before this process's own children are waited for, because they
-    # may be waiting for what it holds.
-    Finalize(None, _leave, exitpriority=10)
-
-
 def _leave() -> None:
     if not _looking.acquire(timeout=_LAST_LOOK):
         return  # the broker does not answer; others see that this process has ended
@@ -404,10 +394,9 @@ def _leave() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _looking, _sooner, _thread, _leaves_at_exit
+    global _lock, _looking, _sooner, _thread
     _lock, _looking, _sooner = threading.RLock(), threading.Lock(), threading.Event()
     _thread = None
-    _leaves_at_exit = False
     _needed.clear()
     for presence in list(_all.values()):
         presence.reset()

@@ -20,7 +20,6 @@ from ..effects import (
     UNFINISHED,
     UNORDERED,
     Call,
-    Now,
     Operation,
     Reply,
 )
@@ -44,7 +43,7 @@ from .batches import MOST_BYTES, MOST_ITEMS, next_batch
 from .diagnosis import Diagnosis, diagnose
 from .large import fetch, store, sweep
 from .queues import QueueOperations
-from .turns import Shortcut, deadline, take_turns, until_finished, wake
+from .turns import Shortcut, deadline, take_turns, time_left, until_finished, wake
 
 FIFO = "fifo"
 FORMAT = "1"
@@ -165,13 +164,11 @@ class FifoOperations(QueueOperations):
             stats = yield from self.stats()
             if 0 < stats.maxsize <= stats.length:  # nothing is sent in vain
                 raise (yield from self._no_space([FULL, b"space", stats.length], False, None))
-        queued, left = [LOST], timeout
+        queued = [LOST]
         try:
             while queued[0] == LOST:  # nobody heard of this process for a lease
                 self._check((yield from store(item, self._lease, end)))
-                if end is not None:
-                    now: float = yield Now()
-                    left = max(end - now, 0.0)
+                left = yield from time_left(end)
                 args = (item.manifest, int(overfill), order, 1)
                 queued = yield from take_turns("put", args, block, left, self._lease)
             if queued[0] != DONE:
@@ -209,22 +206,30 @@ class FifoOperations(QueueOperations):
         Raises what ``put`` does. Then the error's ``accepted`` is how many items are in the queue.
         """
         end = yield from deadline(block, timeout)
-        accepted, left = 0, timeout
+        accepted = 0
         try:
             while accepted < len(items):
-                if end is not None:
-                    now: float = yield Now()
-                    left = max(end - now, 0.0)
-                item = items[accepted]
-                if type(item) is Large:
-                    yield from self._put_large(item, block, left, False, b"")
-                    accepted += 1
-                    continue
-                batch = next_batch(items, accepted)
-                accepted += yield from self._put_batch(batch, block, timeout, left)
+                left = yield from time_left(end)
+                accepted += yield from self._put_some(items, accepted, orders, block, timeout, left)
         except PressureError as error:
             error.accepted = accepted
             raise
+
+    def _put_some(
+        self,
+        items: Sequence[bytes | Large],
+        start: int,
+        orders: Sequence[bytes],
+        block: bool,
+        timeout: float | None,
+        left: float | None,
+    ) -> Operation[int]:
+        """Add as many of the items from ``start`` on as go in one call; answers how many."""
+        item = items[start]
+        if type(item) is Large:
+            yield from self._put_large(item, block, left, False, b"")
+            return 1
+        return (yield from self._put_batch(next_batch(items, start), block, timeout, left))
 
     def put_batch(self, batch: Sequence[bytes]) -> Operation[int]:
         """Add the first items of a batch, as many as there is space for, and one at least; answers

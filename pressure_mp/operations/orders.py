@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..effects import Now, Operation
+from ..effects import Operation
 from ..exceptions import PressureError
 from ..large import Large, weight
 from .batches import MOST_BYTES, MOST_ITEMS
 from .fifo import FifoOperations
-from .turns import deadline
 
 
 class OrderedOperations(FifoOperations):
     """What differs is where an item goes, so each has an order of its own."""
 
-    def put_many(
+    def _put_some(
         self,
         items: Sequence[bytes | Large],
+        start: int,
+        orders: Sequence[bytes],
         block: bool,
         timeout: float | None,
-        orders: Sequence[bytes] = (),
-    ) -> Operation[None]:
-        end = yield from deadline(block, timeout)
-        accepted, left = 0, timeout
-        try:
-            for item, order in zip(items, orders, strict=True):
-                if end is not None:
-                    now: float = yield Now()
-                    left = max(end - now, 0.0)
-                yield from self.put(item, block, left, order=order)
-                accepted += 1
-        except PressureError as error:
-            error.accepted = accepted
-            raise
+        left: float | None,
+    ) -> Operation[int]:
+        yield from self.put(items[start], block, left, order=orders[start])
+        return 1
 
     def get_many(
         self, limit: int, block: bool, timeout: float | None, eof: bool = False

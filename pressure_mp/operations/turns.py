@@ -41,6 +41,14 @@ def deadline(block: bool, timeout: float | None) -> Operation[float | None]:
     return now + timeout
 
 
+def time_left(end: float | None) -> Operation[float | None]:
+    """Seconds until then, 0 when it is over; None when there is no end."""
+    if end is None:
+        return None
+    now: float = yield Now()
+    return max(end - now, 0.0)
+
+
 class Shortcut:
     """A smaller call that does the same when it can be done at once, and else does nothing.
 

@@ -65,6 +65,7 @@ LAYERS = {
     "exceptions.py": ("authentication",),
     "authentication.py": ("exceptions",),
     "processes.py": (),
+    "endings.py": (),
     "identity.py": ("processes",),
     "drivers.py": ("effects", "identity"),
     "config.py": ("exceptions",),
@@ -86,11 +87,13 @@ LAYERS = {
     ),
     "flights.py": (),
     "presence.py": (
-        *("drivers", "effects", "engines.base", "exceptions", "flights", "operations"),
-        "processes",
+        *("drivers", "effects", "endings", "engines.base", "exceptions", "flights"),
+        *("operations", "processes"),
     ),
     "takers.py": ("engines.base", "exceptions", "operations", "presence", "processes"),
-    "lifetimes.py": ("drivers", "effects", "engines.base", "exceptions", "processes"),
+    "lifetimes.py": (
+        *("drivers", "effects", "endings", "engines.base", "exceptions", "processes"),
+    ),
 }
 
 

@@ -20,22 +20,21 @@ def sample(parts: int = 2) -> Large:
 
 def count_parts(q: Any) -> int:
     """How many parts the queue's broker has."""
-    engine = registry.engine(q._address)
-    if q.url.startswith("memory:"):
-        state = _in_memory(engine, q)
-        return len(state.parts._parts) if state else 0
-    with _client(engine) as client:
-        return int(client.hlen(key(q, "parts")))
+    return _count(q, "parts", "HLEN")
 
 
 def count_uploads(q: Any) -> int:
     """How many contents the queue's broker keeps for a time, or while they are queued."""
+    return _count(q, "uploads", "ZCARD")
+
+
+def _count(q: Any, part: str, command: str) -> int:
     engine = registry.engine(q._address)
     if q.url.startswith("memory:"):
         state = _in_memory(engine, q)
-        return len(state.parts._uploads) if state else 0
+        return len(getattr(state.parts, f"_{part}")) if state else 0
     with _client(engine) as client:
-        return int(client.zcard(key(q, "uploads")))
+        return int(client.execute_command(command, key(q, part)))
 
 
 def _in_memory(engine: Any, q: Any) -> Any:

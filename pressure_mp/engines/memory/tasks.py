@@ -211,6 +211,15 @@ class MemoryTasks:
             task.data = data
         return True
 
+    def _in_hand(
+        self, life: Life, id: bytes, owner: str, call: int, edit: tuple[Any, ...]
+    ) -> Living | Reply:
+        """The same, and its data are changed as the caller wants."""
+        task = self._held(life, id, owner, call)
+        if isinstance(task, Living) and not self._edit(task, *edit[:3]):
+            return [CHANGED, []]
+        return task
+
     def _ack(
         self,
         life: Life,
@@ -222,11 +231,9 @@ class MemoryTasks:
         shift: int,
         *edit: Any,
     ) -> Reply:
-        task = self._held(life, id, owner, call)
+        task = self._in_hand(life, id, owner, call, edit)
         if not isinstance(task, Living):
             return task
-        if not self._edit(task, *edit[:3]):
-            return [CHANGED, []]
         life.process(task, delay, tube if shift else None)
         return _told(task, edit[3])
 
@@ -255,11 +262,9 @@ class MemoryTasks:
         error: str,
         *edit: Any,
     ) -> Reply:
-        task = self._held(life, id, owner, call)
+        task = self._in_hand(life, id, owner, call, edit)
         if not isinstance(task, Living):
             return task
-        if not self._edit(task, *edit[:3]):
-            return [CHANGED, []]
         if priority:
             task.record = task.record._replace(priority=priority)
         life.give_back(task, error, delay, ttl, tube if shift else None)
@@ -276,11 +281,9 @@ class MemoryTasks:
         error: str,
         *edit: Any,
     ) -> Reply:
-        task = self._held(life, id, owner, call)
+        task = self._in_hand(life, id, owner, call, edit)
         if not isinstance(task, Living):
             return task
-        if not self._edit(task, *edit[:3]):
-            return [CHANGED, []]
         if error:
             task.record = task.record._replace(error=error)
         life.turn(task, states.BURIED, 0, tube if shift else None)
@@ -289,11 +292,9 @@ class MemoryTasks:
     def _touch(
         self, life: Life, id: bytes, owner: str, call: int, increment: int | str, *edit: Any
     ) -> Reply:
-        task = self._held(life, id, owner, call)
+        task = self._in_hand(life, id, owner, call, edit)
         if not isinstance(task, Living):
             return task
-        if not self._edit(task, *edit[:3]):
-            return [CHANGED, []]
         due = task.record.due
         if due:
             later = max(due, life.now + life.ttr) if increment == "" else due + int(increment)

@@ -47,9 +47,6 @@ OWN = {
 
 _SUFFIXES = {**PROTOCOL, **OWN}
 
-#: What queues of other disciplines than the protocol's have more, beside all of these.
-STORAGE = ("items", "ready", "serial", "tenants", "clock")
-
 #: The Redis type of each key, for the error that names a key of another type.
 TYPES = {
     **dict.fromkeys(_SUFFIXES, "string"),
