@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from lossy import LossyProxy
 from stepwise import StepwiseClient
 from waiting import Background, blocked, until
 
 from pressure_mp import BrokerUnavailable, Full, JoinableQueue, PressureQueue, Queue
-
-
-@pytest.fixture
-def proxy(server):
-    proxy = LossyProxy(server.port)
-    yield proxy
-    proxy.stop()
 
 
 @pytest.mark.parametrize("losses", [1, 3])

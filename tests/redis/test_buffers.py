@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,7 +10,6 @@ import time
 
 import buffer_programs as programs
 import pytest
-from lossy import LossyProxy
 from servers import Server
 from waiting import Background, lasting, until
 
@@ -37,26 +35,6 @@ def make(valkey, name):
     made[0].delete()
     with valkey.client() as client:
         assert lasting(client, f"*{name}*") == []
-
-
-@pytest.fixture
-def start():
-    """Starts a program with one end of a pipe; whatever is left of it at the end is killed."""
-    processes = []
-
-    def start(program, *args, method="fork"):
-        here, there = multiprocessing.Pipe()
-        process = multiprocessing.get_context(method).Process(target=program, args=(there, *args))
-        process.start()
-        there.close()
-        processes.append(process)
-        return process, here
-
-    yield start
-    for process in processes:
-        if process.is_alive():
-            process.kill()
-        process.join()
 
 
 # A process ends
@@ -253,13 +231,6 @@ def test_an_anonymous_queue_with_buffers_leaves_no_key(valkey, name):
 
 
 # Connections that break, and a server that is killed
-
-
-@pytest.fixture
-def proxy(server):
-    proxy = LossyProxy(server.port)
-    yield proxy
-    proxy.stop()
 
 
 @pytest.mark.parametrize("losses", [1, 3])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import signal
@@ -56,24 +55,15 @@ def shared(valkey, name):
 
 
 @pytest.fixture
-def start():
-    """Starts a program with one end of a pipe; whatever is left of it at the end is killed."""
-    processes = []
+def start(start):
+    """The same; the program has begun."""
 
-    def start(program, *args, method="fork"):
-        here, there = multiprocessing.Pipe()
-        process = multiprocessing.get_context(method).Process(target=program, args=(there, *args))
-        process.start()
-        there.close()
-        processes.append(process)
+    def begin(program, *args, **options):
+        process, here = start(program, *args, **options)
         assert here.recv() == "up"
         return process, here
 
-    yield start
-    for process in processes:
-        if process.is_alive():
-            process.kill()
-        process.join()
+    return begin
 
 
 def elsewhere(q, operation, *args, **kwargs):

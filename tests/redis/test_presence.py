@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -39,26 +38,6 @@ def make(valkey, name):
     made[0].delete()
     with valkey.client() as client:
         assert lasting(client, f"*{name}*") == []
-
-
-@pytest.fixture
-def start():
-    """Starts a program with one end of a pipe; whatever is left of it at the end is killed."""
-    processes = []
-
-    def start(program, *args, method="fork"):
-        here, there = multiprocessing.Pipe()
-        process = multiprocessing.get_context(method).Process(target=program, args=(there, *args))
-        process.start()
-        there.close()
-        processes.append(process)
-        return process, here
-
-    yield start
-    for process in processes:
-        if process.is_alive():
-            process.kill()
-        process.join()
 
 
 def fill(q, *items):

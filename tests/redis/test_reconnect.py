@@ -8,7 +8,6 @@ import socket
 import time
 
 import pytest
-from lossy import LossyProxy
 from servers import Server, free_port
 from waiting import Background, blocked, lasting, until
 
@@ -26,13 +25,6 @@ from pressure_mp import (
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis.wire import finish
-
-
-@pytest.fixture
-def proxy(server):
-    proxy = LossyProxy(server.port)
-    yield proxy
-    proxy.stop()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
@@ -32,28 +31,6 @@ def make(own_server, name):
     made[0].delete()
     with own_server.client() as client:
         assert lasting(client, f"*{name}*") == []
-
-
-@pytest.fixture
-def start():
-    """Starts a program with one end of a pipe; whatever is left of it at the end is killed."""
-    processes = []
-
-    def start(program, *args, **options):
-        here, there = multiprocessing.Pipe()
-        process = multiprocessing.get_context("fork").Process(
-            target=program, args=(there, *args), kwargs=options
-        )
-        process.start()
-        there.close()
-        processes.append(process)
-        return process, here
-
-    yield start
-    for process in processes:
-        if process.is_alive():
-            process.kill()
-        process.join()
 
 
 def counts(queue):

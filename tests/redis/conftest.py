@@ -1,0 +1,41 @@
+"""What tests of real processes and of broken connections share."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from lossy import LossyProxy
+from servers import Server
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[LossyProxy]:
+    """A way to the server on which replies can be lost."""
+    proxy = LossyProxy(server.port)
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Any]]:
+    """Starts a program with one end of a pipe; whatever is left of it at the end is killed."""
+    processes = []
+
+    def start(program: Callable[..., Any], *args: Any, method: str = "fork", **options: Any) -> Any:
+        here, there = multiprocessing.Pipe()
+        process = multiprocessing.get_context(method).Process(
+            target=program, args=(there, *args), kwargs=options
+        )
+        process.start()
+        there.close()
+        processes.append(process)
+        return process, here
+
+    yield start
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+        process.join()
