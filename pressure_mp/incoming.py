@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Seconds for which one that cannot wait waits for another thread's words with the broker.
 _MOMENT = 0.01
-#: Seconds for which a shutdown waits, at most, for a thread that fetches: it was woken just now.
-_WAKE = 1.0
+#: Seconds for which one who must know what is here waits, at most, for a thread that is at it.
+PATIENCE = 1.0
 
 _readers = itertools.count(1)
 
@@ -174,18 +174,13 @@ class Incoming(ABC):
 
     # Giving back
 
-    def give_back(self, handle: ObjectQueue) -> None:
-        """Put back to the front what is here, in order. A thread that is fetching does it itself,
-        if the handle was closed. What fails now is done by this process's presence."""
+    def give_back(self, handle: ObjectQueue, patience: float = 0.0) -> None:
+        """Put back to the front what is here, in order. Waits so long for a thread that is at it,
+        which does it itself if the handle was closed. What fails now is done by this process's
+        presence."""
         if self._name:
             self._returns = True
-            self._look(handle._here, handle._run)
-
-    def after_shutdown(self, handle: ObjectQueue) -> None:
-        """The queue was emptied: so is this, also of what a thread fetched at the same time."""
-        if self._name:
-            self._returns = True
-            self._look(handle._here, handle._run, _WAKE)
+            self._look(handle._here, handle._run, patience)
 
     def look(self, presence: Presence) -> None:
         """What is to be done now and then: to tell what was handed out, or to put back."""

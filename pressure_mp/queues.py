@@ -30,7 +30,7 @@ from .handles import (
     check_max_items,
     check_maxsize,
 )
-from .incoming import Incoming, IncomingForGood, IncomingUntilDone
+from .incoming import PATIENCE, Incoming, IncomingForGood, IncomingUntilDone
 from .large import Large, is_manifest
 from .operations.fifo import FIFO
 from .operations.flights import Flight
@@ -438,7 +438,7 @@ class ObjectQueue(ItemHandle):
             self._here.produce(self._run, self._token)
         stats = self._run(self._operations.stats())
         if 0 < stats.maxsize <= stats.length + len(incoming) and incoming:
-            incoming.give_back(self)
+            incoming.give_back(self, PATIENCE)
             stats = self._run(self._operations.stats())
         if stats.closed:
             return 0  # so a put at the broker says it
@@ -535,7 +535,8 @@ class Queue(ObjectQueue):
             self._buffers.before_shutdown(self, immediate)
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
         if self._buffers is not None and immediate:
-            self._buffers.incoming.after_shutdown(self)
+            # The queue was emptied: so is this, also of what a thread fetched at the same time.
+            self._buffers.incoming.give_back(self, PATIENCE)
 
     @property
     def is_shutdown(self) -> bool:

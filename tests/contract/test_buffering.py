@@ -137,6 +137,23 @@ def test_a_negative_timeout_is_an_error(make):
 # A bounded queue
 
 
+def test_what_was_fetched_ahead_counts_while_another_thread_looks_after_it(make):
+    q = make(maxsize=2)
+    q.put(1)
+    q.put(2)
+    assert q.get() == 1  # and 2 was fetched with it
+    q.put(3)
+    q.flush()
+    looking = q._buffers.incoming._lock
+    looking.acquire()
+    done = threading.Timer(0.2, looking.release)
+    done.start()
+    with pytest.raises(Full):
+        q.put(4, False)
+    done.join()
+    assert [q.get(), q.get()] == [2, 3]
+
+
 def test_a_full_queue_refuses_a_put_as_it_does_without_a_buffer(make):
     q = make(maxsize=3)
     for number in range(3):
