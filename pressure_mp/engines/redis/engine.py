@@ -15,6 +15,7 @@ from . import contents, durability, keys, scripts, signals
 from .blocking import BlockingSession
 from .errors import not_done, refusal
 from .outage import Lane, Outage
+from .packing import pack
 from .pool import LoopPool, Pool
 from .routes import Direct, Route
 from .session import RedisSession
@@ -117,8 +118,6 @@ class _Command(NamedTuple):
 
     #: Packed, all up to the arguments; with the lane's id left out, if it ends with that.
     head: bytes
-    #: How many bytes the packed arguments have before the first: their count.
-    skip: int
     arguments: int
     wants_connection: bool
     once: bool
@@ -169,13 +168,12 @@ class RedisBinding:
         found = self._commands.get(op)
         if found is None or found.arguments != len(args):
             found = self._commands[op] = self._prepare(self.scripts[op], len(args))
-        head, skip, _, wants_connection, once = found
+        head, _, wants_connection, once = found
         if wants_connection:
             args = (*args, conn)
         if once:
-            packed = memoryview(hiredis.pack_command((*args, number)))
-            return b"".join((head, lane.id, packed[skip:]))
-        return b"".join((head, memoryview(hiredis.pack_command(args))[skip:]))
+            return b"".join((head, lane.id, pack((*args, number))))
+        return b"".join((head, pack(args)))
 
     def number(self, op: str, lane: Lane) -> str:
         """The number of a new call of a script; none when it may be done twice."""
@@ -194,7 +192,6 @@ class RedisBinding:
         more = arguments + script.wants_connection + script.once
         return _Command(
             head=b"*%d" % (len(parts) + more) + constant[start:].removesuffix(lane + b"\r\n"),
-            skip=len(b"*%d" % more),
             arguments=arguments,
             wants_connection=script.wants_connection,
             once=script.once,
