@@ -90,6 +90,15 @@ def drive(
         session.end()
 
 
+def do(session: Session, op: str, args: tuple[Any, ...]) -> Reply:
+    """One call that is a whole operation: what most puts and gets are. To drive a generator for it
+    would take as long again as all else in Python."""
+    try:
+        return session.call(op, args)
+    finally:
+        session.end()
+
+
 async def adrive(operation: Operation[T], session: AsyncSession) -> T:
     """Run ``operation`` to its end; the task waits while the operation parks."""
     try:

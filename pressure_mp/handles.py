@@ -12,8 +12,8 @@ from typing import Any
 
 from . import lifetimes, presence
 from .config import resolve
-from .drivers import drive
-from .effects import Operation, T
+from .drivers import do, drive
+from .effects import Operation, Reply, T
 from .engines import registry
 from .engines.base import DEFAULTS, Binding, Durability, Engine, Options
 from .exceptions import (
@@ -26,6 +26,7 @@ from .identity import client_id
 from .operations.diagnosis import Diagnosis
 from .operations.fifo import FifoOperations, Stats
 from .operations.queues import QueueOperations
+from .operations.turns import Shortcut
 from .presence import Presence
 from .processes import host
 
@@ -198,6 +199,14 @@ class ItemHandle(Handle):
 
     def _open_bounded(self, how: str, maxsize: int) -> None:
         self._open(lambda user: self._operations.open(how, check_maxsize(maxsize), user))
+
+    def _shortly(self, shortcut: Shortcut | None, *args: bytes) -> Reply | None:
+        """The reply to the smaller call that did it; None when the operation is to be run."""
+        binding = self._binding
+        if shortcut is None or binding is None or not shortcut.is_open:
+            return None
+        reply = do(binding.session(), shortcut.op, (*args, client_id()))
+        return reply if shortcut.did(reply) else None
 
     def _delete(self, block: bool, timeout: float | None) -> None:
         self._run(self._operations.delete(block, timeout))

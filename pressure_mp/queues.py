@@ -184,6 +184,9 @@ class ObjectQueue(ItemHandle):
         """Let the broker have an item."""
         if self._eof:
             self._here.produce(self._run, self._token)
+        short = self._operations.offer if timeout is None else None
+        if type(payload) is bytes and self._shortly(short, payload):
+            return
         self._run(self._operations.put(payload, block, timeout, order=order))
 
     def _order(self, item: Any) -> bytes:
@@ -335,6 +338,8 @@ class ObjectQueue(ItemHandle):
 
     def _receive(self, block: bool, timeout: float | None) -> Flight:
         if not self._eof:
+            if timeout is None and (found := self._shortly(self._operations.poll)):
+                return Flight(0, found[1])
             return Flight(0, self._run(self._operations.get(block, timeout), self._watch))
         with self._here:
             return Flight(0, self._run(self._operations.get(block, timeout, eof=True)))

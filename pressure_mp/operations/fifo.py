@@ -79,10 +79,11 @@ class FifoOperations(QueueOperations):
 
     def __init__(self, name: str, lease: int, discipline: str = FIFO) -> None:
         super().__init__(name, lease, discipline)
-        self._offer: Shortcut | None = None
-        self._poll: Shortcut | None = None
+        #: The short ways of ``put`` and ``get``, of queues that have any.
+        self.offer: Shortcut | None = None
+        self.poll: Shortcut | None = None
         if discipline == FIFO:
-            self._offer, self._poll = Shortcut("offer", takes=1), Shortcut("poll", takes=0)
+            self.offer, self.poll = Shortcut("offer", takes=1), Shortcut("poll", takes=0)
 
     def open(self, how: str, maxsize: int, user: str = "") -> Operation[int]:
         """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).
@@ -151,7 +152,7 @@ class FifoOperations(QueueOperations):
         if type(item) is Large:
             yield from self._put_large(item, block, timeout, overfill, order)
             return
-        args, shortcut = (item, int(overfill), order, 0), None if overfill else self._offer
+        args, shortcut = (item, int(overfill), order, 0), None if overfill else self.offer
         reply = yield from take_turns("put", args, block, timeout, self._lease, shortcut)
         if reply[0] != DONE:
             raise (yield from self._not_put(reply, block, timeout, order))
@@ -279,7 +280,7 @@ class FifoOperations(QueueOperations):
         Raises ShutDown when the queue is closed and empty, with ``eof`` also when every producer
         that registered has ended; Empty or ConsumerInUseError when the time is up.
         """
-        shortcut = None if eof else self._poll
+        shortcut = None if eof else self.poll
         reply = yield from take_turns("get", (int(eof),), block, timeout, self._lease, shortcut)
         if reply[0] != DONE:
             raise (yield from self._not_got(reply, block, timeout))

@@ -76,6 +76,13 @@ class Shortcut:
         self._missing -= 1
         self.is_open = self._missing <= 0
 
+    def did(self, reply: Reply) -> bool:
+        """Whether the smaller call did it; else the full one is to be made."""
+        if reply[0] == DECLINED:
+            self.close()
+            return False
+        return True
+
 
 def take_turns(
     op: str,
@@ -97,9 +104,8 @@ def take_turns(
     reply: Reply
     if shortcut is not None and shortcut.is_open:
         reply = yield Call(shortcut.op, (*args[: shortcut.takes], client_id()), end)
-        if reply[0] != DECLINED:
+        if shortcut.did(reply):
             return reply
-        shortcut.close()
     who = (client_id(), ticket())
     mode, turn, in_line, watches = (WAIT if block else NOW), "first", "", 0
     try:

@@ -108,8 +108,26 @@ def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name
     assert send(last) == [b"again", [b"done"]], "the reply that was kept"
     assert send(last - 1) == [b"stale"]
     assert q.qsize() == 1
-    assert send(last + 1) == [b"done"]
+    assert send(last + 1) == 1
     assert q.qsize() == 2
+
+
+def test_a_repeated_call_that_was_declined_is_declined_again(server, name):
+    q = Queue(name=name, url=server.url, prefix=name, serializer="raw")
+    q.qsize()
+    binding = q._binding
+    (wire,) = binding.engine.thread_pool._all
+    number = binding.number("poll", wire.lane)
+
+    def send():
+        packed = binding.command("poll", ("somebody",), wire.id, wire.lane, number)
+        return finish(wire.exchange(packed, None))
+
+    with server.client() as client:
+        client.script_load(binding.scripts["poll"].source)
+        assert send() is None
+        client.lpush(binding.key("data"), b"there now")
+    assert send() == [b"again", [b"declined"]]
 
 
 def test_what_is_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(server, name):

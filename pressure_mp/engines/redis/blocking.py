@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...effects import DECLINED, DONE, Reply
 from .pool import Pool
+from .scripts import read_bare
 from .session import Begun, RedisSession
 from .wire import BlockingWire, finish
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
+_BARE = (bytes, int, type(None))
 
 
 class BlockingSession:
@@ -42,6 +44,9 @@ class BlockingSession:
         reply: Any
         try:
             reply = wire.exchange_now(binding.command(op, args, wire.id, lane, number))
+            if op in binding.bare and type(reply) in _BARE:
+                self._pool.checkin(wire)
+                return read_bare(reply)
             if type(reply) is list and reply[0] in _AT_ONCE:
                 self._pool.checkin(wire)
                 return reply

@@ -146,6 +146,8 @@ class RedisBinding:
         self.quick: set[str] = set()
         if engine.thread_pool.silence is None:
             self.quick = set(self.scripts) - self._durable - set(contents.OPERATIONS)
+        #: Those whose replies are to be read by :func:`scripts.read_bare`.
+        self.bare = {op for op, script in self.scripts.items() if script.bare}
         self._commands: dict[str, _Command] = {}
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
         #: The operations that give back what was granted in line.
@@ -172,8 +174,8 @@ class RedisBinding:
         if wants_connection:
             args = (*args, conn)
         if once:
-            return b"".join((head, lane.id, pack((*args, number))))
-        return b"".join((head, pack(args)))
+            return pack((head, lane.id), (*args, number))
+        return pack((head,), args)
 
     def number(self, op: str, lane: Lane) -> str:
         """The number of a new call of a script; none when it may be done twice."""

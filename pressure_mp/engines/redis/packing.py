@@ -1,24 +1,25 @@
-"""The arguments of a command as the server reads them (RESP, "Sending commands to a server")."""
+"""A command's arguments as the server reads them (RESP, "Sending commands to a server").
+
+redis-py's packer, hiredis's, lets its text grow step by step: it takes twice as long for 500 small
+items, and four times for 95 of 10 KB.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import hiredis
-
-#: For more arguments than this, or a first one of more bytes, hiredis's packer is too slow: it lets
-#: its text grow step by step, so that 95 items of 10 KB took four times as long as here.
-_MANY = 20
-_LARGE = 4096
+#: The end of the line before an argument of so many bytes, and the line that says how many.
+_LINES = [b"\r\n$%d\r\n" % size for size in range(1024)]
 
 
-def pack(args: tuple[Any, ...]) -> bytes | memoryview:
-    """The end of the line before the arguments, and all of them."""
-    if len(args) > _MANY or (args and type(args[0]) is bytes and len(args[0]) > _LARGE):
-        pieces = []
-        for arg in args:
-            text = arg if type(arg) is bytes else str(arg).encode()
-            pieces += (b"\r\n$%d\r\n" % len(text), text)
-        pieces.append(b"\r\n")
-        return b"".join(pieces)
-    return memoryview(hiredis.pack_command(args))[len(b"*%d" % len(args)) :]
+def pack(begin: tuple[bytes, ...], args: tuple[Any, ...]) -> bytes:
+    """A command that is packed up to the end of a line; the arguments follow."""
+    pieces = [*begin]
+    add = pieces.append
+    for arg in args:
+        text = arg if type(arg) is bytes else str(arg).encode()
+        size = len(text)
+        add(_LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size)
+        add(text)
+    add(b"\r\n")
+    return b"".join(pieces)

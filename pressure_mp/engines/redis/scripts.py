@@ -8,8 +8,10 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
+from ...effects import DECLINED, DONE, Reply
+
 _ROOT = resources.files(__package__) / "lua"
-_HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable|item): (.*)$", re.MULTILINE)
+_HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable|bare|item): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class Script:
 
     durable: bool
     """Whether its effect is confirmed by replicas or the disk, where the handle asks for it."""
+
+    bare: bool
+    """Whether it answers a string for ``done`` and that, 1 for ``done``, nothing for
+    ``declined``: a list takes longer."""
 
     @property
     def wants_connection(self) -> bool:
@@ -71,6 +77,7 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
         once=once,
         durable=header.get("durable") == "yes",
+        bare=header.get("bare") == "yes",
     )
 
 
@@ -117,3 +124,10 @@ def _read(folder: resources.abc.Traversable) -> dict[str, str]:
         for entry in folder.iterdir()
         if entry.name.endswith(".lua")
     }
+
+
+def read_bare(reply: bytes | int | None) -> Reply:
+    """What a script with ``bare: yes`` says."""
+    if reply is None:
+        return [DECLINED]
+    return [DONE] if reply == 1 else [DONE, reply]

@@ -11,6 +11,7 @@ from .durability import check, confirm
 from .errors import AGAIN, STALE, refuse_wait, stale, translate
 from .outage import Outage, patience
 from .pool import Pool
+from .scripts import read_bare
 from .wire import Wire
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ class RedisSession:
             await wire.request("SCRIPT", "LOAD", source, timeout=limit)
             command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
+        if op in self._binding.bare and isinstance(reply, (bytes, int, type(None))):
+            return read_bare(reply)
         if type(reply) is not list:
             raise await translate(reply, self._binding, op, args, wire)
         if reply[0] in (STALE, AGAIN):

@@ -218,9 +218,10 @@ class BlockingWire(Wire):
         except OSError:
             finish(self._hear_refusal())
             return finish(self.read(None))
-        reply = _NOTHING
+        reader, reply = self._reader, _NOTHING
         while reply is _NOTHING:
-            reply = self._next_reply(self._socket.recv(_READ_SIZE))
+            reader.feed(self._socket.recv(_READ_SIZE) or self._not_end(b""))
+            reply = reader.gets()
         return reply
 
     async def _write(self, data: Buffer) -> None:

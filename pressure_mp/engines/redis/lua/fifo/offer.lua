@@ -4,6 +4,7 @@
 -- replies: done | declined
 -- uses: bound count
 -- once: yes
+-- bare: yes
 -- durable: yes
 -- The short way of `put`: nobody has the role, and there is space. It has few keys and arguments,
 -- since each of them costs time. After `declined` nothing has changed, and `put` says what to do.
@@ -11,10 +12,10 @@ local item, client = ARGV[1], ARGV[2]
 local data, not_full = KEYS[1], KEYS[6]
 
 -- The role and the sign count twice, so that 4 means: both of them, and not closed.
-if redis.call('EXISTS', KEYS[5], KEYS[5], not_full, not_full, KEYS[3]) ~= 4 then return {'declined'} end
+if redis.call('EXISTS', KEYS[5], KEYS[5], not_full, not_full, KEYS[3]) ~= 4 then return nil end
 local texts = redis.call('MGET', KEYS[2], KEYS[4])
 local bound = parse_bound(texts[1])
-if not bound or (bound > 0 and redis.call('LLEN', data) >= bound) then return {'declined'} end
+if not bound or (bound > 0 and redis.call('LLEN', data) >= bound) then return nil end
 
 local length = redis.call('LPUSH', data, item)
 local total, problem = count(KEYS[7], KEYS[8], #item, 1)
@@ -25,4 +26,4 @@ end
 if total == 1 then redis.call('DEL', KEYS[9]) end -- left by a queue that a foreign client deleted
 if texts[2] ~= client then redis.call('SET', KEYS[4], client) end
 if length == bound then redis.call('DEL', not_full) end
-return {'done'}
+return 1

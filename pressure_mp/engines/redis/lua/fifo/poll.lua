@@ -4,23 +4,24 @@
 -- replies: done item | declined
 -- uses: bound count
 -- once: yes
+-- bare: yes
 -- The short way of `get`: nobody has the role, and there is an item. It has few keys and arguments,
 -- since each of them costs time. After `declined` nothing has changed, and `get` says what to do.
 local client, data, not_full = ARGV[1], KEYS[1], KEYS[5]
 
 -- The role counts twice: 3 is the role and the sign that there is space.
 local found = redis.call('EXISTS', KEYS[4], KEYS[4], not_full)
-if found < 2 then return {'declined'} end
+if found < 2 then return nil end
 local texts = redis.call('MGET', KEYS[2], KEYS[3])
 local bound = parse_bound(texts[1])
-if not bound then return {'declined'} end
+if not bound then return nil end
 
 -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
 local item = redis.call('RPOP', data)
-if not item then return {'declined'} end
+if not item then return nil end
 if string.byte(item) == 250 then -- the content may be in parts, which `get` knows of
   redis.call('RPUSH', data, item)
-  return {'declined'}
+  return nil
 end
 local total, problem = count(KEYS[6], KEYS[7], #item, 1)
 if not total then
@@ -31,4 +32,4 @@ if texts[2] ~= client then redis.call('SET', KEYS[3], client) end
 if found == 2 and (bound == 0 or redis.call('LLEN', data) < bound) then
   redis.call('LPUSH', not_full, '1')
 end
-return {'done', item}
+return item

@@ -3,7 +3,8 @@
 -- number in its lane, or the number and for how many milliseconds from now the lane's last number
 -- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`. One that is
 -- `done` and a string is kept as that string, `replied` is its number; any other one is packed, and
--- the number negative: large replies are copied as seldom as can be.
+-- the number negative: large replies are copied as seldom as can be. A script with `bare: yes` in its
+-- header answers a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
 -- A reply that was given before is {'again', reply}.
 local function once(operation)
@@ -31,12 +32,18 @@ local function once(operation)
     return {'again', again}
   end
   local ok, reply = pcall(operation)
-  if not ok or reply.err then
+  local kind = type(reply)
+  if not ok or (kind == 'table' and reply.err) then
     redis.pcall('HINCRBY', kept, 'number', -1)
-    return type(reply) == 'table' and reply or redis.error_reply(reply)
+    return kind == 'table' and reply or redis.error_reply(reply)
   end
   if last < number then redis.pcall('HSET', kept, 'number', number) end
-  if reply[1] == 'done' and #reply == 2 and type(reply[2]) == 'string' then
+  if kind == 'string' then
+    redis.pcall('HSET', kept, 'replied', number, 'reply', reply)
+  elseif kind == 'nil' then
+    redis.pcall('HSET', kept, 'replied', -number, 'reply', cmsgpack.pack({'declined'}))
+  elseif kind == 'number' then -- a bare `done`
+  elseif reply[1] == 'done' and #reply == 2 and type(reply[2]) == 'string' then
     redis.pcall('HSET', kept, 'replied', number, 'reply', reply[2])
   elseif #reply > 1 or reply[1] ~= 'done' then
     redis.pcall('HSET', kept, 'replied', -number, 'reply', cmsgpack.pack(reply))
