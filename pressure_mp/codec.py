@@ -69,7 +69,10 @@ class Codec:
     def decode(self, item: bytes) -> Any:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
         payload = self.prepare().check(item)
-        return serializers.decode(self._serializer, payload, item, self._queue)
+        try:
+            return self._serializer.loads(payload)
+        except Exception as error:
+            raise serializers.set_aside(self._queue, error, item) from error
 
     def read_manifest(self, item: bytes) -> Manifest | None:
         """What is said of a content that is beside the queue; None for an item of another kind.

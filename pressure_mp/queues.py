@@ -299,6 +299,12 @@ class ObjectQueue(ItemHandle):
             return self._buffers.incoming.get(self, block, timeout)
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
+        if timeout is None and (item := self._receive_at_once()) is not None:
+            try:
+                return self._codec.decode(item)
+            except PressureError:
+                self._set_aside(Flight(0, item))
+                raise
         return self._accept(self._receive(bool(block), timeout))
 
     def _accept(self, flight: Flight) -> Any:
@@ -336,10 +342,13 @@ class ObjectQueue(ItemHandle):
             self._set_aside(flight)
             raise
 
+    def _receive_at_once(self) -> bytes | None:
+        """An item that is not large, if the short way gets one."""
+        reply = None if self._eof else self._shortly(self._operations.poll)
+        return reply[1] if reply else None
+
     def _receive(self, block: bool, timeout: float | None) -> Flight:
         if not self._eof:
-            if timeout is None and (found := self._shortly(self._operations.poll)):
-                return Flight(0, found[1])
             return Flight(0, self._run(self._operations.get(block, timeout), self._watch))
         with self._here:
             return Flight(0, self._run(self._operations.get(block, timeout, eof=True)))
@@ -612,6 +621,9 @@ class JoinableQueue(Queue):
 
     def _make_incoming(self) -> Incoming:
         return IncomingUntilDone(self, self._buffering)
+
+    def _receive_at_once(self) -> None:
+        """What is got is in flight: there is no short way."""
 
     def _receive(self, block: bool, timeout: float | None) -> Flight:
         return self._here.take(self._run, self._limit, block, timeout, self._eof)[0]

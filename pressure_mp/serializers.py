@@ -165,14 +165,6 @@ def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> l
     return [encode(serializer, obj, queue) for obj in objects]  # says which one it is
 
 
-def decode(serializer: Serializer, payload: bytes, item: bytes, queue: str) -> Any:
-    """The object that ``payload`` encodes. Raises DecodingError, which holds the whole item."""
-    try:
-        return serializer.loads(payload)
-    except Exception as error:
-        raise set_aside(queue, error, item) from error
-
-
 def set_aside(queue: str, error: Exception, item: bytes) -> DecodingError:
     """The error for an item that ``error`` kept from being decoded."""
     return DecodingError(
