@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...effects import DECLINED, DONE, Reply
+from .errors import AGAIN, STALE
 from .pool import Pool
 from .scripts import read_bare
 from .session import Begun, RedisSession
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
+#: The replies to a call that came twice.
+_AGAIN = (AGAIN, STALE)
 _BARE = (bytes, int, type(None))
 
 
@@ -29,39 +32,44 @@ class BlockingSession:
         self._session: RedisSession | None = None
 
     def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
+        if end is None and op in self._binding.quick:
+            session = self._session
+            wire: Any = session.free_wire if session else self._pool.idle(self._binding.slot)
+            if wire is not None:
+                return self._call_quickly(wire, op, args)
+        return finish(self._longer().call(op, args, end))
+
+    def _longer(self) -> RedisSession:
+        """For all but a first call that goes well."""
         if self._session is None:
-            if end is None and op in self._binding.quick:
-                wire: Any = self._pool.idle(self._binding.slot)
-                if wire is not None:
-                    return self._call_quickly(wire, op, args)
             self._session = RedisSession(self._binding, self._pool)
-        return finish(self._session.call(op, args, end))
+        return self._session
 
     def _call_quickly(self, wire: BlockingWire, op: str, args: tuple[Any, ...]) -> Reply:
-        """The first call, when all goes well; what comes of it else is the session's to see to."""
+        """A call, when all goes well; what comes of it else is the session's to see to."""
         binding, lane = self._binding, wire.lane
         number = binding.number(op, lane)
         reply: Any
         try:
             reply = wire.exchange_now(binding.command(op, args, wire.id, lane, number))
             if op in binding.bare and type(reply) in _BARE:
-                self._pool.checkin(wire)
-                return read_bare(reply)
-            if type(reply) is list and reply[0] in _AT_ONCE:
-                self._pool.checkin(wire)
+                reply = read_bare(reply)
+            if type(reply) is list and reply[0] not in _AGAIN:
+                if self._session is None:
+                    if reply[0] in _AT_ONCE:
+                        self._pool.checkin(wire)
+                    else:
+                        self._longer().keep(wire)
                 return reply
         except OSError as error:
             reply = error
         except BaseException as error:
-            self._pool.lose(wire, error)
+            self._longer().lose(wire, error)
             raise
-        self._session = RedisSession(binding, self._pool)
-        return finish(self._session.call(op, args, begun=Begun(wire, number, reply)))
+        return finish(self._longer().call(op, args, begun=Begun(wire, number, reply)))
 
     def park(self, signal: str, timeout: float | None) -> bool:
-        if self._session is None:
-            self._session = RedisSession(self._binding, self._pool)
-        return finish(self._session.park(signal, timeout))
+        return finish(self._longer().park(signal, timeout))
 
     def end(self) -> None:
         session = self._session

@@ -84,7 +84,7 @@ class RedisSession:
                     reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
                 begun = None
-                self._lose(wire, error)
+                self.lose(wire, error)
                 try:
                     outage = outage or Outage(self._pool, self._binding.options.reconnect, end)
                     await outage.ride_out(error)
@@ -95,7 +95,7 @@ class RedisSession:
                 self._give_wire_back(wire)
                 raise
             except BaseException as error:
-                self._lose(wire, error)
+                self.lose(wire, error)
                 raise
             else:
                 if wire is not self._wire:
@@ -121,7 +121,8 @@ class RedisSession:
         if wire is not None and wire is not self._wire:
             self._pool.checkin(wire)
 
-    def _lose(self, wire: Wire | None, error: BaseException) -> None:
+    def lose(self, wire: Wire | None, error: BaseException) -> None:
+        """Nothing more is heard of a connection."""
         if wire is self._wire:
             self._wire = self._parked = None
         if wire is not None:
@@ -202,7 +203,7 @@ class RedisSession:
         except TimeoutError:
             return False
         except OSError as error:
-            self._lose(self._wire, error)
+            self.lose(self._wire, error)
             if not self._binding.options.reconnect:
                 raise self._pool.translate(error) from error
             # The signal may have come with what was lost: for one in line, the role itself. The
@@ -257,6 +258,15 @@ class RedisSession:
         if self._wire is not None:
             self._wire.close()
         self._wire = self._parked = None
+
+    @property
+    def free_wire(self) -> Wire | None:
+        """The operation's own connection, unless a wait is outstanding on it."""
+        return None if self._parked else self._wire
+
+    def keep(self, wire: Wire) -> None:
+        """The operation goes on over this connection."""
+        self._wire = wire
 
     @property
     def is_parked(self) -> bool:
