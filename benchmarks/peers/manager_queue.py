@@ -21,7 +21,9 @@ class QueueManager(BaseManager):
 QueueManager.register("get_queue")
 
 
-def serve(maxsize: int, report: Connection) -> None:
+def serve(site: Site, maxsize: int, report: Connection) -> None:
+    site.begin_process()
+
     class Server(BaseManager):
         pass
 
@@ -61,7 +63,7 @@ class ManagerQueue(Peer):
 
     def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> Shared:
         receiver, sender = CONTEXT.Pipe(duplex=False)
-        process = CONTEXT.Process(target=serve, args=(maxsize, sender), daemon=True)
+        process = CONTEXT.Process(target=serve, args=(site, maxsize, sender), daemon=True)
         process.start()
         sender.close()
         return Shared(receiver.recv(), process)

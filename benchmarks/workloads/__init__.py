@@ -22,6 +22,10 @@ UNBUFFERED = ("pressure", "redis-rpop", "redis-brpop", "manager", "kombu", "hotq
 OURS = ("pressure", "pressure-buffered")
 FEW = ("pressure", "mp-queue", "redis-brpop")
 
+#: Of what is done one by one: a virtual machine takes longer to wake another processor than most of
+#: it lasts, and whether it has to is a matter of luck.
+TOGETHER = "The server and all processes share one processor: what is compared is their work."
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -69,7 +73,8 @@ def sections(scale: Scale) -> list[Section]:
     return [
         Section(
             "Throughput",
-            "Items from producers to consumers, each a process.",
+            "Items from producers to consumers, each a process; with a bound of 8, all on one "
+            "processor.",
             (
                 Transfer("transfer-1-1", "1→1, 100 B", WAITING),
                 Transfer("transfer-4-4", "4→4, 100 B", WAITING, producers=4, consumers=4),
@@ -79,12 +84,13 @@ def sections(scale: Scale) -> list[Section]:
                     "1→1, bound 8",
                     ("pressure", "mp-queue", "manager", "yarqueue"),
                     maxsize=8,
+                    on_one_processor=True,
                 ),
             ),
         ),
         Section(
             "One operation",
-            "One process puts items of 100 bytes, then gets them.",
+            f"One process puts items of 100 bytes, then gets them. {TOGETHER}",
             (
                 *(
                     Operations(
@@ -92,21 +98,32 @@ def sections(scale: Scale) -> list[Section]:
                         timed,
                         (*UNBUFFERED, "huey", "rq", "yarqueue", "persist-queue"),
                         timed=timed,
+                        on_one_processor=True,
                     )
                     for timed in ("put", "get")
                 ),
-                Operations("batches", "batches, put and get", ("pressure-500", "redis-500")),
+                Operations(
+                    "batches",
+                    "batches, put and get",
+                    ("pressure-500", "redis-500"),
+                    on_one_processor=True,
+                ),
             ),
         ),
         Section(
             "Hand-off",
-            "From a put to the return of a get that waits, by the number of consumers that wait.",
+            "From a put to the return of a get that waits, by the number of consumers that wait. "
+            + TOGETHER,
             tuple(_hand_offs(scale)),
         ),
         Section(
             "Ping-pong",
-            "To another process and back, over two queues.",
-            (PingPong("ping-pong", "there and back", ONE_BY_ONE, scale.times),),
+            f"To another process and back, over two queues. {TOGETHER}",
+            (
+                PingPong(
+                    "ping-pong", "there and back", ONE_BY_ONE, scale.times, on_one_processor=True
+                ),
+            ),
         ),
         Section(
             "Payload sizes",
@@ -136,9 +153,15 @@ def sections(scale: Scale) -> list[Section]:
         ),
         Section(
             "Items queued",
-            "One process puts and gets, by the number of items in the queue.",
+            f"One process puts and gets, by the number of items in the queue. {TOGETHER}",
             tuple(
-                DeepQueue(f"depth-{depth}", f"{depth:,}", ("pressure", "redis-rpop"), depth=depth)
+                DeepQueue(
+                    f"depth-{depth}",
+                    f"{depth:,}",
+                    ("pressure", "redis-rpop"),
+                    depth=depth,
+                    on_one_processor=True,
+                )
                 for depth in (1000, scale.depth)
             ),
         ),
@@ -153,7 +176,14 @@ def sections(scale: Scale) -> list[Section]:
 def _hand_offs(scale: Scale) -> Iterator[Workload]:
     for waiters in sorted({1, 8, 64, *scale.members}):
         peers = ONE_BY_ONE if waiters == 1 else FEW
-        yield HandOff(f"hand-off-{waiters}", str(waiters), peers, scale.times, waiters=waiters)
+        yield HandOff(
+            f"hand-off-{waiters}",
+            str(waiters),
+            peers,
+            scale.times,
+            waiters=waiters,
+            on_one_processor=True,
+        )
 
 
 def _payloads(scale: Scale) -> Iterator[Workload]:

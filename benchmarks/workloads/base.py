@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..peers.base import Peer, SharedQueue
 from ..server import Site
@@ -34,6 +34,8 @@ class Workload(ABC):
     title: str
     #: The keys of those who do it.
     peers: tuple[str, ...]
+    #: Whether the server and all processes share one processor.
+    on_one_processor: bool = field(default=False, kw_only=True)
 
     @property
     @abstractmethod

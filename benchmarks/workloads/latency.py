@@ -46,7 +46,9 @@ class HandOff(Latency):
         watched = site if peer.waits_at_server else None
         with queues(peer, site, 1) as (queue,):
             first = Job(hand_out, (queue, count, self.waiters, received, watched))
-            answers = perform([first] + [Job(receive, (queue, received))] * self.waiters)
+            answers = perform(
+                [first] + [Job(receive, (queue, received))] * self.waiters, site.begin_process
+            )
         return self._measured([each for times in answers[1:] for each in times])
 
 
@@ -96,7 +98,9 @@ class PingPong(Latency):
 
     def run(self, peer: Peer, site: Site, count: int) -> Measured:
         with queues(peer, site, 2) as (there, back):
-            times, _ = perform([Job(ping, (there, back, count)), Job(pong, (there, back))])
+            times, _ = perform(
+                [Job(ping, (there, back, count)), Job(pong, (there, back))], site.begin_process
+            )
         return self._measured(times)
 
 

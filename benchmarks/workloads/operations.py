@@ -40,7 +40,9 @@ class Operations(Workload):
         count = count // peer.batch * peer.batch
         with queues(peer, site, 1, largest=self.payload) as (queue,):
             self.prepare(site, queue)
-            ((put, get),) = perform([Job(put_then_get, (queue, self.payload, count, peer.batch))])
+            ((put, get),) = perform(
+                [Job(put_then_get, (queue, self.payload, count, peer.batch))], site.begin_process
+            )
         seconds = {"put": put, "get": get, "put+get": put + get}[self.timed]
         return Measured(count / seconds, seconds)
 
@@ -102,7 +104,7 @@ class Unpickling(Workload):
 
     def run(self, peer: Peer, site: Site, count: int) -> Measured:
         with queues(peer, site, 1) as (queue,):
-            (seconds,) = perform([Job(unpickle, (pickle.dumps(queue), count))])
+            (seconds,) = perform([Job(unpickle, (pickle.dumps(queue), count))], site.begin_process)
         return Measured(seconds / count * 1e6, seconds)
 
 

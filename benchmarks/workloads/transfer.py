@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
 
-from ..crew import CaseFailed, Job, Member, perform
+from ..context import CONTEXT
+from ..crew import LIMIT, CaseFailed, Job, Member, perform
 from ..peers.base import Ends, Peer, SharedQueue
 from ..server import Site
 from .base import END, MOST_BYTES, TRIAL_BYTES, Measured, Workload, queues
@@ -41,8 +42,9 @@ class Transfer(Workload):
         step = peer.batch * self.producers
         each = max(1, count // step) * peer.batch
         with queues(peer, site, 1, self.maxsize, self.payload) as (queue,):
-            answers = perform(self._jobs(peer, queue, each))
-        begins, ends = answers[: self.producers], answers[self.producers :]
+            answers = perform(self._jobs(peer, queue, each), site.begin_process)
+        begins = answers[: self.producers]
+        ends = answers[self.producers : self.producers + self.consumers]
         arrived = sum(number for number, _ in ends)
         if arrived != each * self.producers:
             raise CaseFailed(f"{each * self.producers} items were put, {arrived} were got")
@@ -50,15 +52,17 @@ class Transfer(Workload):
         return Measured(arrived / seconds, seconds)
 
     def _jobs(self, peer: Peer, queue: SharedQueue, each: int) -> list[Job]:
-        # As many END as producers and as consumers need, at the end of each producer's items:
-        # when the last one is got, all items are.
-        ends = math.lcm(self.producers, self.consumers)
-        puts = (queue, self.payload, each, peer.batch, ends // self.producers)
-        gets = (queue, peer.batch, ends // self.consumers)
-        return [Job(produce, puts)] * self.producers + [Job(consume, gets)] * self.consumers
+        # One END for each consumer, behind all items: when the last one is got, all items are.
+        puts, gets = (queue, self.payload, each, peer.batch), (queue, peer.batch)
+        consumers = [Job(consume, gets)] * self.consumers
+        if self.producers == 1:
+            return [Job(produce_and_end, (*puts, self.consumers)), *consumers]
+        done = CONTEXT.Barrier(self.producers + 1)
+        producers = [Job(produce, (*puts, done))] * self.producers
+        return [*producers, *consumers, Job(end, (queue, self.consumers, done))]
 
 
-def produce(
+def produce_and_end(
     member: Member, queue: SharedQueue, payload: int, count: int, batch: int, marks: int
 ) -> float:
     """Put so many items, then so many END; the time at which it began."""
@@ -69,6 +73,25 @@ def produce(
     for _ in range(marks):
         ends.put(END)
     return begin
+
+
+def produce(
+    member: Member, queue: SharedQueue, payload: int, count: int, batch: int, done: Barrier
+) -> float:
+    """Put so many items, and say so when the queue has them; the time at which it began."""
+    begin = produce_and_end(member, queue, payload, count, batch, 0)
+    member.close()
+    done.wait(LIMIT)
+    return begin
+
+
+def end(member: Member, queue: SharedQueue, marks: int, done: Barrier) -> None:
+    """Put so many END when all producers are done."""
+    ends = member.connect(queue)
+    member.start()
+    done.wait(LIMIT)
+    for _ in range(marks):
+        ends.put(END)
 
 
 def put_all(ends: Ends, item: object, count: int, batch: int) -> None:
@@ -83,32 +106,28 @@ def put_all(ends: Ends, item: object, count: int, batch: int) -> None:
             put(item)
 
 
-def consume(member: Member, queue: SharedQueue, batch: int, marks: int) -> tuple[int, float]:
-    """Get until so many END came; how many items, and the time at which the last END came."""
+def consume(member: Member, queue: SharedQueue, batch: int) -> tuple[int, float]:
+    """Get until END comes; how many items, and the time at which it came."""
     ends = member.connect(queue)
     member.start()
-    found = get_batches(ends, batch, marks) if batch > 1 else get_singly(ends, marks)
+    found = get_batches(ends, batch) if batch > 1 else get_singly(ends)
     return found, time.perf_counter()
 
 
-def get_singly(ends: Ends, marks: int) -> int:
+def get_singly(ends: Ends) -> int:
     get, found = ends.get, 0
-    for _ in range(marks):
-        while get() is not END:
-            found += 1
+    while get() is not END:
+        found += 1
     return found
 
 
-def get_batches(ends: Ends, batch: int, marks: int) -> int:
+def get_batches(ends: Ends, batch: int) -> int:
     assert ends.get_many
-    found = 0
-    while marks > 0:
+    found = marks = 0
+    while not marks:
         items = ends.get_many(batch)
-        found += len(items)
-        if END in items:
-            here = items.count(END)
-            found -= here
-            marks -= here
-    for _ in range(-marks):  # those of other consumers, in the same batch
+        marks = items.count(END) if END in items else 0
+        found += len(items) - marks
+    for _ in range(marks - 1):  # those of other consumers, in the same batch
         ends.put(END)
     return found
