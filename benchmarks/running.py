@@ -78,7 +78,8 @@ class Run:
         while count < most:
             took = workload.run(peer, site, count).seconds
             if took >= ENOUGH * self.seconds:
-                return max(fewest, min(most, math.ceil(count * self.seconds / took)))
+                wanted = workload.times_as_long * self.seconds
+                return max(fewest, min(most, math.ceil(count * wanted / took)))
             count = min(most, 8 * count)
         return most
 

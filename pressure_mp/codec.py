@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -114,8 +112,7 @@ class Codec:
         make one piece of THRESHOLD bytes or more: then encode is to do it."""
         if self._key_ids or not isinstance(self._serializer, PickleSerializer):
             return self.encode
-        # Cannot begin as what is signed.
-        return functools.partial(pickle.dumps, protocol=5, buffer_callback=serializers.keep_small)
+        return serializers.pickle_small  # cannot begin as what is signed
 
     def encode_many(self, objects: Sequence[Any]) -> list[bytes | Large]:
         """As :meth:`encode`, for each."""

@@ -30,7 +30,13 @@ class PickleSerializer:
     loads = staticmethod(pickle.loads)
 
 
-def keep_small(buffer: pickle.PickleBuffer) -> bool:
+def pickle_small(obj: Any) -> bytes:
+    """The pickle of an object with no large buffer. Raises whatever goes wrong; for a large buffer
+    ValueError."""
+    return pickle.dumps(obj, 5, buffer_callback=_keep_small)
+
+
+def _keep_small(buffer: pickle.PickleBuffer) -> bool:
     """Let a pickle have a small buffer. Raises ValueError for a large one."""
     with buffer.raw() as view:
         if view.nbytes >= THRESHOLD:

@@ -36,6 +36,9 @@ class Workload(ABC):
     peers: tuple[str, ...]
     #: Whether the server and all processes share one processor.
     on_one_processor: bool = field(default=False, kw_only=True)
+    #: How many times as long as of other workloads one run lasts: how its processes begin and end
+    #: is not to count.
+    times_as_long: int = field(default=1, kw_only=True)
 
     @property
     @abstractmethod
