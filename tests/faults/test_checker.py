@@ -9,7 +9,7 @@ import histories
 import history_checker
 import pytest
 from histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, NEVER, UNKNOWN, Operation
-from history_checker import Deliveries, History, check
+from history_checker import BUFFERED_RULES, Deliveries, History, check
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -110,6 +110,14 @@ def test_a_forged_history_is_rejected(rule, forged):
 
 def test_there_is_a_forged_history_for_each_rule():
     assert [rule.__name__ for rule in history_checker.RULES] == list(FORGED)
+
+
+def test_with_buffers_each_consumer_gets_a_producers_items_in_order():
+    fetched_ahead = [A1, A2, get("c", "a2", 40, 50), get("d", "a1", 60, 70)]
+    assert check(History(fetched_ahead), BUFFERED_RULES) == []
+    overtaken = [A1, A2, get("c", "a2", 40, 50), get("c", "a1", 60, 70)]
+    (problem,) = check(History(overtaken), BUFFERED_RULES)
+    assert problem.startswith("producers_in_order_at_each_consumer: get(a1) of c came after a2")
 
 
 @pytest.mark.parametrize("history", POSSIBLE)

@@ -8,7 +8,7 @@ import faults_clients
 import histories
 import pytest
 from faults_proxy import Faults, Proxy
-from history_checker import History, check
+from history_checker import BUFFERED_RULES, History, check
 from waiting import until
 
 from pressure_mp import Queue
@@ -51,3 +51,35 @@ def test_every_item_comes_once_over_connections_that_break(
     assert not [o for o in history.operations if o.outcome == histories.UNKNOWN]
     assert cut >= cuts
     assert len(history.gets) == items or not long
+
+
+def test_every_item_comes_once_through_buffers_over_connections_that_break(
+    server, name, nursery, seed, long, figures
+):
+    items, limit = (200_000, 800.0) if long else (20_000, 60.0)
+    queue = Queue.create(name, url=server.url)
+    with Proxy(server.port, Faults(seed, replies=50_000)) as proxy:
+        options = {"url": proxy.url, "buffering": 20}
+        for _ in range(CONSUMERS):
+            nursery.start("consume", name=name, options=options)
+        for _ in range(PRODUCERS):
+            nursery.start("produce", name=name, options=options, items=items // PRODUCERS)
+        until(lambda: not nursery.running("produce"), limit)  # which have flushed, as they ended
+        made, cut = proxy.made, proxy.cuts
+        faults_clients.shut_down(queue, nursery.directory)
+        nursery.wait(60)
+    history = History(histories.read(nursery.directory))
+    figures.note(
+        seed=seed,
+        items=len(history.gets),
+        items_per_second=histories.rate(history.operations),
+        faults=made,
+        lost=len(history.lost),
+        duplicated=history.extra,
+        longest_stall=histories.longest_stall(history.operations),
+    )
+    assert queue.stats().in_flight == 0
+    queue.delete()
+    assert check(history, BUFFERED_RULES) == []
+    assert len(history.gets) == items
+    assert cut >= 20

@@ -106,22 +106,16 @@ def drain(queue: Queue, directory: Path) -> None:
 
 def produce(log: Log, name: str, options: dict[str, Any], items: int) -> None:
     """Put so many items; end when the queue is shut down."""
-    queue = attach("Queue", name, options)
-    for number in range(items):
-        try:
+    with attach("Queue", name, options) as queue, suppress(ShutDown):
+        for number in range(items):
             put(queue, log, f"{log.client}-{number}")
-        except ShutDown:
-            return
 
 
 def consume(log: Log, name: str, options: dict[str, Any]) -> None:
     """Get items until the queue is shut down and empty."""
-    queue = attach("Queue", name, options)
-    while True:
-        try:
+    with attach("Queue", name, options) as queue, suppress(ShutDown):
+        while True:
             get(queue, log)
-        except ShutDown:
-            return
 
 
 def work(log: Log, name: str, options: dict[str, Any], seed: int) -> None:

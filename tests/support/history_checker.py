@@ -120,6 +120,20 @@ def producers_in_order(history: History) -> Iterator[str]:
                     earliest = get
 
 
+def producers_in_order_at_each_consumer(history: History) -> Iterator[str]:
+    """Of what each consumer gets, the items of one producer come in its order: what a queue keeps
+    of :func:`producers_in_order` when consumers fetch ahead."""
+    latest: dict[tuple[str, str], Operation] = {}
+    for get in sorted(history.gets, key=lambda o: o.begin):
+        put = history.put_of.get(get.item)
+        if put is None:
+            continue
+        before = latest.setdefault((put.client, get.client), put)
+        if put.begin < before.begin:
+            yield f"{get.who} came after {before.item}, which was put later"
+        latest[put.client, get.client] = put
+
+
 def bound_kept(history: History) -> Iterator[str]:
     """Never were there more items in the queue than the bound allows."""
     if not history.bound:
@@ -211,6 +225,14 @@ RULES: tuple[Rule, ...] = (
     bound_kept,
     honest_refusals,
     one_holder,
+)
+
+#: What holds when clients send and fetch many items at a time.
+BUFFERED_RULES: tuple[Rule, ...] = (
+    nothing_invented,
+    nothing_twice,
+    nothing_lost,
+    producers_in_order_at_each_consumer,
 )
 
 
