@@ -10,7 +10,7 @@ from .incoming import Incoming
 from .outgoing import Outgoing
 
 if TYPE_CHECKING:
-    from .queues import ObjectQueue
+    from .object_queue import ObjectQueue
 
 
 class Buffers:

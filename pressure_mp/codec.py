@@ -112,7 +112,7 @@ class Codec:
         make one piece of THRESHOLD bytes or more: then encode is to do it."""
         if self._key_ids or not isinstance(self._serializer, PickleSerializer):
             return self.encode
-        return serializers.pickle_small  # cannot begin as what is signed
+        return serializers.pickle_small
 
     def encode_many(self, objects: Sequence[Any]) -> list[bytes | Large]:
         """As :meth:`encode`, for each."""
@@ -120,6 +120,8 @@ class Codec:
             payloads, buffers = serializers.pickle_many_apart(objects)
             if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
                 return list(map(self.encode, objects))
+            if not self._key_ids:
+                return [*payloads]  # a pickle cannot begin as what is signed
         else:
             payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return list(map(self.prepare().sign, payloads))

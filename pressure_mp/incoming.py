@@ -18,8 +18,8 @@ from .processes import incarnation
 
 if TYPE_CHECKING:
     from .flights import Flights
+    from .object_queue import ObjectQueue
     from .presence import Presence, Run
-    from .queues import ObjectQueue
 
 #: Seconds for which one that cannot wait waits for another thread's words with the broker.
 _MOMENT = 0.01

@@ -17,7 +17,7 @@ from .operations.batches import next_batch
 
 if TYPE_CHECKING:
     from .incoming import Incoming
-    from .queues import ObjectQueue
+    from .object_queue import ObjectQueue
 
 #: Seconds for which the thread waits for more to send before it ends.
 _LINGER = 1.0

@@ -8,10 +8,10 @@ import unittest
 from test import test_queue
 
 import pressure_mp
-from pressure_mp import queues
+from pressure_mp import object_queue
 
 
-def buffered(kind: type[queues.ObjectQueue]) -> type[queues.ObjectQueue]:
+def buffered(kind: type[object_queue.ObjectQueue]) -> type[object_queue.ObjectQueue]:
     """The same class with ``buffering=64``; the tests look up what they expect by its name."""
 
     class Queue(kind):  # type: ignore[misc, valid-type]

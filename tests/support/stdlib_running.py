@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from stdlib_differences import DIFFERENCES
 
-from pressure_mp import queues
+from pressure_mp import object_queue
 
 NO_TEST_PACKAGE = "this interpreter ships without its test package"
 
@@ -29,12 +29,12 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 def run(case: type[unittest.TestCase], test: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run it, and see that it was a queue of ours that it tested."""
     made = []
-    make = queues.ObjectQueue.__init__
+    make = object_queue.ObjectQueue.__init__
 
-    def count(self: queues.ObjectQueue, *args: Any, **options: Any) -> None:
+    def count(self: object_queue.ObjectQueue, *args: Any, **options: Any) -> None:
         made.append(type(self))
         make(self, *args, **options)
 
-    monkeypatch.setattr(queues.ObjectQueue, "__init__", count)
+    monkeypatch.setattr(object_queue.ObjectQueue, "__init__", count)
     case(test).debug()
     assert made, f"{test} made no queue of ours"

@@ -1,0 +1,488 @@
+"""What every queue of Python objects has: items are serialized, may be large, may be buffered."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from types import GenericAlias, TracebackType
+from typing import Any, TypeVar
+
+from . import serializers, signing
+from .buffers import Buffers
+from .codec import Codec
+from .exceptions import (
+    ArgumentError,
+    Full,
+    PressureError,
+    RejectedItemWarning,
+)
+from .handles import (
+    DEFAULT_LEASE,
+    DEFAULT_RECONNECT,
+    ItemHandle,
+    check_buffering,
+    check_max_items,
+    check_maxsize,
+)
+from .incoming import PATIENCE, Incoming, IncomingForGood
+from .large import Large, is_manifest
+from .operations.fifo import FIFO
+from .operations.flights import Flight
+from .presence import Presence
+from .serializers import Serializer
+from .signing import AuthKey
+
+Self = TypeVar("Self", bound="ObjectQueue")
+
+
+class ObjectQueue(ItemHandle):
+    """What every queue of Python objects has; use one of its subclasses."""
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        url: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        db: int | None = None,
+        prefix: str | None = None,
+        serializer: str | Serializer = "pickle",
+        authkey: AuthKey | None = None,
+        lease: float = DEFAULT_LEASE,
+        reconnect: float = DEFAULT_RECONNECT,
+        durability: str | None = None,
+        eof: str | None = None,
+        buffering: int = 0,
+        _how: str = "open",
+    ) -> None:
+        """Attach to the queue called ``name``, or create it when it is not there.
+
+        Without a name: create an anonymous queue, which lives until the last process that uses
+        it has ended, and then leaves nothing behind.
+
+        :param maxsize: items the queue holds before a put waits; less than 1 means no bound.
+            To attach with another bound than the queue's own is an error; 0 takes any.
+        :param url: where the broker is: ``redis://``, ``rediss://``, ``unix://``,
+            ``redis+sentinel://``, ``redis+cluster://``, ``embedded://``, ``memory://``. Else
+            ``host``, ``port`` and ``db``; else the environment: ``PRESSURE_URL``, or
+            ``REDIS_SERVER``, ``REDIS_PORT``, ``REDIS_DB``; else ``127.0.0.1:6379``, database 0.
+        :param prefix: what key names begin with; else ``PRESSURE_PREFIX``, else ``__pressure__``.
+        :param serializer: ``"pickle"``, ``"json"``, ``"text"``, ``"raw"``, or an object with
+            ``dumps`` and ``loads``.
+        :param authkey: the secret that items are signed with: ``bytes``, ``str``, or several of
+            these, of which the first signs and any is accepted. Else ``PRESSURE_AUTHKEY``, where
+            commas separate several; else, without a name, the key that
+            ``multiprocessing.current_process()`` shares with its children; else nothing is signed.
+        :param lease: seconds after which the role of a client that stopped answering while it
+            waited is given to another; and what it has in flight, see :class:`JoinableQueue`.
+        :param reconnect: seconds for which an operation that lost its connection tries to reach
+            the broker again; 0 fails at once. What it does is done once, however often the
+            connection breaks.
+        :param durability: who confirms a put or a shutdown before it returns, at most 5 seconds
+            after it was done: ``"replica:N"``, N replicas of the server; ``"fsync"``, the
+            server's append-only file; None, the server only. ``memory://`` has neither.
+        :param eof: ``"producers"``: get raises ShutDown too when the queue is empty and every
+            producer has ended. A producer is a process that put through a handle with this
+            option, from its first put until it closes the last such handle, ends, or dies.
+        :param buffering: how many items may wait on this side of the wire, each way; 0 is none.
+            Then put returns at once, and a thread sends what was put, all that has gathered at a
+            time; :meth:`flush`, :meth:`close` and the process's end wait for it. And get fetches up
+            to so many items at once, but no more than this consumer's share of what is there;
+            what is not handed out goes back. First-in, first-out queues only.
+
+        Blocks for the connection, at most 5 seconds. Raises BrokerUnavailable,
+        QueueMismatchError (the queue has another maxsize or discipline), AddressError,
+        ArgumentError, ArgumentTypeError.
+        """
+        chosen = serializers.find(serializer)
+        keys = signing.gather(authkey, name is None, os.environ)
+        bound = check_maxsize(maxsize)
+        if eof not in (None, "producers"):
+            raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
+        self._eof = eof is not None
+        self._buffering = check_buffering(buffering)
+        super().__init__(
+            name,
+            url=url,
+            host=host,
+            port=port,
+            db=db,
+            prefix=prefix,
+            lease=lease,
+            reconnect=reconnect,
+            durability=durability,
+        )
+        self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
+        if self._buffers is not None and self._operations.discipline != FIFO:
+            raise ArgumentError(
+                f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
+                "another order. Leave it out; put_many and get_many are fast too"
+            )
+        self._open_bounded(_how, bound)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._buffers = Buffers(self, self._buffering) if self._buffering else None
+
+    def _make_incoming(self) -> Incoming:
+        return IncomingForGood(self, self._buffering)
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue; when this returns, the broker has it.
+
+        Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Those who wait are served in the order in which they came.
+
+        With ``buffering`` it returns when the item is in this handle's buffer, and blocks while
+        that is full too. What goes wrong afterwards is raised by the next call, or by
+        :meth:`flush`: in the error's ``rest`` are the items that were put and not sent, in order.
+        A large item is not buffered: it is sent after what was put before, and then this returns.
+
+        Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
+        but another producer was in the way), ShutDown when the queue is shut down, EncodingError
+        when the item cannot be serialized, AuthenticationError when this handle came to the
+        process without its key, ItemTooLargeError, QueueDoesNotExistError,
+        HandleClosedError after :meth:`close`, ArgumentError for a negative timeout. Then nothing
+        was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
+        or by the end of ``timeout``; whether it has the item is not known. With ``durability``,
+        NotDurable says that the item is in the queue, but was not confirmed within 5 seconds.
+
+        A pickle of 256 KB or more is sent in parts, before this waits for space; the time for that
+        is not part of ``timeout``. Arrays are sent from their own memory: what another thread
+        writes into one meanwhile may or may not be in the item (on a signed queue, such an item is
+        refused).
+        (``queue.Queue.put``; specification: Put)
+        """
+        if self._buffers is not None:
+            try:
+                self._buffers.outgoing.put(self, item, block, timeout)
+            except Full as error:
+                error.item = item
+                raise
+            return
+        self._check_open()
+        order = self._order(item)
+        payload = self._codec.encode(item)
+        try:
+            self._put_now(payload, bool(block), timeout, order)
+        except Full as error:
+            error.item = item
+            raise
+
+    def _put_now(
+        self, payload: bytes | Large, block: bool, timeout: float | None, order: bytes = b""
+    ) -> None:
+        """Let the broker have an item."""
+        if self._eof:
+            self._here.produce(self._run, self._token)
+        short = self._operations.offer if timeout is None else None
+        if type(payload) is bytes and self._shortly(short, payload):
+            return
+        self._run(self._operations.put(payload, block, timeout, order=order))
+
+    def _order(self, item: Any) -> bytes:
+        """Where the item belongs, as the discipline wants to know it."""
+        return b""
+
+    def _orders(self, items: Sequence[Any]) -> Sequence[bytes]:
+        """The same of each, in a discipline that wants to know anything."""
+        return ()
+
+    def put_many(
+        self, items: Iterable[Any], block: bool = True, timeout: float | None = None
+    ) -> None:
+        """Put all ``items`` into the queue, in order, up to 1,000 or 1 MB in each round trip.
+
+        The iterable is read to its end, and every item serialized, before the first is queued. A
+        bounded queue takes what it has space for; then this blocks as :meth:`put` does, at most
+        ``timeout`` seconds in all. Others may put items in between.
+
+        Raises what :meth:`put` does. Then the error's ``accepted`` says how many of the items are
+        in the queue, and ``rest`` has the others, in order: all of them after an EncodingError.
+        After BrokerUnavailable or NotDurable up to 1,000 items of ``rest`` may be queued too.
+
+        With ``buffering`` too it returns when the broker has them, and what was put before.
+        """
+        self._check_open()
+        if self._buffers is not None:
+            self._buffers.flush(self)
+        given = list(items)
+        try:
+            orders = self._orders(given)
+            payloads = self._codec.encode_many(given)
+            if self._eof:
+                self._here.produce(self._run, self._token)
+            self._run(self._operations.put_many(payloads, bool(block), timeout, orders))
+        except PressureError as error:
+            error.rest = given[error.accepted :]
+            raise
+
+    def get_many(
+        self, max_items: int, block: bool = True, timeout: float | None = None
+    ) -> list[Any]:
+        """Take the oldest items, 1 to ``max_items`` of them, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`get` does until there is one; the others are those that are there too.
+
+        Raises what :meth:`get` does. Items that cannot be decoded are set aside (see
+        :meth:`rejected`): with a RejectedItemWarning when others are returned, else with the
+        error of the first.
+        """
+        self._check_open()
+        check_max_items(max_items)
+        if self._buffers is not None and (fetched := self._buffers.take(self, max_items)):
+            return fetched
+        self._codec.prepare()  # nothing is taken out that this handle has no key for
+        items, flights = self._receive_many(max_items, bool(block), timeout)
+        try:
+            return self._codec.decode_many(items)
+        except Exception:  # one cannot be used, which is not the others' fault
+            return self._accept_what_can_be(flights or [Flight(0, item) for item in items])
+
+    def _accept_what_can_be(self, flights: list[Flight]) -> list[Any]:
+        accepted: list[Any] = []
+        problem: PressureError | None = None
+        for flight in flights:
+            try:
+                accepted.append(self._accept(flight))
+            except PressureError as error:
+                problem = problem or error
+        if problem is None:
+            return accepted
+        if not accepted:
+            raise problem
+        warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+        return accepted
+
+    def _receive_many(
+        self, limit: int, block: bool, timeout: float | None
+    ) -> tuple[list[bytes], list[Flight]]:
+        """Items, and their flights if they are in flight."""
+        operation = self._operations.get_many(limit, block, timeout, self._eof)
+        with self._here if self._eof else contextlib.nullcontext():
+            return self._run(operation, self._watch), []
+
+    def put_nowait(self, item: Any) -> None:
+        """``put(item, block=False)``."""
+        self.put(item, False)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest item out of the queue.
+
+        Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Those who wait are served in the order in which they came.
+
+        Raises Empty when the time is up (ConsumerInUseError, which is an Empty, when another
+        consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
+        for an item that cannot be decoded and AuthenticationError for one that is not signed with a
+        key of this handle (they are set aside, see :meth:`rejected`),
+        QueueDoesNotExistError, HandleClosedError after :meth:`close`, ArgumentError for a
+        negative timeout, BrokerUnavailable. The parts of a large item are read after it was got;
+        the time for that is not part of ``timeout``. (``queue.Queue.get``; specification: Get)
+
+        With ``buffering`` it hands out what was fetched before, and asks the broker when there is
+        nothing left. If this process is killed, items that it was handed in the last half second,
+        and that were fetched together with others, may be delivered again.
+        """
+        if self._buffers is not None:
+            if self._buffers.outgoing.failure is not None:
+                self._buffers.outgoing.raise_failure(self)
+            return self._buffers.incoming.get(self, block, timeout)
+        self._check_open()
+        self._codec.prepare()  # nothing is taken out that this handle has no key for
+        if timeout is None and (item := self._receive_at_once()) is not None:
+            try:
+                return self._codec.decode(item)
+            except PressureError:
+                self._set_aside(Flight(0, item))
+                raise
+        return self._accept(self._receive(bool(block), timeout))
+
+    def _accept(self, flight: Flight) -> Any:
+        """The object in an item that was got; what is forged or cannot be decoded is set aside."""
+        if is_manifest(flight.item):
+            return self._accept_large(flight)
+        try:
+            return self._codec.decode(flight.item)
+        except PressureError:
+            self._set_aside(flight)
+            raise
+
+    def _accept_large(self, flight: Flight) -> Any:
+        """The same of an item whose content may be beside the queue."""
+        with self._setting_aside(flight):
+            manifest = self._codec.read_manifest(flight.item)
+            if manifest is None:
+                return self._codec.decode(flight.item)
+        try:
+            content = self._run(self._operations.fetch(manifest))
+        except BaseException:
+            self._give_back(flight)
+            raise
+        with self._setting_aside(flight):
+            found = self._codec.decode_large(flight.item, manifest, content)
+        if not flight.seq:  # what is in flight keeps its content
+            self._run(self._operations.let_go(manifest))
+        return found
+
+    @contextlib.contextmanager
+    def _setting_aside(self, flight: Flight) -> Iterator[None]:
+        try:
+            yield
+        except PressureError:
+            self._set_aside(flight)
+            raise
+
+    def _receive_at_once(self) -> bytes | None:
+        """An item that is not large, if the short way gets one."""
+        reply = None if self._eof else self._shortly(self._operations.poll)
+        return reply[1] if reply else None
+
+    def _receive(self, block: bool, timeout: float | None) -> Flight:
+        if not self._eof:
+            return Flight(0, self._run(self._operations.get(block, timeout), self._watch))
+        with self._here:
+            return Flight(0, self._run(self._operations.get(block, timeout, eof=True)))
+
+    @property
+    def _watch(self) -> Presence | None:
+        """Who sees to it, while a get waits, that what a dead process had comes back."""
+        return self._here if self._operations.discipline == FIFO else None
+
+    def _set_aside(self, flight: Flight) -> None:
+        self._run(self._operations.reject(flight.item))
+
+    def _give_back(self, flight: Flight) -> None:
+        """What was got could not be read to its end. Here it is gone, as with its consumer."""
+
+    def get_nowait(self) -> Any:
+        """``get(block=False)``."""
+        return self.get(False)
+
+    def qsize(self) -> int:
+        """How many items are queued, at one moment. Never waits.
+
+        With ``buffering``, those that wait in this handle's buffers count too, and what is on its
+        way to the broker is waited for, as :meth:`empty` and :meth:`full` do.
+        """
+        if self._buffers is not None:
+            self._buffers.settle()
+            return self._run(self._operations.length()) + len(self._buffers)
+        return self._run(self._operations.length())
+
+    def empty(self) -> bool:
+        """Whether no item is queued, at one moment. Never waits."""
+        return self.qsize() == 0
+
+    def rejected(self, limit: int = 100) -> list[bytes]:
+        """Up to ``limit`` of the items that were set aside, oldest first, as they were queued.
+
+        They could not be decoded, were forged, or were delivered too often (``max_deliveries``).
+        Of a large item it is what was queued, and behind that its content.
+        """
+        items = self._run(self._operations.rejected(limit))
+        return [self._with_content(item) if is_manifest(item) else item for item in items]
+
+    def _with_content(self, item: bytes) -> bytes:
+        try:
+            manifest = self._codec.read_manifest(item)
+        except PressureError:
+            return item  # what it says of its content is not to be believed
+        content = self._run(self._operations.fetch(manifest)) if manifest else None
+        return b"".join((item, *(content or ())))
+
+    def close(self) -> None:
+        """This handle is done; the queue and its other handles go on.
+
+        Afterwards put and get raise HandleClosedError, a ValueError. Does not wait. What was got
+        from a :class:`JoinableQueue` stays in flight, and ``task_done()`` goes on to work.
+        (``multiprocessing.Queue.close``; to close the queue for everyone is ``shutdown``)
+
+        With ``buffering``, what was fetched and not handed out goes back to the front of the queue,
+        and this blocks until the broker has what was put, unless :meth:`cancel_join_thread` was
+        called. Raises what :meth:`flush` does.
+        """
+        try:
+            if self._buffers is not None:
+                self._buffers.close(self)
+        finally:
+            if self._eof:
+                self._here.stop_producing(self._token)
+            self._close_handle()
+
+    def flush(self) -> None:
+        """Block until the broker has all that was put through this handle.
+
+        Raises what went wrong since the last call: what :meth:`put` raises for the broker's sake.
+        Then the error's ``rest`` has the items that were put and not sent, in order; after
+        BrokerUnavailable or NotDurable up to 1,000 of these may be queued too. Without
+        ``buffering`` there is nothing to wait for.
+        """
+        if self._buffers is not None:
+            self._buffers.flush(self)
+
+    def join_thread(self) -> None:
+        """Block until the broker has all that was put, as :meth:`flush` does."""
+        self.flush()
+
+    def cancel_join_thread(self) -> None:
+        """Let neither :meth:`close` nor the end of the process wait for what was put and is not yet
+        sent: then it can be lost (``multiprocessing.Queue.cancel_join_thread``)."""
+        if self._buffers is not None:
+            self._buffers.cancel_join()
+
+    def _settle(self, end: float | None = None) -> None:
+        """What was put through this handle is where it can be got, as far as there is space."""
+        if self._buffers is not None:
+            self._buffers.outgoing.settle(end=end)
+
+    def _space(self, incoming: Incoming) -> float:
+        """How many items there is space for. What a handle fetched ahead is no longer queued: so it
+        goes back before the queue is found full."""
+        if self._eof:
+            self._here.produce(self._run, self._token)
+        stats = self._run(self._operations.stats())
+        if 0 < stats.maxsize <= stats.length + len(incoming) and incoming:
+            incoming.give_back(self, PATIENCE)
+            stats = self._run(self._operations.stats())
+        if stats.closed:
+            return 0  # so a put at the broker says it
+        if not stats.maxsize:
+            return math.inf
+        return max(stats.maxsize - stats.length - len(incoming), 0)
+
+    def _decoded(self, items: list[bytes]) -> list[Any]:
+        return self._codec.decode_many(items)
+
+    def delete(self, timeout: float | None = None) -> None:
+        """Remove the queue and all that is in it, for everyone (specification: Delete).
+
+        Blocks while a client of another make has a role in it, at most ``timeout`` seconds.
+        Raises QueueInUseError when the time is up, QueueDoesNotExistError.
+        """
+        if self._buffers is not None:
+            self._buffers.discard()
+        self._delete(True, timeout)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        del state["_buffers"]
+        return state
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]
