@@ -83,7 +83,8 @@ class FifoOperations(QueueOperations):
         self.offer: Shortcut | None = None
         self.poll: Shortcut | None = None
         if discipline == FIFO:
-            self.offer, self.poll = Shortcut("offer", takes=1), Shortcut("poll", takes=0)
+            self.offer = Shortcut("offer", takes=1)
+            self.poll = Shortcut("poll", takes=0, waiting=Shortcut("stand_by", takes=0))
 
     def open(self, how: str, maxsize: int, user: str = "") -> Operation[int]:
         """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).

@@ -55,14 +55,18 @@ class Shortcut:
     Its arguments are the first few of the operation's, and the client id. After it was declined
     it is not tried again until some full calls were served at once, one after the other: whoever
     often has to wait makes one call less.
+
+    ``waiting`` is another one, for a caller that may wait: that also takes the role to wait with.
+    Its arguments are client id, ticket, and lease in milliseconds.
     """
 
     #: So many. One that is declined takes about as long as some full calls take longer.
     PROBATION = 5
 
-    def __init__(self, op: str, takes: int) -> None:
+    def __init__(self, op: str, takes: int, waiting: Shortcut | None = None) -> None:
         self.op = op
         self.takes = takes
+        self.waiting = waiting
         self.is_open = True
         self._missing = 0
 
@@ -71,8 +75,11 @@ class Shortcut:
         self.is_open = False
         self._missing = self.PROBATION
 
-    def note_success(self) -> None:
-        """A full call was served at once."""
+    def note(self, served: bool) -> None:
+        """A full call was served at once, or not."""
+        if not served:
+            self.close()
+            return
         self._missing -= 1
         self.is_open = self._missing <= 0
 
@@ -108,12 +115,20 @@ def take_turns(
             return reply
     who = (client_id(), ticket())
     mode, turn, in_line, watches = (WAIT if block else NOW), "first", "", 0
+    waiting = shortcut.waiting if shortcut is not None else None
+    alone = waiting is not None and waiting.is_open
     try:
         while True:
-            reply = yield Call(op, (*args, *who, mode, turn, lease), end)
+            if waiting is not None and alone and mode is WAIT:
+                reply = yield Call(waiting.op, (*who, lease), end)
+                alone = waiting.did(reply)
+            if not alone or mode is NOW:
+                reply = yield Call(op, (*args, *who, mode, turn, lease), end)
+                if waiting is not None:
+                    waiting.note(reply[0] != BUSY)
             if reply[0] not in _LATER or mode is NOW:
-                if shortcut is not None and turn == "first" and reply[0] == DONE:
-                    shortcut.note_success()
+                if shortcut is not None and turn == "first":
+                    shortcut.note(reply[0] == DONE)
                 return reply
             if shortcut is not None:
                 shortcut.close()
@@ -132,7 +147,9 @@ def take_turns(
                 # The role is ours meanwhile: look again in time to renew the lease.
                 watch = min(TICK, lease / 3000) if watches else _FIRST_WATCH
                 watches += 1
-                yield Park(signal, watch if limit is None else min(limit, watch))
+                woken = yield Park(signal, watch if limit is None else min(limit, watch))
+                # Who looks by itself makes the full call, which looks for more than an item.
+                alone = woken and waiting is not None
                 in_line = ""
             elif (yield Park(signal, _until_look(reply, limit, in_line))):
                 turn, in_line = signal, ""

@@ -197,6 +197,21 @@ class MemoryFifo:
             return [DECLINED]
         return [DONE, state.pop(client).item]
 
+    def _stand_by(self, client: str, ticket: str, lease: int) -> Reply:
+        state, role = self._state, self._consumer
+        standing = role.standing("", ticket)
+        if state is None or standing not in ("free", "mine"):
+            return [DECLINED]
+        if not state.items and not state.closed:
+            role.hold(ticket, client, lease)
+            return [EMPTY, b"item"]
+        assert isinstance(state.items, Fifo)  # of other disciplines nothing is got this way
+        if not state.items or is_manifest(state.items[0].item):
+            return [DECLINED]
+        item = state.pop(client).item
+        role.give_back(standing)
+        return [DONE, item]
+
     def _keep_content(self, item: bytes, lease: int) -> bytes:
         """An item is got: whoever reads its content has time for it."""
         assert self._state is not None

@@ -1,0 +1,41 @@
+-- stand_by: take the oldest item, or the role to wait for one with it, if that can be done at once (specification: Get).
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder
+-- args: client ticket lease conn
+-- replies: done item | empty item | declined
+-- uses: role bound count
+-- once: yes
+-- bare: yes
+-- The short way of a `get` that may wait: nobody else has the role. After `empty` the caller has it, and
+-- comes again when there is an item. After `declined` nothing has changed, and `get` says what to do.
+local client, ticket, data, free, not_full, holder = ARGV[1], ARGV[2], KEYS[1], KEYS[5], KEYS[6], KEYS[9]
+
+-- The role counts twice: 3 is the role and the sign that there is space.
+local found = redis.call('EXISTS', free, free, not_full)
+local state = found < 2 and 'mine' or 'free'
+if state == 'mine' and redis.call('HGET', holder, 'ticket') ~= ticket then return nil end
+local texts = redis.call('MGET', KEYS[2], KEYS[4])
+local bound = parse_bound(texts[1])
+if not bound then return nil end
+
+-- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
+local item = redis.call('RPOP', data)
+if not item then
+  if redis.call('EXISTS', KEYS[3]) == 1 then return nil end
+  hold(state, free, nil, holder, ticket, client, ARGV[4], tonumber(ARGV[3]))
+  return {'empty', 'item'}
+end
+if string.byte(item) == 250 then -- the content may be in parts, which `get` knows of
+  redis.call('RPUSH', data, item)
+  return nil
+end
+local total, problem = count(KEYS[7], KEYS[8], #item, 1)
+if not total then
+  redis.call('RPUSH', data, item)
+  return problem
+end
+if texts[2] ~= client then redis.call('SET', KEYS[4], client) end
+if found % 2 == 0 and (bound == 0 or redis.call('LLEN', data) < bound) then
+  redis.call('LPUSH', not_full, '1')
+end
+give_back(state, free, nil, holder)
+return item
