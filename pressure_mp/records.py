@@ -20,6 +20,9 @@ _NUMBER = struct.Struct(">d")
 _BITS = struct.Struct(">Q")
 _INTEGER = re.compile(r"0|-?[1-9]\d*")
 _SIGN = 1 << 63
+#: The priority of most tasks.
+_USUAL = 0
+_USUAL_BYTES = _BITS.pack(_SIGN)
 _ALL = (1 << 64) - 1
 
 
@@ -52,8 +55,20 @@ def unpack(record: bytes) -> Record:
     return Record(state.decode(), priority, *numbers, tube, owner, error)
 
 
+def state_of(record: bytes) -> str:
+    """The letter of the state, without reading the rest."""
+    return chr(record[0])
+
+
+def call_of(record: bytes) -> int:
+    """The number of the take that has the task, without reading the rest."""
+    return int.from_bytes(record[_HEAD.size - 8 : _HEAD.size], "big")
+
+
 def encode_priority(priority: float) -> bytes:
     """Eight bytes that sort as the priorities do. Raises ArgumentTypeError, ArgumentError."""
+    if priority is _USUAL:
+        return _USUAL_BYTES
     if not isinstance(priority, (int, float)) or isinstance(priority, bool):
         raise ArgumentTypeError(f"priority is a number, not {type(priority).__name__}")
     try:
@@ -76,6 +91,8 @@ def decode_priority(encoded: bytes) -> float:
 def encode_id(task_id: object) -> bytes:
     """An id as text: digits for an int; a str as it is, but after a ``'`` when it could be taken
     for one of these. Raises ArgumentTypeError, ArgumentError."""
+    if type(task_id) is int:
+        return b"%d" % task_id
     if isinstance(task_id, str):
         if not task_id or "\0" in task_id:
             raise ArgumentError("a task's id is not empty, and has no zero byte")
@@ -88,6 +105,8 @@ def encode_id(task_id: object) -> bytes:
 
 def decode_id(text: bytes) -> int | str:
     """The id that this is the text of."""
+    if text.isdigit() and (text[:1] != b"0" or text == b"0"):
+        return int(text)
     found = text.decode(errors="replace")
     if found.startswith("'"):
         return found[1:]

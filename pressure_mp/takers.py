@@ -82,9 +82,14 @@ class Takers(Presence):
 
     def lose(self, task: bytes, call: int) -> None:
         """This process does not have the task any more by that take."""
+        self.lose_many([(task, call)])
+
+    def lose_many(self, fences: Iterable[tuple[bytes, int]]) -> None:
+        """The same for each task and the number of its take."""
         with self._guard:
-            if self.call_of(task) == call:
-                del self._held[task]
+            for task, call in fences:
+                if self.call_of(task) == call:
+                    del self._held[task]
 
     def look(self) -> None:
         me = incarnation()

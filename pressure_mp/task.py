@@ -25,17 +25,25 @@ class Task:
     :meth:`pressure_mp.TaskQueue.take`), with the error's text, and the error goes on.
     """
 
-    __slots__ = ("_data", "_id", "_queue", "_record", "backoff", "call", "on_error")
+    __slots__ = ("_data", "_id", "_parsed", "_queue", "_told", "backoff", "call", "on_error")
 
-    def __init__(self, queue: Any, id: int | str, data: Any, record: records.Record) -> None:
+    def __init__(self, queue: Any, id: int | str, data: Any, record: bytes) -> None:
         self._queue = queue
         self._id = id
         self._data = data
-        self._record = record
+        self._told = record
+        self._parsed: records.Record | None = None
         #: The number of the take that has it: what it is acknowledged by.
-        self.call = record.call
+        self.call = records.call_of(record)
         self.on_error = "release"
         self.backoff: Backoff | None = None
+
+    @property
+    def _record(self) -> records.Record:
+        """What the broker said; most of it is seldom asked for."""
+        if self._parsed is None:
+            self._parsed = records.unpack(self._told)
+        return self._parsed
 
     @property
     def id(self) -> int | str:
@@ -50,7 +58,7 @@ class Task:
     @property
     def state(self) -> str:
         """The letter of its state: R, W, T, B, Z or D; X when it is no longer in the queue."""
-        return self._record.state
+        return records.state_of(self._told)
 
     @property
     def tube(self) -> str | None:
@@ -91,7 +99,7 @@ class Task:
     @property
     def owner(self) -> str | None:
         """The process that has taken it: host, pid, when it began, incarnation."""
-        return self._record.owner or None
+        return self._record.owner if self.state == states.TAKEN else None
 
     def ack(
         self, *, update: Any = UNCHANGED, delay: float | None = None, tube: str | None = None
@@ -150,11 +158,11 @@ class Task:
 
     def become(self, now: Task) -> None:
         """From now on this is what ``now`` is: the same task, later."""
-        self._data, self._record = now._data, now._record
+        self._data, self._told, self._parsed = now._data, now._told, None
 
     def settle(self, state: str) -> None:
         """From now on this is in another state."""
-        self._record = self._record._replace(state=state, owner="")
+        self._told, self._parsed = state.encode() + self._told[1:], None
 
     def __enter__(self) -> Task:
         return self

@@ -12,7 +12,7 @@ from .exceptions import ArgumentError, PressureError, RejectedItemWarning, TaskE
 from .handles import check_max_items
 from .operations.tasks import NO_EDIT, Edit, Raw
 from .processes import incarnation
-from .records import check_tube, encode_id, encode_priority, unpack
+from .records import call_of, check_tube, decode_id, encode_id, encode_priority
 from .task import UNCHANGED, Backoff, Task, check_on_error
 from .task_handle import TaskHandle, check_times
 from .task_settings import milliseconds
@@ -91,26 +91,38 @@ class TaskTaker(TaskHandle):
         taken = self._here.take_tasks(
             self._run, limit, check_tube(tube), own_ttr, longest, timeout != 0, timeout or None
         )
+        try:
+            data = self._codec.decode_many([raw.data for raw in taken])
+        except Exception:  # of one of them, or more
+            tasks = self._sort_out(taken)
+        else:
+            tasks = [
+                Task(self, decode_id(raw.id), one, raw.record)
+                for raw, one in zip(taken, data, strict=True)
+            ]
+        for task in tasks:
+            task.on_error, task.backoff = on_error, backoff
+        return tasks
+
+    def _sort_out(self, taken: list[Raw]) -> list[Task]:
+        """The tasks that can be used; the others are buried."""
         tasks: list[Task] = []
         problem: PressureError | None = None
         for raw in taken:
             try:
-                task = self._task(raw)
+                tasks.append(self._task(raw))
             except PressureError as error:
                 problem = problem or error
                 self._bury_raw(raw, error)
-            else:
-                task.on_error, task.backoff = on_error, backoff
-                tasks.append(task)
         if problem is not None:
             if not tasks:
                 raise problem
-            warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+            warnings.warn(str(problem), RejectedItemWarning, stacklevel=4)
         return tasks
 
     def _bury_raw(self, raw: Raw, error: PressureError) -> None:
         """Bury a task whose data cannot be used."""
-        call = unpack(raw.record).call
+        call = call_of(raw.record)
         burying = self._operations.bury(
             raw.id, incarnation(), call, None, f"{type(error).__name__}: {error}", NO_EDIT, False
         )
@@ -179,13 +191,16 @@ class TaskTaker(TaskHandle):
         given = list(tasks)
         fences = [self._fence(task) for task in given]
         problems = self._run(self._operations.ack_many(fences, incarnation()))
+        self._here.lose_many(
+            fence for fence, problem in zip(fences, problems, strict=True) if problem is None
+        )
+        processed = self._settings.processed
         left: list[Task | int | str] = []
         first: PressureError | None = None
-        for task, fence, problem in zip(given, fences, problems, strict=True):
+        for task, problem in zip(given, problems, strict=True):
             if problem is None:
-                self._here.lose(*fence)
                 if isinstance(task, Task):
-                    task.settle(self._settings.processed)
+                    task.settle(processed)
             else:
                 left.append(task)
                 first = first or problem
