@@ -31,6 +31,8 @@ BATCH = 100
 FEW, MANY = 1_000, 1_000_000
 #: How many tasks are due at one moment, in a flood.
 FLOOD = 100_000
+#: Milliseconds that a call of the server may take.
+SLOW = 2
 
 
 def open_queue(url: str, name: str, **options: Any) -> TaskQueue:
@@ -302,8 +304,9 @@ def punctuality(site: Site, rounds: int) -> None:
 
 def flood(site: Site, rounds: int) -> None:
     """The longest PING and put of others while a worker takes very many tasks: such as are ready,
-    and such as are all due at one moment."""
-    queue = open_queue(site.url, "flood")
+    and such as are all due at one moment; and the server's longest call."""
+    queue, client = open_queue(site.url, "flood"), site.client()
+    client.config_set("slowlog-log-slower-than", 1000 * SLOW)
     begin = time.monotonic()
     fill(queue, FLOOD)
     filling = time.monotonic() - begin
@@ -319,14 +322,21 @@ def flood(site: Site, rounds: int) -> None:
             Job(time_puts, (site.url, "flood", begin, until)),
             Job(drain, (site.url, "flood", begin, until)),
         ]
+        client.slowlog_reset()
         pings, puts, drained = perform(jobs)
+        slow = [call["duration"] / 1000 for call in client.slowlog_get(1000)]
         print(
             f"while {FLOOD:,} tasks {what}: the longest PING {pings[0]:.1f} ms (99.9 % below "
             f"{pings[1]:.1f}), the longest put {puts[0]:.1f} ms (99.9 % below {puts[1]:.1f}); "
             f"{drained:,} tasks worked off in {until - begin:.0f} s   (goal: 10 ms)"
         )
+        print(
+            f"  calls of which the server took more than {SLOW} ms, or was kept from running: "
+            f"{len(slow)}, the longest {max(slow, default=0):.1f} ms"
+        )
         queue.truncate()
     queue.delete()
+    client.close()
 
 
 def longest(times: list[float]) -> tuple[float, float]:
