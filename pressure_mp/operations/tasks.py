@@ -144,7 +144,7 @@ class TaskOperations(QueueOperations):
                 if reply[0] == EXISTS:
                     state = reply[3].decode()
                     raise self._error(TaskExists, reply[2], state, "there is one already")
-                added += reply[2]
+                added += reply[2:]
         except PressureError as error:
             error.accepted = len(added)
             raise
@@ -175,7 +175,7 @@ class TaskOperations(QueueOperations):
                 args = (*size, who, entry, mode, turn, self._lease)
                 reply = yield from self._call("take", args, end)
                 if reply[0] != EMPTY:
-                    return [Raw(*task) for task in zip(*reply[2:5], strict=True)]
+                    return [*map(Raw, reply[2::3], reply[3::3], reply[4::3])]
                 soon, entry = reply[2], reply[3]
                 if soon == 0:
                     continue
@@ -238,13 +238,11 @@ class TaskOperations(QueueOperations):
             batch = tasks[start : start + MOST_ITEMS]
             flat = [part for task in batch for part in task]
             reply = yield from self._call("ack_many", (owner, len(batch), *flat))
-            for (task, _), result in zip(batch, reply[2], strict=True):
-                if not result:
-                    problems.append(None)
-                elif len(result) == 1:
-                    problems.append(self._refusal([WRONG, [], result], task, "ack"))
-                else:
-                    problems.append(self._refusal([result, [], b"another take"], task, "ack"))
+            found: list[PressureError | None] = [None] * len(batch)
+            for place, why in zip(reply[2::2], reply[3::2], strict=True):
+                refusal = [WRONG, [], why] if len(why) == 1 else [why, [], b"another take"]
+                found[place - 1] = self._refusal(refusal, batch[place - 1][0], "ack")
+            problems += found
         return problems
 
     def release(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import secrets
 import time
 
 import pytest
@@ -16,13 +15,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from task_pair import Pair
 
-from pressure_mp import PressureError, TaskError, states, task_settings
-from pressure_mp.config import resolve
+from pressure_mp import task_settings
 from pressure_mp.drivers import drive
-from pressure_mp.engines import registry
-from pressure_mp.operations.administration import ALL_STATES, TaskAdministrationOperations
-from pressure_mp.operations.tasks import Changed, Edit
+from pressure_mp.operations.tasks import NO_EDIT, Edit
 from pressure_mp.records import encode_priority, unpack
 
 OWNERS = st.sampled_from(["host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"])
@@ -44,11 +41,8 @@ class Histories(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        name = f"test-{secrets.token_hex(8)}"
-        self.operations = TaskAdministrationOperations(name, 5000)
-        addresses = [resolve(url, None, None, None, None) for url in (self.url, "memory://model")]
-        engines = [registry.engine(registry.settle(address)) for address in addresses]
-        self.bindings = [engine.bind(name, "tasks") for engine in engines]
+        self.pair = Pair(self.url)
+        self.operations = self.pair.operations
         self.calls = itertools.count(1)
         self.created = False
 
@@ -65,20 +59,9 @@ class Histories(RuleBasedStateMachine):
         self.run(lambda: self.operations.open("create", chosen))
         self.created = True
 
-    def outcome(self, binding, operation):
-        """What an operation answers or raises, without what may differ between two brokers."""
-        try:
-            answer = drive(operation, binding.session())
-        except TaskError as error:
-            return type(error), error.task_id, error.state
-        except (PressureError, Changed) as error:
-            return type(error)
-        return plain(answer)
-
     def run(self, make):
         """On both; and what is due at once happens."""
-        theirs, ours = (self.outcome(binding, make()) for binding in self.bindings)
-        assert theirs == ours
+        ours = self.pair.run(make)
         time.sleep(PAUSE)
         return ours
 
@@ -110,7 +93,7 @@ class Histories(RuleBasedStateMachine):
 
     def fence(self, id, owner, is_right):
         """The number of the take that has a task; or one that is wrong."""
-        found = drive(self.operations.list("T", "", 100), self.bindings[1].session())
+        found = drive(self.operations.list("T", "", 100), self.pair.bindings[1].session())
         records = {task.id: unpack(task.record) for task in found}
         if is_right and id in records:
             return records[id].owner, records[id].call
@@ -124,11 +107,24 @@ class Histories(RuleBasedStateMachine):
         delay=st.sampled_from([None, SOON, LATE]),
         tube=SHIFTS,
         edit=EDITS,
+        whole=st.booleans(),
     )
-    def ack(self, id, owner, is_right, delay, tube, edit):
+    def ack(self, id, owner, is_right, delay, tube, edit, whole):
         id = b"%d" % id
         owner, call = self.fence(id, owner, is_right)
-        self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, True))
+        self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
+
+    @precondition(lambda self: self.created)
+    @rule(owner=OWNERS)
+    def ordinary_cycle(self, owner):
+        """One task is put, and what is next is taken and acknowledged, as it mostly happens."""
+        call, task = next(self.calls), [(b"", b"1")]
+        priority = encode_priority(0)
+        self.run(lambda: self.operations.put(task, "auto_increment", 0, None, priority, ""))
+        taken = self.run(lambda: self.operations.take(owner, call, 1, "", None, False, None))
+        if isinstance(taken, list):
+            args = taken[0][0], owner, call, None, None, NO_EDIT, False
+            self.run(lambda: self.operations.ack(*args))
 
     @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)
@@ -226,37 +222,7 @@ class Histories(RuleBasedStateMachine):
     def counts_are_exact(self):
         if not self.created:
             return
-        stats = [drive(self.operations.stats(), one.session()) for one in self.bindings]
-        assert stats[0].counts == stats[1].counts
-        assert stats[0].transitions == stats[1].transitions
-        assert stats[0].tubes == stats[1].tubes
-        lists = [
-            drive(self.operations.list(ALL_STATES, "", 1000), one.session())
-            for one in self.bindings
-        ]
-        assert sorted(map(plain, lists[0])) == sorted(map(plain, lists[1]))
-        ready = [[task.id for task in tasks if task.record[:1] == b"R"] for tasks in lists]
-        assert ready[0] == ready[1]
-        for stat, tasks in zip(stats, lists, strict=True):
-            there = [unpack(task.record).state for task in tasks]
-            assert stat.counts == {state: there.count(state) for state in states.NAMES}
-        known = {transition.name for transition in states.TRANSITIONS}
-        assert all(one.transitions.keys() <= known for one in (stats[0], *stats[0].tubes.values()))
-
-
-def plain(answer):
-    """An answer without what differs between two brokers: moments, and numbers of arrivals."""
-    if isinstance(answer, list):
-        return [plain(one) for one in answer]
-    if isinstance(answer, tuple):
-        if hasattr(answer, "record") and answer.record:
-            record = unpack(answer.record)
-            same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
-            return answer.id, answer.data, *same, record.tube, record.owner, record.error
-        return tuple(plain(one) for one in answer)
-    if isinstance(answer, TaskError):
-        return type(answer).__name__, answer.task_id, answer.state
-    return answer if isinstance(answer, (bytes, int, str, bool, type(None))) else type(answer)
+        self.pair.check()
 
 
 @pytest.mark.timeout(180)  # a busy machine

@@ -9,7 +9,7 @@ from pressure_mp.engines.redis import keys
 
 #: What can be done to a queue that has a ready, a buried and a taken task, and which keys it uses.
 CALLS = {
-    "put": lambda queue, task: queue.put(9, tube="tube"),
+    "put": lambda queue, task: queue.put(9, tube=task.tube),
     "take": lambda queue, task: queue.take(0),
     "ack": lambda queue, task: task.ack(),
     "release": lambda queue, task: task.release(),
@@ -18,12 +18,22 @@ CALLS = {
 }
 #: Keys that these do not all have, or that say by themselves whether there is a queue.
 LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
+#: Keys that only tasks with a tube have.
+OF_TUBES = {"tubes", "waiting"}
 
 
-@pytest.mark.parametrize("part", sorted(keys.TASKS.keys() - LEFT_OUT))
-def test_a_key_of_another_type_is_named_and_nothing_is_half_done(part, valkey, name):
+@pytest.mark.parametrize(
+    ("part", "tube"),
+    [
+        (part, tube)
+        for part in sorted(keys.TASKS.keys() - LEFT_OUT)
+        for tube in (None, "tube")
+        if tube or part not in OF_TUBES
+    ],
+)
+def test_a_key_of_another_type_is_named_and_nothing_is_half_done(part, tube, valkey, name):
     queue = TaskQueue(name, url=valkey.url)
-    queue.put_many([1, 2, 3], tube="tube")
+    queue.put_many([1, 2, 3], tube=tube)
     queue.take(0).bury()
     task = queue.take(0)
     with valkey.client() as client:

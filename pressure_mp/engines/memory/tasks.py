@@ -139,7 +139,7 @@ class MemoryTasks:
             life.add(Living(id, record, data))
         if waits:
             life.awaited[next(iter(named))] = [waits]
-        return [DONE, [], list(named)]
+        return [DONE, [], *named]
 
     def _take(
         self,
@@ -171,10 +171,11 @@ class MemoryTasks:
             life.presence[owner] = max(life.presence.get(owner, 0), life.now + lease)
             if turn == "again":
                 self._waiting.pass_on(tube)
-            columns = zip(
-                *((task.id, task.record.pack(), task.data) for task in taken), strict=True
-            )
-            return [DONE, [], *map(list, columns)]
+            return [
+                DONE,
+                [],
+                *(part for task in taken for part in (task.id, task.record.pack(), task.data)),
+            ]
         if life.closed:
             self._waiting.pass_on("")
             return [CLOSED, []]
@@ -238,15 +239,14 @@ class MemoryTasks:
         return _told(task, edit[3])
 
     def _ack_many(self, life: Life, owner: str, number: int, *flat: Any) -> Reply:
-        results = []
-        for id, call in zip(flat[::2], flat[1::2], strict=True):
+        problems: list[Any] = []
+        for place, (id, call) in enumerate(zip(flat[::2], flat[1::2], strict=True), 1):
             task = self._held(life, id, owner, call)
             if isinstance(task, Living):
                 life.process(task, "", None)
-                results.append(b"")
             else:
-                results.append(task[2] if task[0] == WRONG else task[0])
-        return [DONE, [], results]
+                problems += place, task[2] if task[0] == WRONG else task[0]
+        return [DONE, [], *problems]
 
     def _release(
         self,

@@ -53,7 +53,8 @@ class Storage:
 def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> Script:
     """Read a file's header and put the preludes that it uses before it.
 
-    With the prelude ``storage`` the script takes the storage's keys, after its own.
+    With the prelude ``storage`` the script takes the storage's keys, after its own. A prelude that
+    answers, because the case is a simple one, spares what comes after it.
     """
     header = dict(_HEADER.findall(text))
     keys = tuple(header.get("keys", "").split())
@@ -61,13 +62,16 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
     if "storage" in uses:
         last = len(keys) + len(storage.keys)
-        used.insert(0, f"local extra = {{unpack(KEYS, {len(keys) + 1}, {last})}}")
+        if storage.keys:
+            names = ", ".join(storage.keys)
+            used.insert(0, f"local {names} = unpack(KEYS, {len(keys) + 1}, {last})")
         keys += storage.keys
+    whole = "\n".join([*used, text])
     once = header.get("once") == "yes"
     if once:
-        used.append(preludes["once"])
-        text = f"local function operation()\n{text}\nend\nreturn once(operation)\n"
-    source = "\n".join([*used, text]).encode()
+        begin = f"{preludes['once']}\nlocal function operation()\n"
+        whole = f"{begin}{whole}\nend\nreturn once(operation)\n"
+    source = whole.encode()
     return Script(
         name=name,
         source=source,

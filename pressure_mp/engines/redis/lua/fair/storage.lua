@@ -8,7 +8,6 @@
 -- the last round that it has a share of, how much of it is used up, and how many are queued. `clock`
 -- has the number of the last arrival, and the present round: that of the item that was served last.
 -- `ready` has one element exactly while something is queued.
-local items, ready, tenants, clock = extra[1], extra[2], extra[3], extra[4]
 
 local function size(data)
   return redis.call('ZCARD', data)

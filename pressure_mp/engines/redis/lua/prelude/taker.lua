@@ -26,10 +26,10 @@ end
 local function processed(task, zombie, tube)
   if settings.keep then
     turn(task, 'D', 0, tube)
-    conclude(task, 'processed')
+    conclude(task.id, 'processed')
   elseif zombie > 0 then
     turn(task, 'Z', now + zombie, tube)
-    conclude(task, 'processed')
+    conclude(task.id, 'processed')
   else
     vanish(task, 'processed')
   end

@@ -4,7 +4,6 @@
 -- members' bytes. A member is the priority, in an encoding that sorts as it does and that is never
 -- the beginning of another, and the number of the arrival in eight bytes. That number is the item's
 -- field in `items`. `ready` has one element exactly while something is queued.
-local items, ready, serial = extra[1], extra[2], extra[3]
 
 local function size(data)
   return redis.call('ZCARD', data)

@@ -4,7 +4,7 @@
 --   mode   wait | now: whether the caller will wait
 --   whole  1: answer the data also while the task is not processed
 -- replies: done bells outcome record data | unfinished bells record data | absent bells | missing
--- uses: storage find
+-- uses: storage life find
 -- once: yes
 -- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone.
 if not settings then return {'missing'} end

@@ -1,7 +1,7 @@
 -- bury: a taken task is put aside.
 -- args: id owner call tube shift error edit data digest whole
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage find taker
+-- uses: storage life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

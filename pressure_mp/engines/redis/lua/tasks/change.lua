@@ -6,7 +6,7 @@
 --   ttl    milliseconds for which it is ready; '' for the queue's own
 --   tube   where it goes, if `shift` is 1
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
--- uses: storage find taker
+-- uses: storage life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()
@@ -34,6 +34,6 @@ elseif to == 'R' or to == 'W' then
   revive(task, delay, ttl, tube)
 else
   turn(task, to, to == 'Z' and now + (delay > 0 and delay or settings.zombie) or 0, tube)
-  if to ~= 'B' then conclude(task, 'processed') end
+  if to ~= 'B' then conclude(task.id, 'processed') end
 end
 return answer('done', pack(task), told)

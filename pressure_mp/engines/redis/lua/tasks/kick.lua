@@ -1,7 +1,7 @@
 -- kick: the oldest buried tasks are ready again, or wait.
 -- args: limit delay ttl
 -- replies: done bells number | missing
--- uses: storage shelf
+-- uses: storage life shelf
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

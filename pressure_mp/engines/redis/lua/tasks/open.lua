@@ -19,8 +19,7 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
 end
 if how == 'attach' then return {'missing'} end
 redis.call('SET', KEYS[1], '0')
-redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', options, 'ttr', ARGV[6],
-  'ttl', ARGV[7], 'zombie', ARGV[8], 'keep', ARGV[9], 'max_deliveries', ARGV[10],
-  'created', string.format('%d', now))
+redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', options,
+  'settings', struct.pack('>I8I8I8I8I8', unpack(ARGV, 6, 10)), 'created', string.format('%d', now))
 if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
 return {'done', options}

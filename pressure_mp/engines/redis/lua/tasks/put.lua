@@ -6,70 +6,98 @@
 --   priority  in eight bytes
 --   ticket    of one who waits until the task is processed; '' for nobody
 --   task      id and data of each; an id can be ''
--- replies: done bells ids | exists bells id state | closed bells | missing
--- uses: storage
+-- replies: done bells id... | exists bells id state | closed bells | missing
+-- uses: storage put_one life
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
 sweep()
 if settings.closed then return answer('closed') end
-local kind, delay, ttl, priority, tube, ticket = unpack(ARGV, 1, 6)
-local number = tonumber(ARGV[7])
-local tasks = {unpack(ARGV, 8, 7 + 2 * number)}
--- Numbers grow with the time, so that those of a deleted queue do not come again.
-local seq = math.max(settings.seq + 1, time[1] * 1000000 + time[2])
-local counter = settings.id
+local kind, delay, ttl, priority, tube, ticket, number = unpack(ARGV, 1, 7)
+number = tonumber(number)
+local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
-if delay ~= '0' then state, ends = 'W', now + delay end
+if delay ~= '0' then state, ends = 'W', now + tonumber(delay) end
+
+-- The ids, and the numbers of the arrival, of tasks that have none: in a row. Answers nil when this
+-- does not do for each of them.
+local function made()
+  local ids, arrivals = {}, {}
+  local last = kind == 'auto_increment' and counter or seq - 1
+  for i = 1, number do
+    if ARGV[6 + 2 * i] ~= '' then return nil end
+    ids[i], arrivals[i] = string.format('%d', last + i), seq + i - 1
+  end
+  for _, there in ipairs(redis.call('HMGET', records, unpack(ids))) do
+    if there then return nil end
+  end
+  if kind == 'auto_increment' then counter = counter + number end
+  return ids, arrivals
+end
+
+-- The same, one by one; or nil, and the id and the state of a task that is there.
+local function chosen()
+  local ids, arrivals, seen = {}, {}, {}
+  for i = 1, number do
+    local id = ARGV[6 + 2 * i]
+    if id == '' then
+      repeat
+        if kind == 'auto_increment' then
+          counter = counter + 1
+          id = string.format('%d', counter)
+        else
+          id = string.format('%d', seq)
+          if seen[id] or redis.call('HGET', records, id) then seq = seq + 1 end
+        end
+      until not seen[id] and not redis.call('HGET', records, id)
+    else
+      local there = seen[id] and state or redis.call('HGET', records, id)
+      if there then return nil, id, string.sub(there, 1, 1) end
+    end
+    seen[id] = true
+    ids[i], arrivals[i] = id, seq
+    seq = seq + 1
+  end
+  return ids, arrivals
+end
+
+local ids, arrivals = made()
+if not ids then
+  local there
+  ids, arrivals, there = chosen()
+  if not ids then return answer('exists', arrivals, there) end
+end
 
 -- The records differ in the number of the arrival only.
 local head = state .. priority
 local tail = struct.pack('>I8I8I8I8I8', now, now, ends, 0, 0) .. tube .. '\0\0'
-local told, data, places = noted(set, records), noted(set, payloads), {}
-local ids, seen = {}, {}
-for i = 1, 2 * number, 2 do
-  local id = tasks[i]
-  if id == '' then
-    repeat
-      if kind == 'auto_increment' then
-        counter = counter + 1
-        id = string.format('%.0f', counter)
-      else
-        id = string.format('%.0f', seq)
-        if seen[id] or redis.call('HGET', records, id) then seq = seq + 1 end
-      end
-    until not seen[id] and not redis.call('HGET', records, id)
-  else
-    local there = seen[id] and state or redis.call('HGET', records, id)
-    if there then
-      set = {}
-      return answer('exists', id, string.sub(there, 1, 1))
-    end
-  end
-  seen[id] = true
-  ids[#ids + 1] = id
-  local arrival = struct.pack('>I8', seq)
-  told[i], told[i + 1] = id, head .. arrival .. tail
-  data[i], data[i + 1] = id, tasks[i + 1]
-  places[i], places[i + 1] = 0, priority .. arrival .. id
-  seq = seq + 1
+local told, data, places = {}, {}, {}
+for i = 1, number do
+  local id, arrival = ids[i], struct.pack('>I8', arrivals[i])
+  local field, value = 2 * i - 1, 2 * i
+  told[field], told[value] = id, head .. arrival .. tail
+  data[field], data[value] = id, ARGV[7 + value]
+  places[field], places[value] = '0', priority .. arrival .. id
 end
+set[records], set[payloads] = told, data
 if state == 'R' then
   added[ready] = places
   if tube ~= '' then
     local tubed = noted(added, tubes)
     for i = 1, 2 * number, 2 do
-      tubed[i], tubed[i + 1] = 0, tube_of(tube) .. places[i + 1]
+      tubed[i], tubed[i + 1] = '0', tube_of(tube) .. places[i + 1]
     end
   end
 end
 if ends > 0 then
-  local timed = noted(added, state == 'R' and expiry or due)
-  for i, id in ipairs(ids) do timed[2 * i - 1], timed[2 * i] = ends, id end
+  local timed, moment = noted(added, state == 'R' and expiry or due), string.format('%d', ends)
+  for i, id in ipairs(ids) do timed[2 * i - 1], timed[2 * i] = moment, id end
 end
 if state == 'R' or ends < now + TICK then notice(tube, number) end
-count('X', state, tube, #ids)
-note(set, meta, 'seq', string.format('%.0f', seq - 1))
-note(set, meta, 'id', string.format('%.0f', counter))
+count('X', state, tube, number)
+note(set, meta, 'seq', string.format('%d', arrivals[number]))
+if counter ~= settings.id then note(set, meta, 'id', string.format('%d', counter)) end
 if ticket ~= '' then note(set, awaited, ids[1], ticket) end
-return answer('done', ids)
+local reply = answer('done')
+for i = 1, number do reply[2 + i] = ids[i] end
+return reply

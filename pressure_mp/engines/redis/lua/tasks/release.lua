@@ -5,7 +5,7 @@
 --   priority  in eight bytes; '' leaves it
 --   error     what went wrong; '' leaves what was said before
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage find taker
+-- uses: storage life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

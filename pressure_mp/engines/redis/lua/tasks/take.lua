@@ -10,12 +10,14 @@
 --   mode   wait | now: whether the caller will wait when there is none
 --   turn   first | again: whether it waited before
 --   lease  milliseconds for which the owner is known to be there
--- replies: done bells ids records payloads | empty bells next entry | closed bells | missing
--- uses: storage ready
+-- replies: done bells task... | empty bells next entry | closed bells | missing
+-- uses: storage take_one life ready
 -- once: yes
+-- A task is its id, its record and its data.
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
 -- when that does not matter.
 local LOOKS = 10 -- among tasks that should be gone already
+local SOME = 16 -- data that is read at a time: few calls, and little that is read in vain
 if not settings then return {'missing'} end
 local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease = unpack(ARGV, 1, 11)
 local presence, woken = KEYS[1], KEYS[2]
@@ -29,47 +31,88 @@ end
 
 local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 
-local timed = struct.pack('>I8I8', now, ends)
+-- Records end alike when tasks have their end, deliveries, tube and error in common, as many have. What
+-- becomes of such an end is worked out once.
+local stamps, moment = struct.pack('>I8I8', now, ends), string.format('%d', ends)
 local named = struct.pack('>I8', call)
-local held, ids, told, data, bytes, looks, members = hold(owner, call), {}, {}, {}, 0, 0, nil
+local kinds = setmetatable({}, {__index = function(known, rest)
+  local until_then, deliveries, _, of, _, at = struct.unpack('>I8I8I8ss', rest)
+  local kind = {
+    until_then = until_then, is_over = until_then > 0 and until_then <= now, of = of, number = 0,
+    rest = stamps .. struct.pack('>I8', deliveries + 1) .. named .. of .. '\0' .. owner .. '\0'
+      .. string.sub(rest, at),
+  }
+  known[rest] = kind
+  return kind
+end})
 
--- A ready task's record is that of a taken one from now on: what differs is put in its place.
-local function capture(id, record, deliveries, of, at)
-  local place = string.sub(record, 2, 17) .. id
-  note(removed, ready, place)
-  if of ~= '' then note(removed, tubes, tube_of(of) .. place) end
-  note(added, taken, 0, held .. id)
-  if ends > 0 then note(added, due, ends, id) end
-  local new = 'T' .. string.sub(record, 2, 25) .. timed .. struct.pack('>I8', deliveries + 1) .. named
-    .. of .. '\0' .. owner .. '\0' .. string.sub(record, at)
-  note(set, records, id, new)
-  return new
-end
-
-repeat
-  looks = looks + 1
-  members = next_ready(tube, 0, limit)
+-- The ids and records of those that are next; such as should be gone already go. Answers also whether
+-- there were any.
+local function choose()
+  local members, ids, told = next_ready(tube, 0, limit), {}, {}
+  if #members == 0 then return ids, told, false end
   for i, member in ipairs(members) do members[i] = id_in(member, tube) end
-  local found = #members > 0 and redis.call('HMGET', records, unpack(members)) or {}
-  for i, id in ipairs(members) do
-    local until_then, deliveries, _, of, _, at = struct.unpack('>I8I8I8ss', found[i], 34)
-    if until_then > 0 and until_then <= now then
-      lapse(read(id, found[i]))
+  for i, record in ipairs(redis.call('HMGET', records, unpack(members))) do
+    if kinds[string.sub(record, 34)].is_over then
+      lapse(read(members[i], record))
     else
-      local payload = redis.call('HGET', payloads, id)
-      bytes = bytes + #payload
-      if bytes > size and #ids > 0 then break end
-      if until_then > 0 then note(removed, expiry, id) end
-      count('R', 'T', of, 1)
-      ids[#ids + 1], data[#data + 1] = id, payload
-      told[#told + 1] = capture(id, found[i], deliveries, of, at)
+      ids[#ids + 1], told[#told + 1] = members[i], record
     end
   end
-  if #ids > 0 and ends > 0 and ends < now + TICK then notice(tube) end
+  if #ids < #members then flush() end
+  return ids, told, true
+end
+
+-- The data of the first of them, as many as go into one reply.
+local function read_data(ids)
+  local data, some, bytes = {}, nil, 0
+  for i = 1, #ids do
+    local at = (i - 1) % SOME
+    if at == 0 then
+      some = redis.call('HMGET', payloads, unpack(ids, i, math.min(i + SOME - 1, #ids)))
+    end
+    bytes = bytes + #some[at + 1]
+    if bytes > size and i > 1 then break end
+    data[i] = some[at + 1]
+  end
+  return data
+end
+
+-- They are taken. A record is that of a taken task from now on: what differs is put in its place.
+-- Answers for each its id, record and data.
+local function capture(ids, told, data)
+  local start, tasks, places, holds, timed, set_to = hold(owner, call), {}, {}, {}, {}, {}
+  for i, payload in ipairs(data) do
+    local id, record, field, value = ids[i], told[i], 2 * i - 1, 2 * i
+    local kind, place = kinds[string.sub(record, 34)], string.sub(record, 2, 17) .. id
+    record = 'T' .. string.sub(record, 2, 25) .. kind.rest
+    places[i] = place
+    holds[field], holds[value] = '0', start .. id
+    timed[field], timed[value] = moment, id
+    set_to[field], set_to[value] = id, record
+    tasks[3 * i - 2], tasks[3 * i - 1], tasks[3 * i] = id, record, payload
+    if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
+    if kind.until_then > 0 then note(removed, expiry, id) end
+    kind.number = kind.number + 1
+  end
+  removed[ready], added[taken], set[records] = places, holds, set_to
+  if ends > 0 then added[due] = timed end
+  for _, kind in pairs(kinds) do
+    if kind.number > 0 then count('R', 'T', kind.of, kind.number) end
+  end
+  if ends > 0 and ends < now + TICK then notice(tube) end
   flush()
-until #ids > 0 or #members == 0 or looks == LOOKS
+  return tasks
+end
+
+local looks, ids, told, are_there = 0, nil, nil, nil
+repeat
+  looks = looks + 1
+  ids, told, are_there = choose()
+until #ids > 0 or not are_there or looks == LOOKS
 
 if #ids > 0 then
+  local tasks = capture(ids, told, read_data(ids))
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
@@ -78,9 +121,11 @@ if #ids > 0 then
     local soon = next_due()
     if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then notice(tube) end
   end
-  return answer('done', ids, told, data)
+  local reply = answer('done')
+  for i, part in ipairs(tasks) do reply[2 + i] = part end
+  return reply
 end
-if #members > 0 then return answer('empty', 0, '') end
+if are_there then return answer('empty', 0, '') end
 if settings.closed then
   somebody = true -- the next who waits
   return answer('closed')

@@ -2,7 +2,7 @@
 -- args: id owner call increment edit data digest whole
 --   increment  milliseconds more; '' for the queue's ttr from now
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage find taker
+-- uses: storage life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

@@ -2,7 +2,7 @@
 -- args: limit
 --   limit  how many tasks at most
 -- replies: done bells number | missing
--- uses: storage shelf
+-- uses: storage life shelf
 -- once: yes
 -- None is left when the number is 0.
 if not settings then return {'missing'} end

@@ -1,0 +1,277 @@
+-- What becomes of tasks. What a script changes is noted first, and written in one go: many tasks are few
+-- commands.
+
+-- What is noted: for each sorted set the members to remove, and the scores and members to add; the
+-- fields of hashes; how many went which way; who is to be woken; the tubes that somebody should
+-- look at, and how often.
+local removed, added, set, deleted, tally, bells, noticed = {}, {}, {}, {}, {}, {}, {}
+local somebody = false
+local awaiting
+
+local function noted(where, key)
+  local list = where[key]
+  if not list then
+    list = {}
+    where[key] = list
+  end
+  return list
+end
+
+local function note(where, key, one, other)
+  local noted = noted(where, key)
+  noted[#noted + 1] = one
+  if other then noted[#noted + 1] = other end
+end
+
+local function read(id, record)
+  if not record then return nil end
+  local state, priority, seq, created, since, ends, deliveries, call, tube, owner, at =
+    struct.unpack(FORMAT, record)
+  return {
+    id = id, state = state, priority = priority, seq = seq, created = created, since = since,
+    ends = ends, deliveries = deliveries, call = call, tube = tube, owner = owner,
+    error = string.sub(record, at),
+  }
+end
+
+local function pack(task)
+  return struct.pack(FORMAT, task.state, task.priority, task.seq, task.created, task.since, task.ends,
+    task.deliveries, task.call, task.tube, task.owner) .. task.error
+end
+
+local function place(task)
+  return task.priority .. struct.pack('>I8', task.seq) .. task.id
+end
+
+local function tube_of(tube)
+  return tube .. '\0'
+end
+
+local function shelved(task)
+  return task.state .. struct.pack('>I8I8', task.since, task.seq) .. task.id
+end
+
+-- The id in a member of `ready`, of `tubes`, of `taken` or `shelf`.
+local function id_in(member, tube)
+  return string.sub(member, 17 + (tube ~= '' and #tube + 1 or 0))
+end
+
+local function id_taken(member)
+  return string.sub(member, 17)
+end
+
+-- More than any eight bytes of a number, and than what follows them.
+local LAST = string.rep('\255', 9)
+
+-- The members of a sorted set that begin with a text, at most so many.
+local function beginning(key, text, start, limit)
+  return redis.call('ZRANGE', key, '[' .. text, '(' .. text .. LAST, 'BYLEX', 'LIMIT', start, limit)
+end
+
+-- Take a task out of where its state is looked for.
+local function leave(task)
+  local state = task.state
+  if state == 'R' then
+    local member = place(task)
+    note(removed, ready, member)
+    if task.tube ~= '' then note(removed, tubes, tube_of(task.tube) .. member) end
+    if task.ends > 0 then note(removed, expiry, task.id) end
+  elseif state == 'W' then
+    note(removed, due, task.id)
+  elseif state == 'T' then
+    note(removed, taken, hold(task.owner, task.call) .. task.id)
+    if task.ends > 0 then note(removed, due, task.id) end
+  elseif state == 'Z' then
+    note(removed, expiry, task.id)
+  else
+    note(removed, shelf, shelved(task))
+  end
+end
+
+local function notice(tube, number)
+  somebody = true
+  if tube ~= '' then noticed[tube] = (noticed[tube] or 0) + (number or 1) end
+end
+
+local function enter(task)
+  local state = task.state
+  if state == 'R' then
+    local member = place(task)
+    note(added, ready, '0', member)
+    if task.tube ~= '' then note(added, tubes, '0', tube_of(task.tube) .. member) end
+    if task.ends > 0 then note(added, expiry, task.ends, task.id) end
+    notice(task.tube)
+  elseif state == 'Z' then
+    note(added, expiry, task.ends, task.id)
+  elseif state == 'B' or state == 'D' then
+    note(added, shelf, '0', shelved(task))
+  else
+    if state == 'T' then note(added, taken, '0', hold(task.owner, task.call) .. task.id) end
+    if task.ends > 0 then
+      note(added, due, task.ends, task.id)
+      if task.ends < now + TICK then notice(task.tube) end
+    end
+  end
+end
+
+local function tell(task)
+  note(set, records, task.id, pack(task))
+end
+
+local function count(before, after, tube, number)
+  local way = before .. '-' .. after
+  tally[way] = (tally[way] or 0) + number
+  if tube ~= '' then
+    way = way .. ' ' .. tube
+    tally[way] = (tally[way] or 0) + number
+  end
+end
+
+-- The task goes another way in its tube than in total: out of one tube and into another.
+local function count_shift(before, after, from, to)
+  if from ~= '' then tally[before .. '-S ' .. from] = (tally[before .. '-S ' .. from] or 0) + 1 end
+  if to ~= '' then tally['S-' .. after .. ' ' .. to] = (tally['S-' .. after .. ' ' .. to] or 0) + 1 end
+  if before ~= after then count(before, after, '', 1) end
+end
+
+-- Who waits for the task to be processed is told what became of it, if any: processed, or not.
+local function conclude(id, outcome)
+  awaiting = awaiting or redis.call('HLEN', awaited)
+  if awaiting == 0 then return end
+  local tickets = redis.call('HGET', awaited, id)
+  if not tickets then return end
+  redis.call('HDEL', awaited, id)
+  local old = redis.call('HRANDFIELD', outcomes, 10, 'WITHVALUES')
+  for i = 1, #old, 2 do
+    if tonumber(string.match(old[i + 1], '^%d+')) + KEPT < now then redis.call('HDEL', outcomes, old[i]) end
+  end
+  for ticket in string.gmatch(tickets, '[^ ]+') do
+    redis.call('HSET', outcomes, ticket, string.format('%d %s', now, outcome))
+    bells[#bells + 1] = ticket
+  end
+end
+
+-- Bring a task into another state, which ends by itself at `ends` (0: never), and into a tube.
+local function turn(task, after, ends, tube)
+  leave(task)
+  if tube and tube ~= task.tube then
+    count_shift(task.state, after, task.tube, tube)
+    task.tube = tube
+  else
+    count(task.state, after, task.tube, 1)
+  end
+  if task.state == 'T' then task.owner, task.call = '', 0 end
+  task.state, task.since, task.ends = after, now, ends
+  enter(task)
+  tell(task)
+  if after == 'B' then conclude(task.id, 'buried') end
+end
+
+-- The task is no more.
+local function vanish(task, outcome)
+  leave(task)
+  count(task.state, 'X', task.tube, 1)
+  task.state, task.since, task.ends = 'X', now, 0
+  note(deleted, records, task.id)
+  note(deleted, payloads, task.id)
+  conclude(task.id, outcome)
+end
+
+-- A task becomes ready, or waits for a delay.
+local function revive(task, delay, ttl, tube)
+  if delay > 0 then
+    turn(task, 'W', now + delay, tube)
+  else
+    turn(task, 'R', lifetime(ttl or settings.ttl), tube)
+  end
+end
+
+-- A taken task goes back, unless it was delivered too often.
+local function give_back(task, error, delay, ttl, tube)
+  if error ~= '' then task.error = error end
+  if settings.limit > 0 and task.deliveries >= settings.limit then
+    turn(task, 'B', 0, tube)
+  else
+    revive(task, delay, ttl, tube)
+  end
+end
+
+-- The time of a task's state is over.
+local function lapse(task)
+  if task.state == 'W' then
+    revive(task, 0)
+  elseif task.state == 'T' then
+    give_back(task, 'it was not processed within its ttr', 0)
+  else
+    vanish(task, task.state == 'Z' and 'processed' or 'dropped')
+  end
+end
+
+-- What every script reads before it writes, and so finds to be of the right type.
+local READ = {[meta] = true, [records] = true, [due] = true, [expiry] = true}
+
+-- Write what is noted. A key of the wrong type is found before anything is written; and a count that
+-- is none, since these are written first.
+local function flush()
+  for key in pairs(removed) do
+    if not READ[key] and not added[key] then redis.call('ZCARD', key) end
+  end
+  for key in pairs(added) do
+    if not READ[key] then redis.call('ZCARD', key) end
+  end
+  for key in pairs(set) do
+    if not READ[key] then redis.call('HLEN', key) end
+  end
+  for key in pairs(deleted) do
+    if not READ[key] then redis.call('HLEN', key) end
+  end
+  for way, number in pairs(tally) do redis.call('HINCRBY', counts, way, number) end
+  for key, members in pairs(removed) do redis.call('ZREM', key, unpack(members)) end
+  for key, members in pairs(added) do redis.call('ZADD', key, unpack(members)) end
+  for key, fields in pairs(set) do redis.call('HSET', key, unpack(fields)) end
+  for key, fields in pairs(deleted) do redis.call('HDEL', key, unpack(fields)) end
+  removed, added, set, deleted, tally = {}, {}, {}, {}, {}
+end
+
+-- Tasks of which the time has come move on; at most so many, so that nobody has to wait for long.
+local function sweep()
+  local left = MOST_DUE
+  for _, key in ipairs({due, expiry}) do
+    local ids = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, left)
+    if #ids > 0 then
+      left = left - #ids
+      local found = redis.call('HMGET', records, unpack(ids))
+      for i, id in ipairs(ids) do lapse(read(id, found[i])) end
+      flush()
+      if left == 0 then return end
+    end
+  end
+end
+
+-- The ticket in a member of `waiting`.
+local function ticket_in(entry)
+  return string.sub(entry, string.find(entry, '\0', 1, true) + 9)
+end
+
+-- Who waits is to be woken: those who wait for a task of a tube, one for each such task.
+local function ring(entries)
+  for _, entry in ipairs(entries) do bells[#bells + 1] = ticket_in(entry) end
+  if #entries > 0 then redis.call('ZREM', waiting, unpack(entries)) end
+end
+
+local function raise_sign(signs)
+  if signs == 0 then redis.call('LPUSH', wake, '1') end
+end
+
+-- Write all, see to it that somebody looks at what is ready, and answer. The second value names
+-- those who are to be woken one by one, if any.
+local function answer(status, ...)
+  local signs = somebody and redis.call('LLEN', wake)
+  local waiters = next(noticed) and redis.call('ZCARD', waiting) or 0
+  flush()
+  if somebody then raise_sign(signs) end
+  if waiters > 0 then
+    for tube, number in pairs(noticed) do ring(beginning(waiting, tube_of(tube), 0, number)) end
+  end
+  return {status, #bells > 0 and bells or '', ...}
+end

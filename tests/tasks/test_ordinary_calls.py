@@ -1,0 +1,217 @@
+"""Ordinary calls go a short way through the scripts; all others have their effect all the same."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from task_pair import Pair
+from waiting import Background, blocked, until
+
+from pressure_mp import TaskQueue, task_settings
+from pressure_mp.operations.tasks import NO_EDIT, Edit, Raw
+from pressure_mp.records import Record, encode_priority
+
+ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
+LATE = 3_600_000
+#: Longer than one millisecond, after which all is due that is due soon.
+PAUSE = 0.004
+
+
+class Tasks(Pair):
+    """A queue of tasks that one process uses."""
+
+    def __init__(self, url, **options):
+        super().__init__(url)
+        chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
+        chosen = {"max_deliveries": None, "id": "auto_increment", **chosen}
+        self.run(lambda: self.operations.open("create", task_settings.make(**chosen)))
+
+    def put(self, *ids, delay=0, ttl=None, tube="", waits="", priority=0):
+        tasks = [(id, b"data") for id in ids or (b"",)]
+        args = tasks, "auto_increment", delay, ttl, encode_priority(priority), tube, waits
+        return self.run(lambda: self.operations.put(*args))
+
+    def take(self, limit=1, tube="", ttr=None, call=1, owner=ME):
+        return self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
+
+    def ack(self, id=b"1", owner=ME, call=1, delay=None, tube=None, edit=NO_EDIT, whole=False):
+        return self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
+
+
+@pytest.fixture
+def make(server):
+    """Makes the queues of a test, which are deleted at its end."""
+    made = []
+
+    def making(**options):
+        made.append(Tasks(server.url, **options))
+        return made[-1]
+
+    yield making
+    for tasks in made:
+        tasks.check()
+        tasks.run(tasks.operations.delete)
+
+
+def looks(client):
+    """How often scripts looked through a sorted set so far. The long way begins with two looks."""
+    return client.info("commandstats").get("cmdstat_zrange", {"calls": 0})["calls"]
+
+
+def ordinary_put(tasks):
+    tasks.put()
+
+
+def ordinary_take(tasks):
+    tasks.take()
+
+
+def ordinary_ack(tasks):
+    tasks.ack()
+
+
+def prepared(tasks):
+    """A task is taken, and another is ready."""
+    tasks.put()
+    tasks.take()
+    tasks.put()
+    return tasks
+
+
+@pytest.mark.parametrize(
+    ("call", "most"), [(ordinary_put, 0), (ordinary_take, 1), (ordinary_ack, 0)]
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"ttr": None}, {"max_deliveries": 1}, {"id": "time64"}], ids=str
+)
+def test_an_ordinary_call_goes_the_short_way(call, most, options, make, server):
+    tasks = prepared(make(**options))
+    with server.client() as client:
+        before = looks(client)
+        call(tasks)
+        assert looks(client) - before == most
+
+
+def become_due(tasks):
+    """A task is due at once, before all that are ready."""
+    tasks.put(b"due", delay=1, priority=-1)
+    time.sleep(PAUSE)
+
+
+def shut_down(tasks):
+    tasks.run(tasks.operations.close)
+
+
+def put_first(**options):
+    """A task is put before all that are ready."""
+    return lambda tasks: tasks.put(b"3", priority=-1, **options)
+
+
+def take_for_a_moment(tasks):
+    tasks.take(call=2, ttr=1)
+
+
+def pause(tasks):
+    time.sleep(PAUSE)
+
+
+def take_next(tasks):
+    tasks.take(call=2)
+
+
+def put_one(tasks):
+    tasks.put()
+
+
+#: What is done in each case; the last step is out of the ordinary.
+CASES = {
+    "put into a queue that is shut down": (shut_down, put_one),
+    "put of an id that is there": (lambda tasks: tasks.put(b"2"),),
+    "put of many": (lambda tasks: tasks.put(b"", b"", b"x"),),
+    "put with a delay": (lambda tasks: tasks.put(delay=LATE),),
+    "put with a ttl": (lambda tasks: tasks.put(ttl=LATE),),
+    "put into a tube": (lambda tasks: tasks.put(tube="a"),),
+    "put of one who waits": (lambda tasks: tasks.put(waits="ticket"),),
+    "take while a task is due": (become_due, take_next),
+    "take of many": (lambda tasks: tasks.take(limit=2, call=2),),
+    "take from a tube": (lambda tasks: tasks.take(tube="a", call=2),),
+    "take of a task in a tube": (put_first(tube="a"), take_next),
+    "take of a task with a ttl": (put_first(ttl=LATE), take_next),
+    "take of a task whose ttl is over": (put_first(ttl=1), pause, take_next),
+    "take for a moment": (lambda tasks: tasks.take(call=2, ttr=500),),
+    "take when none is ready": (take_next, take_next),
+    "take of a task that lapsed": (take_for_a_moment, pause, take_next),
+    "ack of a task that is not there": (lambda tasks: tasks.ack(b"x"),),
+    "ack of a task that is ready": (lambda tasks: tasks.ack(b"2"),),
+    "ack of another process": (lambda tasks: tasks.ack(owner=OTHER),),
+    "ack of another take": (lambda tasks: tasks.ack(call=2),),
+    "ack with a zombie time": (lambda tasks: tasks.ack(delay=LATE),),
+    "ack into a tube": (lambda tasks: tasks.ack(tube="a"),),
+    "ack in a tube": (put_first(tube="a"), take_next, lambda tasks: tasks.ack(b"3", call=2)),
+    "ack of data that was changed": (lambda tasks: tasks.ack(edit=Edit(True, b"new", "0" * 40)),),
+    "ack that answers the data": (lambda tasks: tasks.ack(whole=True),),
+    "ack of a task that lapsed": (take_for_a_moment, pause, lambda tasks: tasks.ack(b"2", call=2)),
+    "ack while somebody waits for a task": (
+        put_first(waits="ticket"),
+        take_next,
+        lambda tasks: tasks.ack(b"3", call=2),
+    ),
+}
+#: Queues of which every put is out of the ordinary, or every ack.
+QUEUES = {"ttl": {"ttl": 3600}, "zombie": {"zombie": 3600}, "keep": {"keep": True}}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_not_ordinary_has_its_effect_too(case, make, server):
+    *before, call = CASES[case]
+    tasks = prepared(make())
+    for step in before:
+        step(tasks)
+    with server.client() as client:
+        looked = looks(client)
+        call(tasks)
+        assert looks(client) - looked > 1
+    tasks.check()
+
+
+def test_who_waits_for_a_task_is_told_of_an_ordinary_ack(make):
+    tasks = prepared(make())
+    tasks.put(b"3", waits="ticket", priority=-1)
+    tasks.take(call=2)
+    tasks.ack(b"3", call=2)
+    known = Raw(b"3", Record("T", b"8" * 8, 0, 0, 0, 0, 1, 2).pack(), b"data")
+    _, was_processed = tasks.run(lambda: tasks.operations.wait(b"3", "ticket", 0.0, known))
+    assert was_processed
+
+
+@pytest.mark.parametrize("call", [ordinary_put, ordinary_ack])
+def test_an_ordinary_put_and_ack_need_not_look_for_what_is_due(call, make, server):
+    tasks = prepared(make())
+    become_due(tasks)
+    with server.client() as client:
+        looked = looks(client)
+        call(tasks)
+        assert looks(client) == looked
+    tasks.check()
+
+
+@pytest.mark.parametrize("options", QUEUES.values(), ids=QUEUES.keys())
+def test_the_queue_makes_calls_out_of_the_ordinary(options, make):
+    tasks = prepared(make(**options))
+    tasks.check()
+    tasks.ack()
+    tasks.check()
+    tasks.take(call=2)
+    tasks.ack(b"2", call=2)
+
+
+def test_nothing_stays_of_what_a_waiter_was_woken_with(server, name):
+    queue = TaskQueue(name, url=server.url)
+    with server.client() as client:
+        taking = Background(queue.take)
+        until(lambda: blocked(client) == 1)
+        queue.put(1)
+        assert taking.result().data == 1
+        assert not client.exists(f"__pressure__:mp:{{{name}}}:woken")
+    queue.delete()
