@@ -247,6 +247,7 @@ def play(server, name, theirs, client):
     q = Queue.create(name, 1, url=server.url, serializer="raw")
     refused(Queue.create, name, url=server.url)
     refused(Queue, 2, name, url=server.url)
+    refused(run, operations.get(False, None, eof=True))  # the long way, whoever else waits
     getting = waits(q.get)
     in_line = waits(q.get)
     for item in (b"1", b"2"):
