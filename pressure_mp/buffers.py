@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .incoming import Incoming
 from .outgoing import Outgoing
@@ -23,14 +23,6 @@ class Buffers:
 
     def __len__(self) -> int:
         return len(self.outgoing) + len(self.incoming)
-
-    def take(self, handle: ObjectQueue, number: int) -> list[Any]:
-        """What was fetched before, up to so many items."""
-        self.outgoing.raise_failure(handle)
-        fetched = self.incoming.take(number)
-        if not fetched:
-            self.outgoing.settle()
-        return fetched
 
     def settle(self) -> None:
         """Let the broker have what it can take."""

@@ -232,11 +232,15 @@ class ObjectQueue(ItemHandle):
         Raises what :meth:`get` does. Items that cannot be decoded are set aside (see
         :meth:`rejected`): with a RejectedItemWarning when others are returned, else with the
         error of the first.
+
+        With ``buffering`` it hands out what was fetched before, and fetches when there is nothing
+        left; then what cannot be decoded raises when its turn comes.
         """
         self._check_open()
         check_max_items(max_items)
-        if self._buffers is not None and (fetched := self._buffers.take(self, max_items)):
-            return fetched
+        if self._buffers is not None:
+            first = self.get(block, timeout)
+            return [first, *self._buffers.incoming.take(max_items - 1)]
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         items, flights = self._receive_many(max_items, bool(block), timeout)
         try:

@@ -303,6 +303,28 @@ def test_two_readers_give_back_in_order(make):
     assert [other.get() for _ in range(27)] == [2, 3, 4, *range(6, 30)]
 
 
+def test_each_thread_gets_in_order_one_by_one_or_many(make):
+    q, other = make(buffering=10), plain(make)
+    numbers = list(range(1000))
+
+    def one_by_one():
+        return list(iter(q.get, None))
+
+    def many():
+        got = []
+        while None not in got:
+            got += q.get_many(7)
+        for _ in range(got.count(None) - 1):
+            q.put(None)
+        return [number for number in got if number is not None]
+
+    getting = [Background(one_by_one), Background(many)]
+    other.put_many([*numbers, None, None])
+    found = [one.result() for one in getting]
+    assert [sorted(each) for each in found] == found
+    assert sorted([*found[0], *found[1]]) == numbers
+
+
 def test_get_many_hands_out_what_was_fetched_first(make):
     q, other = make(buffering=10), plain(make)
     other.put_many(range(15))
