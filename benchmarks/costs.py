@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pressure_mp import JoinableQueue, Queue
 from pressure_mp.signing import Key, Signer
 
+from .machine import stay_on_one_processor
 from .server import Site, running
 
 PAYLOAD = b"x" * 100
@@ -102,6 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=100)
     rounds = parser.parse_args().rounds
+    stay_on_one_processor()
     with running() as site:
         load = os.getloadavg()[0]
         print(f"Python {sys.version.split()[0]}, {site.server()}, load average {load:.1f}")

@@ -37,3 +37,10 @@ def facts(server: str, peers: list[Peer]) -> dict[str, str]:
         if peer.distribution:
             found[peer.distribution] = str(peer.version())
     return found
+
+
+def stay_on_one_processor() -> None:
+    """This process, and what it starts from now on, use one processor: else it is a matter of luck
+    whether a round trip wakes another one, which takes longer than all the rest of it."""
+    if hasattr(os, "sched_setaffinity"):  # not on macOS
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

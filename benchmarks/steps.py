@@ -1,8 +1,8 @@
 """Where the time of an unbuffered put and get goes, step by step, in one run.
 
 ``python -m benchmarks.steps``, with the ``test`` extra installed. It starts its own server on
-loopback. Each figure is the lowest decile of many short trials that take turns, because other
-programs on the machine only ever add to the time.
+loopback, on the same processor. Each figure is the lowest decile of many short trials that take
+turns, because other programs on the machine only ever add to the time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import hiredis
 import redis
 
 from pressure_mp import Queue
-from pressure_mp.drivers import drive
 
 from .costs import PAYLOAD, Calls, measure
+from .machine import stay_on_one_processor
 from .server import Site, running
 
 
@@ -39,17 +39,12 @@ class Raw:
 
 
 class Answering:
-    """A socket, and a session, whose server takes no time."""
+    """A socket whose server takes no time."""
 
     def sendall(self, data: bytes) -> None: ...
 
     def recv(self, size: int) -> bytes:
-        return b"*1\r\n$4\r\ndone\r\n"
-
-    def call(self, *args: Any) -> list[bytes]:
-        return [b"done"]
-
-    def end(self) -> None: ...
+        return b":1\r\n"
 
 
 def round_trips(site: Site, rounds: int) -> None:
@@ -81,8 +76,7 @@ def steps_in_python(site: Site, rounds: int) -> None:
     queue.put(PAYLOAD)
     binding: Any = queue._binding
     wire: Any = next(iter(binding.engine.thread_pool._all))
-    operations, item, silent = queue._operations, queue._codec.encode(PAYLOAD), Answering()
-    args = item, queue.client_id
+    silent, args = Answering(), (queue._codec.encode(PAYLOAD), queue.client_id)
 
     def exchange_and_all_around() -> None:
         session = binding.session()
@@ -94,9 +88,6 @@ def steps_in_python(site: Site, rounds: int) -> None:
         calls: Calls = {
             "Queue.put": lambda: queue.put(PAYLOAD),
             "  serialize (and sign)": lambda: queue._codec.encode(PAYLOAD),
-            "  the operation and its driver": lambda: drive(
-                operations.put(item, True, None), silent
-            ),
             "  the session": exchange_and_all_around,
             "    number the call": lambda: binding.number("offer", wire.lane),
             "    pack": lambda: binding.command("offer", args, 1, wire.lane, "1"),
@@ -141,6 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=100)
     rounds = parser.parse_args().rounds
+    stay_on_one_processor()
     with running() as site:
         load = os.getloadavg()[0]
         print(f"Python {sys.version.split()[0]}, {site.server()}, load average {load:.1f}")

@@ -41,9 +41,10 @@ readers = st.sampled_from(["A#1", "A#2", "B#1"])
 AHEAD = """
 local left, all = {}, redis.call('HGETALL', KEYS[2])
 for i = 1, #all, 2 do
-  local handed = string.match(all[i + 1], ' (%d+)$')
+  local handed, apart = string.match(all[i + 1], ' (%d+) (%d+)$')
   local packed = redis.call('HGET', KEYS[1], all[i])
   local items = packed and cmsgpack.unpack(packed)[1] or {}
+  for number = 1, apart do items[number] = redis.call('HGET', KEYS[1], all[i] .. ':' .. number) end
   for place = handed + 1, #items do left[#left + 1] = items[place] end
 end
 return left
@@ -362,7 +363,7 @@ class Oracle(RuleBasedStateMachine):
 
     def new_item(self) -> bytes:
         self.items += 1
-        return b"item-%d" % self.items
+        return (b"item-%d" % self.items).ljust(0 if self.items % 3 else 3000)
 
     def exists(self) -> bool:
         return bool(self.observer.exists(self.key("bound")))

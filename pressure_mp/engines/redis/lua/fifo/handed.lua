@@ -7,10 +7,11 @@
 -- from now. When all is handed out, nothing more needs to be kept.
 if not read_bound(KEYS[1]) then return {'missing'} end
 local readers, reader, number = KEYS[2], ARGV[1], tonumber(ARGV[3])
-local _, call, fetched, handed = read_reader(redis.call('HGET', readers, reader))
+local _, call, fetched, handed, apart = read_reader(redis.call('HGET', readers, reader))
 if call ~= tonumber(ARGV[2]) then return {'late'} end
 redis.call('HLEN', KEYS[3])
 local till = milliseconds() + tonumber(ARGV[4])
-redis.call('HSET', readers, reader, string.format('%d %d %d %d', till, call, fetched, math.max(number, handed)))
-if fetched > 0 and number >= fetched then redis.call('HDEL', KEYS[3], reader) end
+local is_over = number >= fetched
+if fetched > 0 and is_over then drop_fetched(KEYS[3], reader, apart) end
+redis.call('HSET', readers, reader, write_reader(till, call, fetched, math.max(number, handed), is_over and 0 or apart))
 return {'done'}

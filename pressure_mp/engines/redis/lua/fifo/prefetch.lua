@@ -19,9 +19,9 @@ local data, waiting = KEYS[1], KEYS[11]
 local flights, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
 
-local _, last = read_reader(redis.call('HGET', readers, reader))
+local _, last, _, _, apart = read_reader(redis.call('HGET', readers, reader))
 if last == call then
-  return {'done', (read_fetched(redis.call('HGET', fetched, reader)))}
+  return {'done', (read_fetched(fetched, reader, apart))}
 elseif last > call then
   return {'stale'} -- it comes too late, over a connection that was given up: nobody hears the answer
 end
@@ -39,7 +39,7 @@ if not refused and redis.call('EXISTS', uploads) == 1 then
   refused = token and 'large'
 end
 if refused then
-  redis.call('HDEL', fetched, reader)
+  drop_fetched(fetched, reader, apart)
   redis.call('HDEL', readers, reader)
 end
 if refused == 'busy' then
@@ -58,7 +58,7 @@ redis.call('HLEN', fetched)
 redis.call('LLEN', returned)
 local now = milliseconds()
 local number = math.min(tonumber(ARGV[3]), fair_share(length, readers, reader, waiting, held, now))
-local items, total = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
+local items, total, _, size = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
 if not items then return total end
 -- Left by a queue that a client of another make deleted.
 if total == #items then redis.call('DEL', flights, fetched, readers) end
@@ -66,8 +66,9 @@ if total == #items then redis.call('DEL', flights, fetched, readers) end
 local first = first_seq(next_seq)
 local seqs, deliveries, fresh = number_items(items, returned, first)
 redis.call('HSET', flights, 'next', string.format('%.0f', fresh))
-redis.call('HSET', fetched, reader, cmsgpack.pack({items, seqs or first, deliveries}))
-redis.call('HSET', readers, reader, string.format('%d %d %d 0', now + lease, call, #items))
+if apart > 0 then drop_fetched(fetched, reader, apart) end
+apart = keep_fetched(fetched, reader, items, size, seqs or first, deliveries)
+redis.call('HSET', readers, reader, write_reader(now + lease, call, #items, 0, apart))
 attend(presence, owner, there_until, now, lease)
 give_back(state, free, claim, holder)
 return {'done', items}

@@ -10,13 +10,12 @@
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
 local fetched, readers, reader = KEYS[11], KEYS[12], ARGV[1]
-local _, call = read_reader(redis.call('HGET', readers, reader))
+local _, call, _, _, apart = read_reader(redis.call('HGET', readers, reader))
 if call ~= tonumber(ARGV[2]) then return {'late'} end
-local packed = redis.call('HGET', fetched, reader)
-check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10]}, {KEYS[4]}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
+check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10]}, {KEYS[4], fetched}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
 
-local back = not_handed(packed, tonumber(ARGV[3]))
-redis.call('HDEL', fetched, reader)
+local back = not_handed(fetched, reader, apart, tonumber(ARGV[3]))
+drop_fetched(fetched, reader, apart)
 redis.call('HDEL', readers, reader)
 if redis.call('HGET', KEYS[4], 'dropping') then
   finish(#back, KEYS[5], KEYS[6], KEYS[8], KEYS[9])

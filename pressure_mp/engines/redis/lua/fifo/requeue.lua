@@ -48,9 +48,9 @@ if call == '' and number == 0 then
   all = redis.call('HGETALL', readers)
   for i = 1, #all, 2 do
     if owner_of(all[i]) == owner then
-      local _, _, _, handed = read_reader(all[i + 1])
-      local found = not_handed(redis.call('HGET', fetched, all[i]), handed)
-      redis.call('HDEL', fetched, all[i])
+      local _, _, _, handed, apart = read_reader(all[i + 1])
+      local found = not_handed(fetched, all[i], apart, handed)
+      drop_fetched(fetched, all[i], apart)
       redis.call('HDEL', readers, all[i])
       if dropping then
         settled = settled + #found

@@ -68,7 +68,7 @@ for i, item in ipairs(items) do
 end
 attend(presence, owner, there_until, now, lease)
 if reader ~= '' then
-  redis.call('HSET', readers, reader, string.format('%d %s 0 0', now + lease, ARGV[2]))
+  redis.call('HSET', readers, reader, write_reader(now + lease, tonumber(ARGV[2]), 0, 0, 0))
 end
 give_back(state, free, claim, holder)
 return {'done', named, items}

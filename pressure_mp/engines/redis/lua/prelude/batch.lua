@@ -29,8 +29,8 @@ local function take_out(data, number, budget, uploads)
   return items, taken, sizes
 end
 
--- The same, counted as consumed; answers the items, the messages counted so far, and that token; or
--- nil and the server's error.
+-- The same, counted as consumed; answers the items, the messages counted so far, that token, and their
+-- bytes; or nil and the server's error.
 local function remove_many(data, number, budget, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)
   local items, taken, sizes, token = take_out(data, number, budget, uploads)
@@ -41,5 +41,5 @@ local function remove_many(data, number, budget, length, bound, not_full, messag
   end
   redis.call('SET', consumer, client)
   if signs == 0 and (bound == 0 or length - taken < bound) then redis.call('LPUSH', not_full, '1') end
-  return items, total, token
+  return items, total, token, sizes
 end

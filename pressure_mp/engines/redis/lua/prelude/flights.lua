@@ -19,22 +19,57 @@ end
 
 -- A reader fetches items ahead: a handle of a process, which is the owner of what it fetched. Its
 -- record: until when it counts as one that consumes, its last call, how many items that fetched,
--- and how many of these it is known to have handed out.
+-- how many of these it is known to have handed out, and how many are kept apart.
 local function read_reader(record)
-  local till, call, fetched, handed = string.match(record or '', '^(%d+) (%d+) (%d+) (%d+)$')
-  return tonumber(till) or 0, tonumber(call) or 0, tonumber(fetched) or 0, tonumber(handed) or 0
+  local till, call, fetched, handed, apart = string.match(record or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+  return tonumber(till) or 0, tonumber(call) or 0, tonumber(fetched) or 0, tonumber(handed) or 0, tonumber(apart) or 0
+end
+
+local function write_reader(till, call, fetched, handed, apart)
+  return string.format('%d %d %d %d %d', till, call, fetched, handed, apart)
 end
 
 local function owner_of(reader)
   return string.match(reader, '^(.+)#%d+$')
 end
 
--- What a reader fetched last: the items, their numbers or the first of them, and how often each
--- was delivered before, if any was.
-local function read_fetched(packed)
-  local ok, found = pcall(cmsgpack.unpack, packed or '')
+-- From so many bytes on, on average, each item is kept apart, in a field of its own: to pack them would
+-- take longer than all the rest.
+local LARGER = 700
+
+local function fields_apart(reader, number)
+  local fields = {}
+  for i = 1, number do fields[i] = string.format('%s:%d', reader, i) end
+  return fields
+end
+
+-- Keep what a reader fetched: the items, of `size` bytes, their numbers or the first of them, and how
+-- often each was delivered before, if any was. Answers how many are kept apart.
+local function keep_fetched(fetched, reader, items, size, seqs, deliveries)
+  if size < LARGER * #items then
+    redis.call('HSET', fetched, reader, cmsgpack.pack({items, seqs, deliveries}))
+    return 0
+  end
+  local fields = {reader, cmsgpack.pack({{}, seqs, deliveries})}
+  for i, field in ipairs(fields_apart(reader, #items)) do
+    fields[2 * i + 1], fields[2 * i + 2] = field, items[i]
+  end
+  redis.call('HSET', fetched, unpack(fields))
+  return #items
+end
+
+local function read_fetched(fetched, reader, apart)
+  local ok, found = pcall(cmsgpack.unpack, redis.call('HGET', fetched, reader) or '')
   if not ok or type(found) ~= 'table' or type(found[1]) ~= 'table' then return {}, 0 end
-  local seqs, deliveries = found[2], found[3]
+  local items, seqs, deliveries = found[1], found[2], found[3]
   if type(seqs) ~= 'number' and type(deliveries) ~= 'table' then return {}, 0 end
-  return found[1], seqs, deliveries
+  if apart > 0 then items = redis.call('HMGET', fetched, unpack(fields_apart(reader, apart))) end
+  for i = 1, #items do
+    if not items[i] then return {}, 0 end
+  end
+  return items, seqs, deliveries
+end
+
+local function drop_fetched(fetched, reader, apart)
+  redis.call('HDEL', fetched, reader, unpack(fields_apart(reader, apart)))
 end

@@ -8,9 +8,9 @@ local function check_types(lists, hashes, numbers)
 end
 
 -- What a reader fetched and has not handed out, as {number, deliveries, item, size}.
-local function not_handed(packed, handed)
+local function not_handed(fetched, reader, apart, handed)
   local back = {}
-  local items, seqs, deliveries = read_fetched(packed)
+  local items, seqs, deliveries = read_fetched(fetched, reader, apart)
   for i = handed + 1, #items do
     local seq = type(seqs) == 'table' and seqs[i] or seqs + i - 1
     back[#back + 1] = {seq, deliveries and deliveries[i] or 0, items[i], #items[i]}
