@@ -245,7 +245,6 @@ def play(server, name, theirs, client):
 
     # It is created; tasks; waiting for items, for space and for each other.
     q = Queue.create(name, 1, url=server.url, serializer="raw")
-    refused(q.get_nowait)
     refused(Queue.create, name, url=server.url)
     refused(Queue, 2, name, url=server.url)
     refused(run, operations.get(False, None, eof=True))  # the long way, whoever else waits
