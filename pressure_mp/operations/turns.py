@@ -105,7 +105,8 @@ def take_turns(
     lease in milliseconds. The last call before it gives up is in mode ``now``: it takes what is
     there at that moment, and gives back a role that was held while waiting.
 
-    A ``shortcut`` is tried first.
+    A ``shortcut`` is tried first; and its ``waiting``, where it has one, before the full call, as
+    long as nobody else has the role.
     """
     end = (yield from deadline(block, timeout)) if timeout is not None else None
     reply: Reply
@@ -116,13 +117,13 @@ def take_turns(
     who = (client_id(), ticket())
     mode, turn, in_line, watches = (WAIT if block else NOW), "first", "", 0
     waiting = shortcut.waiting if shortcut is not None else None
-    alone = waiting is not None and waiting.is_open
+    alone = block and waiting is not None and waiting.is_open
     try:
         while True:
-            if waiting is not None and alone and mode is WAIT:
+            if waiting is not None and alone:
                 reply = yield Call(waiting.op, (*who, lease), end)
                 alone = waiting.did(reply)
-            if not alone or mode is NOW:
+            if not alone:
                 reply = yield Call(op, (*args, *who, mode, turn, lease), end)
                 if waiting is not None:
                     waiting.note(reply[0] != BUSY)
@@ -141,14 +142,15 @@ def take_turns(
                 now: float = yield Now()
                 limit = end - now
                 if limit <= 0:
-                    mode = NOW
+                    mode, alone = NOW, False
                     continue
             if reply[0] != BUSY:
                 # The role is ours meanwhile: look again in time to renew the lease.
                 watch = min(TICK, lease / 3000) if watches else _FIRST_WATCH
                 watches += 1
                 woken = yield Park(signal, watch if limit is None else min(limit, watch))
-                # Who looks by itself makes the full call, which looks for more than an item.
+                # With the role, nobody else can be in the way. Who was not woken makes the full
+                # call, which looks for more than an item.
                 alone = woken and waiting is not None
                 in_line = ""
             elif (yield Park(signal, _until_look(reply, limit, in_line))):
@@ -158,8 +160,8 @@ def take_turns(
     except GeneratorExit:
         raise
     except BaseException as error:
-        # A role held while waiting goes back, whatever ended the wait. When the first call
-        # already failed with an error of ours, nothing was held.
+        # A role held while waiting goes back, whatever ended the wait. When a call before the
+        # first wait failed with an error of ours, nothing was held.
         if turn != "first" or not isinstance(error, PressureError):
             yield from _let_go(who[1], turn, lease)
         raise

@@ -229,15 +229,19 @@ def test_a_key_of_the_wrong_type_is_named_and_nothing_is_half_done(server, name,
     key = f"__pressure__:{name}{part}"
     client.delete(key)
     client.hset(key, "a", "b")
-    keys = lasting(client, f"__pressure__:{name}*")
-    before = {key: client.dump(key) for key in keys}
+    before = dump(client, name)
     calls = {"put": lambda: q.put(b"4", 0.1), "get": lambda: q.get(0.1)}
     for operation in operations:
         with pytest.raises(pressure_mp.WrongKeyTypeError, match=f"{key}' is a hash"):
             (calls.get(operation[:3]) or getattr(q, operation))()
-        assert {key: client.dump(key) for key in keys} == before, operation
-    client.delete(*keys)
+        assert dump(client, name) == before, operation
+    client.delete(*before)
     client.close()
+
+
+def dump(client, name):
+    """All that is kept of a queue."""
+    return {key: client.dump(key) for key in lasting(client, f"__pressure__:{name}*")}
 
 
 def test_a_counter_that_is_no_number_is_named_and_nothing_is_half_done(server, name):

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import enum
+
 import hiredis
 import pytest
 
 from pressure_mp.engines.redis.packing import pack
+
+
+class Bytes(bytes):
+    pass
+
+
+class Name(str, enum.Enum):
+    A = "a"
+
+
+def test_what_a_subclass_is_goes_over_the_wire_and_not_how_it_shows_itself():
+    assert pack((b"*2\r\n$4\r\nECHO",), (Bytes(b"abc"), Name.A)) == (
+        b"*2\r\n$4\r\nECHO\r\n$3\r\nabc\r\n$1\r\na\r\n"
+    )
+
+
+def test_what_is_no_argument_is_refused():
+    with pytest.raises(TypeError):
+        pack((b"*2\r\n$4\r\nECHO",), (None,))
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 99, 100, 1023, 1024, 1025, 100_000])

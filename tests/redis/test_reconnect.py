@@ -112,6 +112,23 @@ def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name
     assert q.qsize() == 2
 
 
+def test_a_full_server_gives_an_item_once(own_server, name):
+    """It refuses to count the call before the item is out."""
+    q = Queue(name=name, url=own_server.url, serializer="raw")
+    q.put(b"first")
+    q.put(b"second")
+    binding = q._binding
+    (wire,) = binding.engine.thread_pool._all
+    with own_server.client() as client:
+        client.script_load(binding.scripts["poll"].source)
+        client.config_set("maxmemory", 1)
+        number = binding.number("poll", wire.lane)
+        packed = binding.command("poll", ("somebody",), wire.id, wire.lane, number)
+        assert finish(wire.exchange(packed, None)) == b"first"
+        assert finish(wire.exchange(packed, None)) == [b"again", [b"done", b"first"]]
+    assert q.get_nowait() == b"second"
+
+
 def test_a_repeated_call_that_was_declined_is_declined_again(server, name):
     q = Queue(name=name, url=server.url, prefix=name, serializer="raw")
     q.qsize()

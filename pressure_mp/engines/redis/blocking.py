@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _AT_ONCE = (DONE, DECLINED)
 #: The replies to a call that came twice.
 _AGAIN = (AGAIN, STALE)
-_BARE = (bytes, int, type(None))
 
 
 class BlockingSession:
@@ -40,7 +39,7 @@ class BlockingSession:
         return finish(self._longer().call(op, args, end))
 
     def _longer(self) -> RedisSession:
-        """For all but a first call that goes well."""
+        """For what takes more than calls that go well."""
         if self._session is None:
             self._session = RedisSession(self._binding, self._pool)
         return self._session
@@ -52,21 +51,20 @@ class BlockingSession:
         reply: Any
         try:
             reply = wire.exchange_now(binding.command(op, args, wire.id, lane, number))
-            if op in binding.bare and type(reply) in _BARE:
-                reply = read_bare(reply)
-            if type(reply) is list and reply[0] not in _AGAIN:
-                if self._session is None:
-                    if reply[0] in _AT_ONCE:
-                        self._pool.checkin(wire)
-                    else:
-                        self._longer().keep(wire)
-                return reply
         except OSError as error:
             reply = error
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return finish(self._longer().call(op, args, begun=Begun(wire, number, reply)))
+        if op in binding.bare:
+            reply = read_bare(reply)
+        if type(reply) is not list or reply[0] in _AGAIN:
+            return finish(self._longer().call(op, args, begun=Begun(wire, number, reply)))
+        if self._session is None and reply[0] in _AT_ONCE:
+            self._pool.checkin(wire)
+        else:
+            self._longer().keep(wire)
+        return reply
 
     def park(self, signal: str, timeout: float | None) -> bool:
         return finish(self._longer().park(signal, timeout))

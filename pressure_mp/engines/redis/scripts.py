@@ -7,8 +7,9 @@ import hashlib
 import re
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
-from ...effects import DECLINED, DONE, Reply
+from ...effects import DECLINED, DONE
 
 _ROOT = resources.files(__package__) / "lua"
 _HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable|bare|item): (.*)$", re.MULTILINE)
@@ -130,8 +131,10 @@ def _read(folder: resources.abc.Traversable) -> dict[str, str]:
     }
 
 
-def read_bare(reply: bytes | int | None) -> Reply:
-    """What a script with ``bare: yes`` says."""
+def read_bare(reply: Any) -> Any:
+    """What a script with ``bare: yes`` says; a list or an error as it is."""
+    if type(reply) is bytes:
+        return [DONE, reply]
     if reply is None:
         return [DECLINED]
-    return [DONE] if reply == 1 else [DONE, reply]
+    return [DONE] if reply == 1 else reply

@@ -171,8 +171,8 @@ class RedisSession:
             await wire.request("SCRIPT", "LOAD", source, timeout=limit)
             command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
-        if op in self._binding.bare and isinstance(reply, (bytes, int, type(None))):
-            return read_bare(reply)
+        if op in self._binding.bare:
+            reply = read_bare(reply)
         if type(reply) is not list:
             raise await translate(reply, self._binding, op, args, wire)
         if reply[0] in (STALE, AGAIN):

@@ -9,7 +9,7 @@
 -- comes again when there is an item. After `declined` nothing has changed, and `get` says what to do.
 local client, ticket, data, free, not_full, holder = ARGV[1], ARGV[2], KEYS[1], KEYS[5], KEYS[6], KEYS[9]
 
--- The role counts twice: 3 is the role and the sign that there is space.
+-- The role counts twice: 3 is the role and the sign that there is space, 0 and 2 are without the sign.
 local found = redis.call('EXISTS', free, free, not_full)
 local state = found < 2 and 'mine' or 'free'
 if state == 'mine' and redis.call('HGET', holder, 'ticket') ~= ticket then return nil end
@@ -21,6 +21,7 @@ if not bound then return nil end
 local item = redis.call('RPOP', data)
 if not item then
   if redis.call('EXISTS', KEYS[3]) == 1 then return nil end
+  redis.call('LLEN', free) -- of the right type, before the first write
   hold(state, free, nil, holder, ticket, client, ARGV[4], tonumber(ARGV[3]))
   return {'empty', 'item'}
 end

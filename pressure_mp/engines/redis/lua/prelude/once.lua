@@ -14,13 +14,14 @@ local function once(operation)
     number, keep = string.match(ARGV[#ARGV], '^(%d+) (%d+)$')
     number = tonumber(number)
   end
-  local last = redis.pcall('HINCRBY', kept, 'number', 1)
+  local last, counted = redis.pcall('HINCRBY', kept, 'number', 1), 1
   if type(last) == 'table' then
     if string.sub(last.err, 1, 3) ~= 'OOM' then return last end
-    last = tonumber(redis.call('HGET', kept, 'number') or 0) + 1 -- to take an item is still allowed
+    -- To take an item is still allowed; after that the number can be noted.
+    last, counted = tonumber(redis.call('HGET', kept, 'number') or 0) + 1, 0
   end
   if last > number then
-    redis.pcall('HINCRBY', kept, 'number', -1)
+    redis.pcall('HINCRBY', kept, 'number', -counted)
     -- An older call comes too late, over a connection that was given up: nobody hears the answer.
     if last > number + 1 then return {'stale'} end
     local replied, reply = unpack(redis.call('HMGET', kept, 'replied', 'reply'))
@@ -34,10 +35,10 @@ local function once(operation)
   local ok, reply = pcall(operation)
   local kind = type(reply)
   if not ok or (kind == 'table' and reply.err) then
-    redis.pcall('HINCRBY', kept, 'number', -1)
+    redis.pcall('HINCRBY', kept, 'number', -counted)
     return kind == 'table' and reply or redis.error_reply(reply)
   end
-  if last < number then redis.pcall('HSET', kept, 'number', number) end
+  if last < number or counted == 0 then redis.pcall('HSET', kept, 'number', number) end
   if kind == 'string' then
     redis.pcall('HSET', kept, 'replied', number, 'reply', reply)
   elseif kind == 'nil' then
