@@ -17,7 +17,7 @@ from .context import CONTEXT
 from .peers.base import Ends, SharedQueue, nothing
 
 #: Seconds after which a case has failed.
-LIMIT = 30.0
+LIMIT = 60.0
 
 #: How many connect at once; more would overflow the backlog of a BaseManager.
 CONNECTING = 8

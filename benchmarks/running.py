@@ -28,6 +28,7 @@ class Run:
     seconds: float
     results: Results = field(default_factory=Results)
     _counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    _tuning: float = 0.0  # seconds of the round that went into finding out how many items to use
 
     def rounds(self, most: int, deadline: float) -> int:
         """Run up to so many rounds, as many as end before the deadline; how many they were."""
@@ -35,11 +36,14 @@ class Run:
         started = time.monotonic()
         for number in range(most):
             begin = time.monotonic()
+            self._tuning = 0.0
             for workload in self.workloads:
+                if number >= workload.rounds:
+                    continue
                 say(f"{time.monotonic() - started:5.0f} s, round {number + 1}: {workload.key}")
                 for peer in _turned(self._of(workload), number):
                     self._case(workload, peer)
-            took = time.monotonic() - begin
+            took = time.monotonic() - begin - self._tuning
             if time.monotonic() + took > deadline and number + 1 < most:
                 say(f"stopped after {number + 1} rounds: one takes {took:.0f} s")
                 return number + 1
@@ -65,7 +69,9 @@ class Run:
         try:
             with pinned as site:
                 if case not in self._counts:
+                    begin = time.monotonic()
                     self._counts[case] = self._tune(workload, peer, site)
+                    self._tuning += time.monotonic() - begin
                 self.results.add(case, workload.run(peer, site, self._counts[case]))
         except CaseFailed as error:
             self.results.failed[case] = str(error).strip()

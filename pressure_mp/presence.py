@@ -34,10 +34,12 @@ from .exceptions import (
 )
 from .flights import Flights
 from .operations.flights import Flight, FlightOperations
-from .processes import incarnation, state
+from .processes import incarnation, is_there, state
 
 #: Seconds between two looks at the others, at most: a dead process of this host is seen by then.
 _LOOK = 0.5
+#: How many others are looked at closely at a time.
+_AT_ONE_LOOK = 32
 #: Seconds for which a process that found nothing goes on to look: it may be polling.
 _LINGER = 3.0
 #: Seconds that an ending process waits for a look that is in progress.
@@ -89,6 +91,7 @@ class Presence:
         self._doubtful: dict[int, float] = {}
         self._returning: list[int] = []  # in flight, and not handed out
         self._is_gone = False  # no queue, no leases
+        self._looked_at = 0
 
     def want_lease(self, lease: int) -> None:
         """A handle's lease in milliseconds; the longest of this process's handles counts."""
@@ -265,16 +268,28 @@ class Presence:
             self._retire()
             self._look_after_readers()
             there = self.run_now(self.operations.renew(me, self.is_holding, bool(self._producers)))
-            for other, until in there.consumers.items():
+            for other, until in self._in_turn(there.consumers):
                 if is_over(other, until, there.now):
                     self.run_now(self.operations.requeue(other, seen=until))
-            for other, until in there.producers.items():
+            for other, until in self._in_turn(there.producers):
                 if is_over(other, until, there.now):
                     self.run_now(self.operations.retire(other, seen=until))
         except QueueDoesNotExistError:
             self._is_gone = True
         except PressureError:
             pass  # the broker does not answer; the next look tries again
+
+    def _in_turn(self, others: dict[str, int]) -> list[tuple[str, int]]:
+        """Those to look at: of many on this host, some at each look, and all of which there is not
+        even a process any more. Else many processes would do nothing but look at each other."""
+        everybody = list(others.items())
+        if len(everybody) <= _AT_ONE_LOOK:
+            return everybody
+        first = self._looked_at % len(everybody)
+        self._looked_at = first + _AT_ONE_LOOK
+        turned = everybody[first:] + everybody[:first]
+        rest = [one for one in turned[_AT_ONE_LOOK:] if not is_there(one[0])]
+        return turned[:_AT_ONE_LOOK] + rest
 
     def _look_after_readers(self) -> None:
         for reader in list(self._readers):

@@ -99,7 +99,7 @@ class Takers(Presence):
                 if until < time.monotonic():  # by now also what was still on its way was done
                     del self._doubtful[call]
             now, owners = self.run_now(self._tasks.renew(me, self._holds()))
-            for other, until in owners.items():
+            for other, until in self._in_turn(owners):
                 if other != me and is_over(other, until, now):
                     error = _SILENT if until < now else _GONE
                     self.run_now(self._tasks.requeue(other, error, seen=until))

@@ -22,6 +22,8 @@ UNBUFFERED = ("pressure", "redis-rpop", "redis-brpop", "manager", "kombu", "hotq
 OURS = ("pressure", "pressure-buffered")
 FEW = ("pressure", "mp-queue", "redis-brpop")
 
+CROWDED = 64
+
 #: Of what is done one by one: a virtual machine takes longer to wake another processor than most of
 #: it lasts, and whether it has to is a matter of luck.
 TOGETHER = "The server and all processes share one processor: what is compared is their work."
@@ -146,6 +148,7 @@ def sections(scale: Scale) -> list[Section]:
                     str(number),
                     ("pressure", "pressure-buffered", "mp-queue", "redis-brpop"),
                     consumers=number,
+                    rounds=crowded(number),
                 )
                 for number in scale.members
             ),
@@ -154,7 +157,14 @@ def sections(scale: Scale) -> list[Section]:
             "Producers",
             "One consumer, items of 100 bytes, a bound of 8, by the number of producers.",
             tuple(
-                Transfer(f"producers-{number}", str(number), FEW[:2], producers=number, maxsize=8)
+                Transfer(
+                    f"producers-{number}",
+                    str(number),
+                    FEW[:2],
+                    producers=number,
+                    maxsize=8,
+                    rounds=crowded(number),
+                )
                 for number in scale.members
             ),
         ),
@@ -180,6 +190,11 @@ def sections(scale: Scale) -> list[Section]:
     ]
 
 
+def crowded(members: int) -> int:
+    """In how many rounds a case of so many members is done: it takes long to start them."""
+    return 100 if members < CROWDED else 2 if members < 4 * CROWDED else 1
+
+
 def _hand_offs(scale: Scale) -> Iterator[Workload]:
     for waiters in sorted({1, 8, 64, *scale.members}):
         peers = ONE_BY_ONE if waiters == 1 else FEW
@@ -187,9 +202,10 @@ def _hand_offs(scale: Scale) -> Iterator[Workload]:
             f"hand-off-{waiters}",
             str(waiters),
             peers,
-            scale.times,
+            scale.times if waiters < CROWDED else scale.times // 5,
             waiters=waiters,
             on_one_processor=True,
+            rounds=crowded(waiters),
         )
 
 

@@ -39,6 +39,8 @@ class Workload(ABC):
     #: How many times as long as of other workloads one run lasts: how its processes begin and end
     #: is not to count.
     times_as_long: int = field(default=1, kw_only=True)
+    #: In so many of the rounds it is done: less often what takes long by its nature.
+    rounds: int = field(default=100, kw_only=True)
 
     @property
     @abstractmethod

@@ -10,11 +10,12 @@ import threading
 import time
 
 import flight_programs as programs
+import psutil
 import pytest
 from waiting import Background, lasting, until
 
 import pressure_mp
-from pressure_mp import Empty, JoinableQueue, processes
+from pressure_mp import Empty, JoinableQueue, presence, processes
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.operations.flights import FlightOperations
@@ -361,3 +362,38 @@ def test_an_anonymous_queue_with_items_in_flight_leaves_no_key(valkey, name):
     subprocess.run([sys.executable, "-c", code], check=True, env=environ)
     with valkey.client() as client:
         assert lasting(client, f"{name}*") == []
+
+
+def crowd(q, size):
+    """Many processes of this host that are there, and one that is about not to be."""
+    ending = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    began = psutil.Process(ending.pid).create_time()
+    name = f"{processes.host()}/{ending.pid}/{began:.0f}/00000000"
+    for number in range(size):
+        elsewhere(q, "renew", f"{processes.user()}/{number:08x}", True, False)
+    q.put("x")
+    elsewhere(q, "take", name, 1, 0, False, None)
+    return ending
+
+
+def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch):
+    q = make(lease=60)
+    ending = crowd(q, 100)
+    ending.communicate()
+    looked_at = []
+    seen = presence.state
+    monkeypatch.setattr(presence, "state", lambda other: looked_at.append(other) or seen(other))
+    q._here.look()
+    assert q.qsize() == 1
+    assert len(looked_at) <= 33
+
+
+def test_of_many_processes_one_that_nobody_waited_for_is_found_in_turn(make):
+    q = make(lease=60)
+    ending = crowd(q, 100)
+    ending.stdin.close()
+    until(lambda: psutil.Process(ending.pid).status() == psutil.STATUS_ZOMBIE)
+    for _ in range(4):  # 32 at a time
+        q._here.look()
+    assert q.qsize() == 1
+    ending.wait()
