@@ -17,7 +17,14 @@ from servers import free_port
 from waiting import Background, until
 
 import pressure_mp
-from pressure_mp import FairQueue, JoinableQueue, PressureQueue, Queue, QueueMismatchError
+from pressure_mp import (
+    FairQueue,
+    JoinableQueue,
+    PressureQueue,
+    Queue,
+    QueueMismatchError,
+    TaskQueue,
+)
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 from pressure_mp.large import PART
@@ -182,6 +189,27 @@ def test_those_who_wait_follow_a_slot_that_moved(cluster, tagged):
     putting.result(5)
     assert q.get() == "last"
     q.delete()
+
+
+def test_tasks_and_workers_follow_a_slot_that_moved(cluster, name):
+    tasks = TaskQueue(name, url=cluster.url)
+    (first,) = tasks.put_many(["first"])
+    task = tasks.take()
+    cluster.move(slot_of(tasks), another(cluster, tasks))
+    task.ack()
+    with pytest.raises(pressure_mp.TaskNotFound):
+        tasks.peek(first)
+    with cluster.owner(slot_of(tasks)).client() as client:
+        taking = Background(tasks.take)
+        until(lambda: client.info("clients")["blocked_clients"] == 1)
+    cluster.move(slot_of(tasks), another(cluster, tasks))
+    second = tasks.put("second")
+    task = taking.result(5)
+    assert (task.id, task.data) == (second, "second")
+    task.release(delay=0.05)
+    assert tasks.take(timeout=5).deliveries == 2
+    assert tasks.stats().counts == {**dict.fromkeys("RWBZD", 0), "T": 1}
+    tasks.delete()
 
 
 def test_operations_wait_while_a_slot_is_being_moved(cluster, tagged):

@@ -11,7 +11,7 @@ from deployments import SERVICE, sentinels, started
 from servers import free_port
 
 import pressure_mp
-from pressure_mp import PressureQueue, Queue
+from pressure_mp import PressureQueue, Queue, TaskQueue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 
@@ -31,6 +31,16 @@ def test_a_queue_is_at_the_primary_that_the_sentinels_name(deployment, name):
         assert client.llen(f"__pressure__:{name}") == 1
     assert pickle.loads(pickle.dumps(q)).get() == 1
     q.delete()
+
+
+def test_tasks_are_at_the_primary_too(deployment, name):
+    tasks = TaskQueue(name, url=deployment.url)
+    tasks.put("x", delay=0.05)
+    with tasks.take(timeout=5) as task:
+        assert task.data == "x"
+    with deployment.primary.client() as client:
+        assert list(client.scan_iter(match=f"__pressure__:mp:{{{name}}}:*"))
+    tasks.delete()
 
 
 def test_a_database_is_chosen_behind_the_service(deployment, name):
