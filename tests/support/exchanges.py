@@ -1,0 +1,47 @@
+"""What a handle's threads send, one call after the other, and what happens between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pressure_mp.engines.redis.engine import RedisBinding
+from pressure_mp.engines.redis.wire import BlockingWire
+
+
+class Exchanges:
+    """From now on: the operations that are called over the connections of one handle's engine.
+
+    ``before`` and ``after`` have, by the number of a call that takes the short way, what to do
+    just before it is sent, with its connection and its command, and just after its reply. They
+    run in the thread that calls; what they call themselves goes over other connections.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch, handle: Any) -> None:
+        self.ops: list[str] = []
+        self.before: dict[int, Callable[[BlockingWire, bytes], Any]] = {}
+        self.after: dict[int, Callable[[], Any]] = {}
+        self._engine = handle._binding.engine
+        self._number = 0
+        self._command, self._exchange = RedisBinding.command, BlockingWire.exchange_now
+        patch.setattr(RedisBinding, "command", lambda *args: self._note(*args))
+        patch.setattr(BlockingWire, "exchange_now", lambda *args: self._pass_on(*args))
+
+    def _note(self, binding: RedisBinding, op: str, *rest: Any) -> bytes:
+        if binding.engine is self._engine:
+            self.ops.append(op)
+        return self._command(binding, op, *rest)
+
+    def _pass_on(self, wire: BlockingWire, packed: bytes) -> Any:
+        if wire not in self._engine.thread_pool._all:
+            return self._exchange(wire, packed)
+        self._number += 1
+        number = self._number
+        if number in self.before:
+            self.before[number](wire, packed)
+        reply = self._exchange(wire, packed)
+        if number in self.after:
+            self.after[number]()
+        return reply
