@@ -2,58 +2,20 @@
 
 from __future__ import annotations
 
-import oracle_clients
 import pytest
+from flight_clients import Broker
 
 from pressure_mp import Empty, JoinableQueue, ShutDown
 from pressure_mp.effects import WAIT
-from pressure_mp.operations.flights import FlightOperations
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 A1, A2, B1 = f"{A}#1", f"{A}#2", f"{B}#1"
 
 
-class Broker(oracle_clients.Client):
-    """Operations in the name of any owner and of any reader."""
-
-    def __init__(self, url, name):
-        super().__init__(url, name)
-        self.operations = FlightOperations(name, 5000)
-        self.calls = 0
-
-    def fetch(self, reader, number=1000, block=False, eof=False):
-        self.calls += 1
-        return self.run(self.operations.prefetch(reader, self.calls, number, block, None, eof))
-
-    def take(self, owner, number=1, **more):
-        self.calls += 1
-        return self.run(
-            self.operations.take_many(owner, self.calls, 0, number, False, None, **more)
-        )
-
-    def handed(self, reader, call, number):
-        return self.run(self.operations.handed(reader, call, number))
-
-    def put_back(self, reader, call, number):
-        return self.run(self.operations.put_back(reader, call, number))
-
-    def requeue(self, owner, **which):
-        return self.run(self.operations.requeue(owner, **which))
-
-    def fill(self, count):
-        items = [(b"%03d" % number).ljust(self.size) for number in range(count)]
-        self.run(self.operations.put_many(items, True, None))
-        return items
-
-    def drain(self):
-        return [self.get(False) for _ in range(self.length())]
-
-
 @pytest.fixture(params=[3, 1000], ids=["small", "larger"])
 def broker(url, name, request):
     """Small items that were fetched are kept together, larger ones apart."""
-    made = Broker(url, name)
-    made.size = request.param
+    made = Broker(url, name, request.param)
     made.open()
     return made
 

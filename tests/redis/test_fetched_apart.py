@@ -1,0 +1,161 @@
+"""Larger items that were fetched ahead are each a field of ``:mp:fetched``: none is left over."""
+
+from __future__ import annotations
+
+import contents
+import pytest
+from flight_clients import Broker
+
+from pressure_mp import Empty, QueueDoesNotExistError, ShutDown
+from pressure_mp.effects import WAIT
+
+A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
+A1, A2, B1 = f"{A}#1", f"{A}#2", f"{B}#1"
+READERS = 3
+
+SMALL, LARGER = 3, 1000
+
+
+class Fields(Broker):
+    """What a server keeps of what was fetched."""
+
+    def fetched(self, reader, number, size=LARGER):
+        """Fetch so many items, and answer the call's number. The queue is empty before and after;
+        in between it has as much as makes this number the reader's share."""
+        self.size = size
+        items = self.fill(number * READERS)
+        assert self.fetch(reader, number) == items[:number]
+        self.drain()
+        return self.calls
+
+    def fields(self):
+        """How many there are."""
+        return self.observer.hlen(self.binding.key("fetched"))
+
+
+@pytest.fixture
+def broker(server, name):
+    made = Fields(server.url, name)
+    made.open()
+    yield made
+    made.observer.close()
+
+
+def test_each_larger_item_has_a_field_and_small_ones_have_one_together(broker):
+    broker.fetched(A1, 3)
+    assert broker.fields() == 3 + 1
+    broker.fetched(A2, 5, SMALL)
+    assert broker.fields() == 3 + 1 + 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [
+        ((3, LARGER), (5, SMALL), 1),
+        ((3, SMALL), (5, LARGER), 5 + 1),
+        ((5, LARGER), (2, LARGER), 2 + 1),
+        ((2, LARGER), (5, LARGER), 5 + 1),
+        ((5, LARGER), (1, LARGER), 1 + 1),
+    ],
+)
+def test_what_was_fetched_before_is_no_longer_kept(broker, first, second, left):
+    broker.fetched(B1, 4)
+    broker.fetched(A1, *first)
+    call = broker.fetched(A1, *second)
+    assert broker.fields() == left + (4 + 1)
+    assert broker.put_back(A1, call, 0)
+    assert broker.fields() == 4 + 1
+    assert broker.length() == second[0]
+
+
+def test_when_all_is_handed_out_nothing_is_kept(broker):
+    call = broker.fetched(A1, 3)
+    assert broker.handed(A1, call, 2)
+    assert broker.fields() == 3 + 1
+    assert broker.handed(A1, call, 3)
+    assert broker.fields() == 0
+    assert broker.put_back(A1, call, 3)
+    assert (broker.fields(), broker.length()) == (0, 0)
+    broker.fetched(A1, 2)
+    assert broker.fields() == 2 + 1
+
+
+@pytest.mark.parametrize("handed", [0, 2, 3])
+def test_what_goes_back_is_no_longer_kept(broker, handed):
+    call = broker.fetched(A1, 3)
+    assert broker.put_back(A1, call, handed)
+    assert (broker.fields(), broker.length()) == (0, 3 - handed)
+
+
+def empty(broker):
+    with pytest.raises(Empty):
+        broker.fetch(A1)
+
+
+def closed(broker):
+    broker.run(broker.operations.close(True, None, once=False))
+    with pytest.raises(ShutDown):
+        broker.fetch(A1)
+
+
+def busy(broker):
+    session = broker.binding.session()
+    session.call("stand_by", ("somebody", "here/1/1:1", 5000))
+    args = (A1, broker.calls + 1, 10, 10000, 0, "me", "here/2/2:1", WAIT, "first", 5000)
+    assert session.call("prefetch", args)[0] == b"busy"
+    session.call("release", ("here/1/1:1", "", 5000))
+    session.end()
+
+
+def large(broker):
+    broker.run(broker.operations.put(contents.sample(1), True, None))
+    assert broker.fetch(A1) is None
+
+
+@pytest.mark.parametrize("refuse", [empty, closed, busy, large])
+@pytest.mark.parametrize("size", [SMALL, LARGER])
+def test_a_refused_call_leaves_nothing_kept(broker, refuse, size):
+    broker.fetched(B1, 4)
+    broker.fetched(A1, 3, size)
+    refuse(broker)
+    assert broker.fields() == 4 + 1
+
+
+def test_what_a_process_that_ended_had_fetched_is_no_longer_kept(broker):
+    broker.fetched(A1, 3)
+    call = broker.fetched(A2, 5)
+    broker.fetched(B1, 2)
+    assert broker.handed(A2, call, 1)
+    assert broker.requeue(A)
+    assert (broker.fields(), broker.length()) == (2 + 1, 3 + 4)
+    assert broker.requeue(B)
+    assert (broker.fields(), broker.length()) == (0, 3 + 4 + 2)
+
+
+def test_what_is_dropped_after_a_shutdown_is_no_longer_kept(broker):
+    call = broker.fetched(A1, 3)
+    broker.fetched(B1, 2)
+    broker.run(broker.operations.close(True, None, once=False, immediate=True))
+    assert broker.put_back(A1, call, 1)
+    assert broker.fields() == 2 + 1
+    assert broker.requeue(B)
+    assert (broker.fields(), broker.length()) == (0, 0)
+
+
+def test_a_deleted_queue_keeps_nothing(broker):
+    call = broker.fetched(A1, 3)
+    broker.run(broker.operations.delete(True, None))
+    assert broker.fields() == 0
+    with pytest.raises(QueueDoesNotExistError):
+        broker.put_back(A1, call, 0)
+    broker.open()
+    broker.fetched(A1, 2)
+    assert broker.fields() == 2 + 1
+
+
+def test_a_call_that_comes_late_takes_no_field_away(broker):
+    first = broker.fetched(A1, 3)
+    broker.fetched(A1, 2)
+    assert not broker.put_back(A1, first, 0)
+    assert not broker.handed(A1, first, 3)
+    assert (broker.fields(), broker.length()) == (2 + 1, 0)
