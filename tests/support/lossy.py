@@ -33,6 +33,9 @@ class LossyProxy:
                 one.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:
+        # To close the listener does not end an accept() that waits: it would take one more.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
 
