@@ -80,17 +80,15 @@ def prepared(tasks):
 
 
 @pytest.mark.parametrize(
-    ("call", "most"), [(ordinary_put, 0), (ordinary_take, 1), (ordinary_ack, 0)]
-)
-@pytest.mark.parametrize(
     "options", [{}, {"ttr": None}, {"max_deliveries": 1}, {"id": "time64"}], ids=str
 )
-def test_an_ordinary_call_goes_the_short_way(call, most, options, make, server):
-    tasks = prepared(make(**options))
-    with server.client() as client:
-        before = looks(client)
-        call(tasks)
-        assert looks(client) - before == most
+def test_ordinary_calls_go_the_short_way(options, own_server):
+    tasks = prepared(Tasks(own_server.url, **options))
+    with own_server.client() as client:
+        for call, most in ((ordinary_put, 0), (ordinary_take, 1), (ordinary_ack, 0)):
+            before = looks(client)
+            call(tasks)
+            assert looks(client) - before == most, call
 
 
 def become_due(tasks):
