@@ -167,7 +167,8 @@ def test_nothing_is_kept_for_one_who_does_not_connect_again(server, name):
 
 @pytest.mark.parametrize("wrong", ["zzz", str(2**63 - 1), str(2**40), "1e400"])
 def test_a_kept_reply_that_others_wrote_over_is_a_clear_error(server, name, wrong):
-    q = Queue(name=name, url=server.url)
+    # With a prefix of its own it has its connections, and so its lane, to itself.
+    q = Queue(name=name, url=server.url, prefix=name)
     q.put(1)
     with server.client() as client:
         (kept,) = client.scan_iter(match=f"*{name}:mp:kept:*")
