@@ -42,15 +42,10 @@ if refused then
   drop_fetched(fetched, reader, apart)
   redis.call('HDEL', readers, reader)
 end
-if refused == 'busy' then
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
-  return busy('consumer', held, ends, waiting, entry, who)
-elseif refused == 'empty' and mode == 'wait' then
-  hold(state, free, claim, holder, ticket, client, ARGV[11], lease)
-elseif refused then
-  give_back(state, free, claim, holder)
+if refused then
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[11]}
+  return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
 end
-if refused then return {refused, refused == 'empty' and 'item' or nil} end
 
 local next_seq = redis.call('HGET', flights, 'next')
 local there_until = redis.call('HGET', presence, owner)
@@ -58,8 +53,9 @@ redis.call('HLEN', fetched)
 redis.call('LLEN', returned)
 local now = milliseconds()
 local number = math.min(tonumber(ARGV[3]), fair_share(length, readers, reader, waiting, held, now))
-local items, total, _, size = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
-if not items then return total end
+local steps, total, _, size = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
+if not steps then return total end
+local items = joined(steps)
 -- Left by a queue that a client of another make deleted.
 if total == #items then redis.call('DEL', flights, fetched, readers) end
 

@@ -29,15 +29,10 @@ local over = length == 0 and end_of_stream(KEYS[3], ARGV[7], KEYS[12])
 if over == 'ended' and are_elsewhere(flights, readers, owner) then over = nil end
 local refused = refusal(state, bound, length, over, mode)
 if refused and reader ~= '' then redis.call('HDEL', readers, reader) end
-if refused == 'busy' then
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
-  return busy('consumer', held, ends, waiting, entry, who)
-elseif refused == 'empty' and mode == 'wait' then
-  hold(state, free, claim, holder, ticket, client, ARGV[13], lease)
-elseif refused then
-  give_back(state, free, claim, holder)
+if refused then
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
+  return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
 end
-if refused then return {refused, refused == 'empty' and 'item' or nil} end
 
 local next_seq = redis.call('HGET', flights, 'next')
 local there_until = redis.call('HGET', presence, owner)
@@ -47,9 +42,10 @@ local now, number = milliseconds(), tonumber(ARGV[4])
 if reader ~= '' then
   number = math.min(number, fair_share(length, readers, reader, waiting, held, now))
 end
-local items, total, token =
+local steps, total, token =
   remove_many(data, number, tonumber(ARGV[5]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
-if not items then return total end
+if not steps then return total end
+local items = joined(steps)
 if token then redis.call('ZREM', uploads, token) end
 -- Left by a queue that a client of another make deleted.
 if total == #items then redis.call('DEL', flying, flights, fetched, readers) end

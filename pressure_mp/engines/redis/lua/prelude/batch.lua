@@ -1,45 +1,57 @@
 -- Take the oldest items out of the list: at most `number`, and about `budget` bytes or one item.
 -- Answers them, how many they are, their bytes, and the token of one whose content is in parts: that
 -- is taken alone. How large an item is can only be seen when it is out: so the first is taken alone,
--- and then twice as many with each step, if there is room for so many as large as the largest yet.
+-- and then twice as many with each step, if there is room for so many as large as the largest yet. The
+-- items of each step are a list of their own, since to put them into one costs time.
 local function take_out(data, number, budget, uploads)
   local parted = redis.call('EXISTS', uploads) == 1
-  local items, taken, sizes, largest, step = {}, 0, 0, 1, 1
+  local steps, taken, sizes, largest, step = {}, 0, 0, 1, 1
   while number > taken and step > 0 do
     -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
     local found = redis.call('RPOP', data, math.min(step, number - taken))
     if not found then break end
     if parted then
       local size, token = weigh(uploads, found[1])
-      if token and taken == 0 then return found, 1, size, token end
+      if token and taken == 0 then return {found}, 1, size, token end
       if token then
         redis.call('RPUSH', data, found[1])
         break
       end
     end
     for i = 1, #found do
-      local item = found[i]
-      local size = #item
-      items[taken + i], sizes = item, sizes + size
+      local size = #found[i]
+      sizes = sizes + size
       if size > largest then largest = size end
     end
-    taken = taken + #found
+    steps[#steps + 1], taken = found, taken + #found
     step = math.min(parted and 1 or step * 2, math.floor((budget - sizes) / largest))
   end
-  return items, taken, sizes
+  return steps, taken, sizes
 end
 
--- The same, counted as consumed; answers the items, the messages counted so far, that token, and their
--- bytes; or nil and the server's error.
+-- The same, counted as consumed; answers the lists of items, the messages counted so far, that token,
+-- and their bytes; or nil and the server's error.
 local function remove_many(data, number, budget, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)
-  local items, taken, sizes, token = take_out(data, number, budget, uploads)
+  local steps, taken, sizes, token = take_out(data, number, budget, uploads)
   local total, problem = count(messages, bytes, sizes, taken)
   if not total then
-    for i = taken, 1, -1 do redis.call('RPUSH', data, items[i]) end
+    for step = #steps, 1, -1 do
+      for i = #steps[step], 1, -1 do redis.call('RPUSH', data, steps[step][i]) end
+    end
     return nil, problem
   end
   redis.call('SET', consumer, client)
   if signs == 0 and (bound == 0 or length - taken < bound) then redis.call('LPUSH', not_full, '1') end
-  return items, total, token, sizes
+  return steps, total, token, sizes
+end
+
+-- The items of all steps in one list.
+local function joined(steps)
+  local items, taken = {}, 0
+  for _, found in ipairs(steps) do
+    for i = 1, #found do items[taken + i] = found[i] end
+    taken = taken + #found
+  end
+  return items
 end

@@ -1,4 +1,4 @@
--- What `get` and `take` share.
+-- What all that take items out share.
 
 -- Why no item will come any more: 'closed', or 'ended' for a caller that asks for the end of all
 -- producers, when there were some and none is left. Nil while one may come.
@@ -15,6 +15,17 @@ local function refusal(state, bound, length, over, mode)
   if length == 0 and over then return over end
   if state == 'foreign' or (state == 'ours' and (length == 0 or mode == 'wait')) then return 'busy' end
   if length == 0 then return 'empty' end
+end
+
+-- The answer to a caller that is refused: in mode wait it stands in line, or has the role to wait with.
+local function turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
+  if refused == 'busy' then return busy('consumer', held, ends, waiting, entry, who) end
+  if refused == 'empty' and who.mode == 'wait' then
+    hold(state, free, claim, holder, who.ticket, who.client, who.conn, who.lease)
+  else
+    give_back(state, free, claim, holder)
+  end
+  return {refused, refused == 'empty' and 'item' or nil}
 end
 
 -- Take the item out whose turn it is, and count it; answers it, the messages counted so far, and its token if

@@ -18,15 +18,10 @@ local length = size(data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[1], KEYS[12])
 local refused = refusal(state, bound, length, over, mode)
-if refused == 'busy' then
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
-  return busy('consumer', held, ends, waiting, entry, who)
-elseif refused == 'empty' and mode == 'wait' then
-  hold(state, free, claim, holder, ticket, client, ARGV[7], lease)
-elseif refused then
-  give_back(state, free, claim, holder)
+if refused then
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[7]}
+  return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
 end
-if refused then return {refused, refused == 'empty' and 'item' or nil} end
 
 local item, total, token =
   remove(data, length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
