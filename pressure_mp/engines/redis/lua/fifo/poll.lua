@@ -2,7 +2,7 @@
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes
 -- args: client
 -- replies: done item | declined
--- uses: bound count
+-- uses: bound count oldest
 -- once: yes
 -- bare: yes
 -- The short way of `get`: nobody has the role, and there is an item. It has few keys and arguments,
@@ -19,17 +19,4 @@ if not bound then return nil end
 -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
 local item = redis.call('RPOP', data)
 if not item then return nil end
-if string.byte(item) == 250 then -- the content may be in parts, which `get` knows of
-  redis.call('RPUSH', data, item)
-  return nil
-end
-local total, problem = count(KEYS[6], KEYS[7], #item, 1)
-if not total then
-  redis.call('RPUSH', data, item)
-  return problem
-end
-if texts[2] ~= client then redis.call('SET', KEYS[3], client) end
-if found == 2 and (bound == 0 or redis.call('LLEN', data) < bound) then
-  redis.call('LPUSH', not_full, '1')
-end
-return item
+return count_oldest(item, data, bound, not_full, found == 3, KEYS[6], KEYS[7], KEYS[3], texts[2], client)

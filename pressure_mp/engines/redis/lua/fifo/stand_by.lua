@@ -2,7 +2,7 @@
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder
 -- args: client ticket lease conn
 -- replies: done item | empty item | declined
--- uses: role bound count
+-- uses: role bound count oldest
 -- once: yes
 -- bare: yes
 -- The short way of a `get` that may wait: nobody else has the role. After `empty` the caller has it, and
@@ -25,18 +25,6 @@ if not item then
   hold(state, free, nil, holder, ticket, client, ARGV[4], tonumber(ARGV[3]))
   return {'empty', 'item'}
 end
-if string.byte(item) == 250 then -- the content may be in parts, which `get` knows of
-  redis.call('RPUSH', data, item)
-  return nil
-end
-local total, problem = count(KEYS[7], KEYS[8], #item, 1)
-if not total then
-  redis.call('RPUSH', data, item)
-  return problem
-end
-if texts[2] ~= client then redis.call('SET', KEYS[4], client) end
-if found % 2 == 0 and (bound == 0 or redis.call('LLEN', data) < bound) then
-  redis.call('LPUSH', not_full, '1')
-end
-give_back(state, free, nil, holder)
-return item
+local got = count_oldest(item, data, bound, not_full, found % 2 == 1, KEYS[7], KEYS[8], KEYS[4], texts[2], client)
+if got == item then give_back(state, free, nil, holder) end
+return got
