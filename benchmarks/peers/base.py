@@ -11,9 +11,6 @@ from typing import Any, ClassVar, Protocol
 
 from ..server import Site
 
-#: Why a peer is left out whose class does not have the feature that its row is about.
-NOT_THERE_YET = "not there yet"
-
 
 def nothing() -> None:
     """For a queue that has nothing to send, give back or remove."""

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import inspect
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pressure_mp import Empty, Queue
 
 from ..server import Site
-from .base import NOT_THERE_YET, Ends, Peer
+from .base import Ends, Peer
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,13 @@ class Pressure(Peer):
 @dataclass(frozen=True)
 class SharedBatches(Shared):
     def connect(self) -> Ends:
-        queue: Any = self.queue
-        single = super().connect()
-        return replace(single, put_many=queue.put_many, get_many=queue.get_many)
+        queue = self.queue
+        return replace(super().connect(), put_many=queue.put_many, get_many=queue.get_many)
 
 
 @dataclass(frozen=True)
 class PressureBatches(Pressure):
     """`put_many` and `get_many` of lists of that many items."""
-
-    def missing(self) -> str | None:
-        return None if hasattr(Queue, "put_many") else NOT_THERE_YET
 
     def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedBatches:
         return SharedBatches(super().create(site, maxsize, largest).queue)
@@ -64,7 +58,7 @@ class SharedBuffers(Shared):
     def connect(self) -> Ends:
         with suppress(Empty):
             self.queue.get(block=False)  # connects, and says that this process is there
-        return replace(super().connect(), close=self.queue.close)
+        return super().connect()
 
 
 @dataclass(frozen=True)
@@ -72,10 +66,6 @@ class PressureBuffered(Pressure):
     """`Queue(…, buffering=4000)`: `put` and `get` of single items; a thread sends batches."""
 
     buffering: int = 4000
-
-    def missing(self) -> str | None:
-        parameters = inspect.signature(Queue.__init__).parameters
-        return None if "buffering" in parameters else NOT_THERE_YET
 
     def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedBuffers:
         name = f"bench-{secrets.token_hex(8)}"

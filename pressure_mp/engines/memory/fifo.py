@@ -264,6 +264,7 @@ class MemoryFifo:
         mode: bytes,
         turn: str,
         lease: int,
+        *,
         ahead: bool = False,
     ) -> Entry | Reply:
         """The oldest item, which is no longer queued; or the refusal. Ahead of its need none is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ...effects import DONE, EXCESS, LATE, MISSING, PASSED, RENEWED, Reply
 from .fifo import MemoryFifo
@@ -28,14 +29,12 @@ class MemoryFlights(MemoryFifo):
         eof: int,
         client: str,
         ticket: str,
-        mode: bytes,
-        turn: str,
-        lease: int,
+        *turn: Any,
     ) -> Reply:
-        state = self._state
+        state, lease = self._state, turn[-1]
         if reader and state is not None:
             number = min(number, self._fair_share(state, reader, ticket))
-        found = self._consume(bool(eof), owner, client, ticket, mode, turn, lease)
+        found = self._consume(bool(eof), owner, client, ticket, *turn)
         if state is not None:
             state.readers.pop(reader, None)
         if state is None or not isinstance(found, Entry):
@@ -73,18 +72,16 @@ class MemoryFlights(MemoryFifo):
         eof: int,
         client: str,
         ticket: str,
-        mode: bytes,
-        turn: str,
-        lease: int,
+        *turn: Any,
     ) -> Reply:
-        state, owner = self._state, owner_of(reader)
+        state, owner, lease = self._state, owner_of(reader), turn[-1]
         if state is not None:
             last = state.readers.get(reader)
             if last is not None and last.call == call:
                 return [DONE, [entry.item for entry in last.entries]]
             number = min(number, self._fair_share(state, reader, ticket))
             state.readers.pop(reader, None)
-        found = self._consume(bool(eof), owner, client, ticket, mode, turn, lease, ahead=True)
+        found = self._consume(bool(eof), owner, client, ticket, *turn, ahead=True)
         if state is None or not isinstance(found, Entry):
             assert isinstance(found, list)
             return found

@@ -36,9 +36,7 @@ class Pool:
         """The connection to the slot's server that was idle for the shortest time, if there is one
         and it is known at once which server that is."""
         node = self._route.known(slot)
-        if node is None or not node.idle:
-            return None
-        return self._idle(node)
+        return self._idle(node) if node is not None else None
 
     async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
         """The connection that was idle for the shortest time, or a new one; to the slot's server.

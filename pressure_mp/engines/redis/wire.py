@@ -220,7 +220,7 @@ class BlockingWire(Wire):
             return finish(self.read(None))
         reader, reply = self._reader, _NOTHING
         while reply is _NOTHING:
-            reader.feed(self._socket.recv(_READ_SIZE) or self._not_end(b""))
+            reader.feed(self._not_end(self._socket.recv(_READ_SIZE)))
             reply = reader.gets()
         return reply
 
