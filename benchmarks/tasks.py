@@ -196,37 +196,58 @@ def consume(member: Member, url: str, name: str, number: int, batch: int) -> flo
     return time.perf_counter()
 
 
-def cycles(site: Site, pairs: int, batch: int, tasks: int) -> float:
-    """Cycles in a second, with so many producers and as many consumers, each a process. A batch of
-    0 stands for bare lists."""
-    name = f"pairs-{pairs}-{batch}"
-    works: tuple[Callable[..., float], ...] = (produce_bare, consume_bare)
+def work(member: Member, url: str, name: str, number: int, batch: int) -> float:
+    """Run a handler that does nothing on so many tasks."""
+    queue, stop, left = open_queue(url, name), threading.Event(), iter(range(number - 1, -1, -1))
+    member.start()
+
+    def handle(task: Task) -> None:
+        if not next(left):
+            stop.set()
+
+    queue.run(handle, stop=stop)
+    return time.perf_counter()
+
+
+#: A producer and a consumer, and what is sent in one call.
+Roles = tuple[Callable[..., float], Callable[..., float], int]
+
+
+def cycles(site: Site, pairs: int, roles: Roles, tasks: int) -> float:
+    """Cycles in a second, with so many producers and as many consumers, each a process."""
+    producer, consumer, batch = roles
+    name = f"{consumer.__name__}-{pairs}-{batch}"
     arguments: tuple[Any, ...] = (site.port, name, tasks // pairs)
-    if batch:
+    if consumer is not consume_bare:
         open_queue(site.url, name)
-        works, arguments = (produce, consume), (site.url, name, tasks // pairs, batch)
-    answers = perform([Job(work, arguments) for work in works for _ in range(pairs)])
+        arguments = (site.url, name, tasks // pairs, batch)
+    jobs = [Job(work, arguments) for work in (producer, consumer) for _ in range(pairs)]
+    answers = perform(jobs)
     return tasks / (max(answers[pairs:]) - min(answers[:pairs]))
 
 
 def processes(site: Site, rounds: int) -> None:
     """Producers and consumers in processes, beside redis-py's LPUSH, BRPOP and DEL in the same."""
-    cases = {
-        "1 to 1, one by one": (1, 1, "to beat 6,200"),
-        "4 to 4, one by one": (4, 1, "to beat 9,600"),
-        "1 to 1, batches of 100": (1, BATCH, "to aim at 100,000"),
-        "2 to 2, batches of 100": (2, BATCH, "to aim at 100,000"),
+    single, batched = (produce, consume, 1), (produce, consume, BATCH)
+    cases: dict[str, tuple[int, Roles, str]] = {
+        "1 to 1, take and ack": (1, single, ""),
+        "1 to 1, run": (1, (produce, work, 1), "to beat 6,200"),
+        "4 to 4, take and ack": (4, single, ""),
+        "4 to 4, run": (4, (produce, work, 1), "to beat 9,600"),
+        f"1 to 1, batches of {BATCH}": (1, batched, "to aim at 100,000"),
+        f"2 to 2, batches of {BATCH}": (2, batched, "to aim at 100,000"),
     }
     rates: dict[str, list[float]] = {what: [] for what in cases}
     bare: dict[str, list[float]] = {what: [] for what in cases}
     for _ in range(max(rounds // 10, 1)):
-        for what, (pairs, batch, _) in cases.items():
-            rates[what].append(cycles(site, pairs, batch, TASKS * (5 if batch > 1 else 1)))
-            bare[what].append(cycles(site, pairs, 0, TASKS))
-    for what, (_, _, goal) in cases.items():
+        for what, (pairs, roles, _) in cases.items():
+            rates[what].append(cycles(site, pairs, roles, TASKS * (5 if roles[2] > 1 else 1)))
+            bare[what].append(cycles(site, pairs, (produce_bare, consume_bare, 1), TASKS))
+    for what, (*_, goal) in cases.items():
         ours, theirs = statistics.median(rates[what]), statistics.median(bare[what])
+        told = f"   ({goal})" if goal else ""
         print(
-            f"{what}: {ours:,.0f} cycles/s, best {max(rates[what]):,.0f}   ({goal}); "
+            f"{what}: {ours:,.0f} cycles/s, best {max(rates[what]):,.0f}{told}; "
             f"LPUSH + BRPOP + DEL {theirs:,.0f}, ratio {ours / theirs:.2f}"
         )
 

@@ -73,6 +73,7 @@ class Source(Protocol):
         tube: str | None,
         on_error: Literal["release", "bury"],
         backoff: Backoff | None,
+        ack: Task | None,
     ) -> Task: ...
 
 
@@ -137,6 +138,8 @@ class Crew:
         """Release what is still in hand. Its handler goes on, and is told when it says so next."""
         self._is_over = True
         for task in list(self._in_hand.values()):
+            if task.state != TAKEN:  # it was acknowledged, and its thread waits for the next one
+                continue
             _log.warning("task %r of %r is given back: %s", task.id, self._source.name, _UNFINISHED)
             try:
                 task.release(error=_UNFINISHED)
@@ -163,12 +166,15 @@ class Crew:
         self._news.put(number)
 
     def _work(self, job: Job) -> None:
-        """A thread's life."""
+        """A thread's life. A task is acknowledged by the take of the next one: one round trip."""
+        done = None
         try:
             while not self._is_ending():
-                task = self._take(job)
-                if task is not None:
-                    self._process(task, job.handler)
+                task = self._take(job, done)
+                done = self._process(task, job.handler) if task is not None else None
+            if done is not None:
+                with _in_time():
+                    done.ack()
         except (WaitEnded, ShutDown):
             pass
         except BaseException as error:
@@ -177,33 +183,35 @@ class Crew:
         finally:
             self._news.put(None)
 
-    def _take(self, job: Job) -> Task | None:
-        """The next task; None when there was one that nobody can decode."""
+    def _take(self, job: Job, done: Task | None) -> Task | None:
+        """The next task; None when there was one that nobody can decode, or when the one that is
+        ``done`` was no longer ours."""
         try:
-            with waits_end_when(self._is_ending):
+            with _in_time(), waits_end_when(self._is_ending):
                 return self._source.take(
-                    ttr=job.ttr, tube=job.tube, on_error=job.on_error, backoff=job.backoff
+                    ttr=job.ttr, tube=job.tube, on_error=job.on_error, backoff=job.backoff, ack=done
                 )
-        except PressureError as error:
-            if not isinstance(error, (DecodingError, exceptions.AuthenticationError)):
-                raise
+        except (DecodingError, exceptions.AuthenticationError):
             _log.exception("a task of %r was buried", self._source.name)
-            return None
+        finally:
+            self._in_hand.pop(threading.current_thread(), None)
+        return None
 
-    def _process(self, task: Task, handler: Handler) -> None:
+    def _process(self, task: Task, handler: Handler) -> Task | None:
+        """Run the handler; answers the task when it is to be acknowledged, in hand until then."""
         me = threading.current_thread()
         self._in_hand[me] = task
-        try:
+        with _in_time():
             if self._is_over:
                 task.release()
-            else:
-                self._handle(task, handler)
-        except TaskError as error:
-            _log.warning("a handler came too late, and its task may run again: %s", error)
+            elif self._handle(task, handler):
+                return task
         del self._in_hand[me]
+        return None
 
-    def _handle(self, task: Task, handler: Handler) -> None:
-        """Run the handler, and say what became of the task if it did not do so itself."""
+    def _handle(self, task: Task, handler: Handler) -> bool:
+        """Run the handler, and say what became of the task if that failed; answers whether it is to
+        be acknowledged."""
         try:
             handler(task)
         except BaseException as error:
@@ -214,9 +222,17 @@ class Crew:
                 task.fail(error)
             if not isinstance(error, Exception):
                 raise
-        else:
-            if task.state == TAKEN:
-                task.ack()
+            return False
+        return task.state == TAKEN
+
+
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """What is said of a task here may come too late."""
+    try:
+        yield
+    except TaskError as error:
+        _log.warning("a handler came too late, and its task may run again: %s", error)
 
 
 def _until_look(deadline: float | None) -> float:

@@ -16,6 +16,9 @@ from typing import NamedTuple
 from .exceptions import ArgumentError, ArgumentTypeError
 
 _HEAD = struct.Struct(">c8sQQQQQQ")
+#: Where it says since when, and until when, the task is in its state.
+_SINCE = struct.calcsize(">c8sQQ")
+_TIMES = struct.Struct(">QQ")
 _NUMBER = struct.Struct(">d")
 _BITS = struct.Struct(">Q")
 _INTEGER = re.compile(r"0|-?[1-9]\d*")
@@ -63,6 +66,16 @@ def state_of(record: bytes) -> str:
 def call_of(record: bytes) -> int:
     """The number of the take that has the task, without reading the rest."""
     return int.from_bytes(record[_HEAD.size - 8 : _HEAD.size], "big")
+
+
+def has_tube(record: bytes) -> bool:
+    """Whether the task is in a tube, without reading the rest."""
+    return record[_HEAD.size] != 0
+
+
+def end(record: bytes, moment: int) -> bytes:
+    """The record of the same task when it is gone, since ``moment``."""
+    return b"X" + record[1:_SINCE] + _TIMES.pack(moment, 0) + record[_SINCE + _TIMES.size :]
 
 
 def encode_priority(priority: float) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .engines.base import Engine
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from .operations.tasks import Raw, TaskOperations
-from .presence import Presence, Run, find, is_over
+from .presence import Presence, find, is_over
 from .processes import incarnation
 
 _calls = itertools.count(1)
@@ -50,20 +50,17 @@ class Takers(Presence):
 
     def take_tasks(
         self,
-        run: Run[list[Raw]],
-        limit: int,
-        tube: str,
-        ttr: int | None,
+        taking: Callable[[str, int], list[Raw]],
         longest: int,
-        block: bool,
-        timeout: float | None,
     ) -> list[Raw]:
-        """Take tasks, which this process has from now on; ``longest`` is their ttr, 0 for none."""
+        """Take tasks, which this process has from now on; ``longest`` is their ttr, 0 for none.
+
+        ``taking`` takes them, for an owner and under a number of the take.
+        """
         call = next(_calls)
         with self:
             try:
-                me = incarnation()
-                taken = run(self._tasks.take(me, call, limit, tube, ttr, block, timeout))
+                taken = taking(incarnation(), call)
             except (Empty, ShutDown, QueueDoesNotExistError):
                 raise
             except BaseException:

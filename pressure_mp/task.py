@@ -164,6 +164,15 @@ class Task:
         """From now on this is in another state."""
         self._told, self._parsed = state.encode() + self._told[1:], None
 
+    def tell(self, record: bytes) -> None:
+        """From now on this is what the broker says: with the same data."""
+        self._told, self._parsed = record, None
+
+    @property
+    def record(self) -> bytes:
+        """What the broker said."""
+        return self._told
+
     def __enter__(self) -> Task:
         return self
 

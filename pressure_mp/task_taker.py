@@ -8,11 +8,17 @@ from typing import Any, Literal
 
 from . import states
 from .effects import Operation
-from .exceptions import ArgumentError, PressureError, RejectedItemWarning, TaskError
+from .exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    PressureError,
+    RejectedItemWarning,
+    TaskError,
+)
 from .handles import check_max_items
-from .operations.tasks import NO_EDIT, Edit, Raw
+from .operations.tasks import NO_EDIT, Edit, Processed, Raw
 from .processes import incarnation
-from .records import call_of, check_tube, decode_id, encode_id, encode_priority
+from .records import call_of, check_tube, decode_id, encode_id, encode_priority, has_tube, state_of
 from .task import UNCHANGED, Backoff, Task, check_on_error
 from .task_handle import TaskHandle, check_times
 from .task_settings import milliseconds
@@ -33,6 +39,7 @@ class TaskTaker(TaskHandle):
         tube: str | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
+        ack: Task | None = None,
     ) -> Task:
         """Take the next task; of one tube, if one is given.
 
@@ -44,6 +51,8 @@ class TaskTaker(TaskHandle):
         :param on_error: what becomes of the task when a ``with`` block over it raises.
         :param backoff: after that, seconds until it may be taken again; or a callable that is given
             how often the task was delivered, and answers them.
+        :param ack: a task to acknowledge first: as :meth:`ack` does, which raises what it does, and
+            then nothing is taken. Mostly both are one round trip.
 
         Raises Empty when the time is up, ShutDown when the queue is shut down and no task is ready,
         DecodingError for a task that cannot be decoded and AuthenticationError for one that is not
@@ -51,7 +60,7 @@ class TaskTaker(TaskHandle):
         HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
         """
 
-        (task,) = self._take(1, timeout, ttr, tube, on_error, backoff)
+        (task,) = self._take(1, timeout, ttr, tube, on_error, backoff, ack)
         return task
 
     def take_many(
@@ -82,15 +91,26 @@ class TaskTaker(TaskHandle):
         tube: str | None,
         on_error: str,
         backoff: Backoff | None,
+        ack: Task | None = None,
     ) -> list[Task]:
         self._check_open()
         check_on_error(on_error, backoff)
         self._codec.prepare()  # nothing is taken that this handle has no key for
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
         longest = self._settings.ttr if own_ttr is None else own_ttr
-        taken = self._here.take_tasks(
-            self._run, limit, check_tube(tube), own_ttr, longest, timeout != 0, timeout or None
-        )
+        where = check_tube(tube)
+        done = None if ack is None else self._processed(ack, limit == 1 and not where)
+
+        def taking(me: str, call: int) -> list[Raw]:
+            wait = timeout != 0, timeout or None
+            return self._run(self._operations.take(me, call, limit, where, own_ttr, *wait, done))
+
+        try:
+            taken = self._here.take_tasks(taking, longest)
+        finally:
+            if ack is not None and done is not None and state_of(done.record) != states.TAKEN:
+                self._here.lose(done.id, ack.call)
+                ack.tell(done.record)
         try:
             data = self._codec.decode_many([raw.data for raw in taken])
         except Exception:  # of one of them, or more
@@ -103,6 +123,13 @@ class TaskTaker(TaskHandle):
         for task in tasks:
             task.on_error, task.backoff = on_error, backoff
         return tasks
+
+    def _processed(self, task: Task, takes_any: bool) -> Processed:
+        """A task that is to be acknowledged by a take, of one task of any tube or of others."""
+        if not isinstance(task, Task):
+            raise ArgumentTypeError(f"ack is a task that was taken, not {type(task).__name__}")
+        goes = self._settings.processed == states.VOID and not has_tube(task.record)
+        return Processed(encode_id(task.id), task.record, goes and takes_any)
 
     def _sort_out(self, taken: list[Raw]) -> list[Task]:
         """The tasks that can be used; the others are buried."""

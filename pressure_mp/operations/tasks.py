@@ -9,6 +9,7 @@ from ..effects import (
     ABSENT,
     CHANGED,
     CLOSED,
+    DONE,
     EMPTY,
     EXISTS,
     FOREIGN,
@@ -38,7 +39,7 @@ from ..exceptions import (
     WrongState,
 )
 from ..identity import ticket
-from ..records import decode_id
+from ..records import call_of, decode_id, end
 from ..states import VOID, word
 from ..task_settings import TaskSettings, load
 from .batches import MOST_BYTES, MOST_ITEMS
@@ -76,6 +77,17 @@ class Edit(NamedTuple):
     def args(self) -> tuple[int, bytes, str]:
         """As an operation's arguments."""
         return int(self.changes), self.data, self.digest
+
+
+class Processed:
+    """A task that was processed, and that a take acknowledges before it takes another."""
+
+    def __init__(self, id: bytes, record: bytes, is_ordinary: bool) -> None:
+        self.id = id
+        #: As it was when it was taken; and then, as it is acknowledged.
+        self.record = record
+        #: Whether it is in no tube, will be gone, and one task of any tube is to be taken.
+        self.is_ordinary = is_ordinary
 
 
 class Changed(Exception):
@@ -139,7 +151,7 @@ class TaskOperations(QueueOperations):
             while len(added) < len(tasks):
                 batch = _next_batch(tasks, len(added))
                 flat = [part for task in batch for part in task]
-                args = (ids, delay, "" if ttl is None else ttl, priority, tube, waits, len(batch))
+                args = (ids, delay, _or_none(ttl), priority, tube, waits, len(batch))
                 reply = yield from self._call("put", (*args, *flat))
                 if reply[0] == EXISTS:
                     state = reply[3].decode()
@@ -159,14 +171,19 @@ class TaskOperations(QueueOperations):
         ttr: int | None,
         block: bool,
         timeout: float | None,
+        done: Processed | None = None,
     ) -> Operation[list[Raw]]:
         """Take the next tasks, up to ``limit`` and to what one call may take; waits for one.
 
-        ``call`` is a number that the owner never used before. Raises Empty when the time is up, and
-        ShutDown.
+        ``call`` is a number that the owner never used before. ``done`` is acknowledged first.
+        Raises what :meth:`ack` does for it; Empty when the time is up, and ShutDown.
         """
         end = yield from deadline(block, timeout)
-        size = (owner, call, min(limit, MOST_ITEMS), MOST_BYTES, "" if ttr is None else ttr, tube)
+        if done is not None:
+            next_one = yield from self._conclude(done, owner, call, ttr)
+            if next_one:
+                return next_one
+        size = (owner, call, min(limit, MOST_ITEMS), MOST_BYTES, _or_none(ttr), tube)
         who = ticket()
         signal = f"{_BELL}{who}" if tube else _TASK
         mode, turn, entry = (WAIT if block else NOW), "first", b""
@@ -196,6 +213,22 @@ class TaskOperations(QueueOperations):
                 yield from self._let_go(entry, tube)
             raise
 
+    def _conclude(
+        self, task: Processed, owner: str, call: int, ttr: int | None
+    ) -> Operation[list[Raw]]:
+        """Acknowledge a task, and take the next one if one call can do both."""
+        if task.is_ordinary:
+            args = (task.id, call_of(task.record), owner, call, _or_none(ttr), self._lease)
+            reply: Reply = yield Call("next", args)
+            if reply[0] == DONE:
+                task.record = end(task.record, int(reply[1]))
+                return [Raw(*reply[2:])] if len(reply) > 2 else []
+        acked = yield from self.ack(
+            task.id, owner, call_of(task.record), None, None, NO_EDIT, False
+        )
+        task.record = acked.record
+        return []
+
     def _empty(self, tube: str, timeout: float | None) -> Empty:
         where = f"tube {tube!r} of queue {self.name!r}" if tube else f"queue {self.name!r}"
         still = f", still after {timeout:g} s" if timeout else ""
@@ -223,7 +256,7 @@ class TaskOperations(QueueOperations):
 
         Raises NotTaken, NotOwner, TaskNotFound; and Changed, as the next three do.
         """
-        args = ("" if delay is None else delay, *_shift(tube), *edit.args)
+        args = (_or_none(delay), *_shift(tube), *edit.args)
         return (yield from self._by_taker("ack", task, owner, call, args, whole))
 
     def ack_many(
@@ -259,8 +292,7 @@ class TaskOperations(QueueOperations):
         whole: bool,
     ) -> Operation[Raw]:
         """A taken task is given back; an empty ``priority`` and ``error`` leave what there is."""
-        ttl_arg = "" if ttl is None else ttl
-        args = (delay, ttl_arg, priority, *_shift(tube), _text(error), *edit.args)
+        args = (delay, _or_none(ttl), priority, *_shift(tube), _text(error), *edit.args)
         return (yield from self._by_taker("release", task, owner, call, args, whole))
 
     def bury(
@@ -281,7 +313,7 @@ class TaskOperations(QueueOperations):
         self, task: bytes, owner: str, call: int, increment: int | None, edit: Edit, whole: bool
     ) -> Operation[Raw]:
         """A taken task is kept for longer; without ``increment`` for the queue's ttr from now."""
-        args = ("" if increment is None else increment, *edit.args)
+        args = (_or_none(increment), *edit.args)
         return (yield from self._by_taker("touch", task, owner, call, args, whole))
 
     def _by_taker(
@@ -418,6 +450,11 @@ def _time_left(end: float | None) -> Operation[float | None]:
         return None
     now: float = yield Now()
     return end - now
+
+
+def _or_none(milliseconds: int | None) -> int | str:
+    """A time as an argument, "" for the queue's own."""
+    return "" if milliseconds is None else milliseconds
 
 
 def _shift(tube: str | None) -> tuple[str, int]:

@@ -46,7 +46,8 @@ LATER = {"busy", "full", "empty", "unfinished"}
 #: Files that put replies, records or members of sets together; no names of keys.
 PUT_TOGETHER = (
     *("once.lua", "storage.lua", "prelude/ready.lua", "prelude/life.lua"),
-    *("prelude/put_one.lua", "prelude/take_one.lua", "prelude/ack_one.lua"),
+    *("prelude/put_one.lua", "prelude/take_one.lua"),
+    *("prelude/ack_one.lua", "prelude/ack_first.lua"),
     *("tasks/put.lua", "tasks/take.lua", "tasks/ack_many.lua", "tasks/stats.lua"),
 )
 

@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from faults_clients import attach, attempt, message
-from histories import DONE, FENCED, UNKNOWN, Log
+from faults_clients import attach, attempt, message, name_of
+from histories import CLOSED, DONE, EMPTY, FENCED, UNKNOWN, Log
 
-from pressure_mp import BrokerUnavailable, ShutDown, Task, TaskError, TaskQueue
+from pressure_mp import BrokerUnavailable, Empty, ShutDown, Task, TaskError, TaskQueue
 
 TUBES = [None, None, "a", "b"]
 #: How many tasks may be ready before producers wait.
 _AHEAD = 200
 #: What a worker does with a task, and how likely that is.
-_WAYS = {"task_done": 85, "release": 5, "delay": 5, "bury": 5}
+_WAYS = {"task_done": 45, "next": 40, "release": 5, "delay": 5, "bury": 5}
 
 
 def put_tasks(log: Log, name: str, options: dict[str, Any], seed: int, items: int) -> None:
@@ -44,17 +44,22 @@ def work_tasks(log: Log, name: str, options: dict[str, Any], seed: int) -> None:
     """Take tasks, work on each for a while, and say what becomes of them; until the shutdown."""
     queue: TaskQueue = attach("TaskQueue", name, options)
     chance = random.Random(f"{seed} {log.client}")
-    while True:
-        taken: list[Task] = []
-        try:
-            item = attempt(log, "get", "", lambda taken=taken: _take(queue, chance, taken))
-        except ShutDown:
-            return
-        if item is None:
-            continue
-        time.sleep(chance.uniform(0, 0.03))
-        (way,) = chance.choices(list(_WAYS), list(_WAYS.values()))
-        _close(log, way, item, taken[0])
+    taken: list[Task] = []
+    item: str | None = None
+    try:
+        while True:
+            if item is None:
+                item = attempt(log, "get", "", lambda: _take(queue, chance, taken))
+                continue
+            time.sleep(chance.uniform(0, 0.03))
+            (way,) = chance.choices(list(_WAYS), list(_WAYS.values()))
+            if way == "next":
+                item = _close_by_take(log, queue, item, taken)
+            else:
+                _close(log, way, item, taken[-1])
+                item = None
+    except ShutDown:
+        return
 
 
 def _take(queue: TaskQueue, chance: random.Random, taken: list[Task]) -> bytes:
@@ -62,8 +67,33 @@ def _take(queue: TaskQueue, chance: random.Random, taken: list[Task]) -> bytes:
     tube = chance.choice([*TUBES, None, None])
     timeout = chance.choice([0, 0.2]) if tube else chance.choice([0.5, None])
     taken.append(queue.take(timeout, tube=tube))
-    data: bytes = taken[0].data
+    data: bytes = taken[-1].data
     return data
+
+
+def _close_by_take(log: Log, queue: TaskQueue, item: str, taken: list[Task]) -> str | None:
+    """Acknowledge a task by the take of the next one, which is written down as two operations."""
+    done = taken[-1]
+    log.begin("task_done", item)
+    came_to: tuple[str, ...]
+    try:
+        taken.append(queue.take(0.5, ack=done))
+        came_to = (DONE, name_of(taken[-1].data))
+    except Empty:
+        came_to = (EMPTY,)
+    except ShutDown:
+        came_to = (CLOSED,)
+    except BrokerUnavailable:
+        came_to = (UNKNOWN,)
+    except TaskError:
+        log.end(FENCED)
+        return None
+    log.end(DONE if done.state == "X" else UNKNOWN)
+    log.begin("get")
+    log.end(*came_to)
+    if came_to == (CLOSED,):
+        raise ShutDown
+    return came_to[1] if len(came_to) > 1 else None
 
 
 def _close(log: Log, way: str, item: str, task: Task) -> None:

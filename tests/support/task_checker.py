@@ -36,7 +36,10 @@ class Lives:
         self.killed = killed
         self.left = left
         self.puts = {o.item: o for o in history if o.kind == "put" and o.outcome in (DONE, UNKNOWN)}
-        self.unknown_takes = sum(o.kind == "get" and o.outcome == UNKNOWN for o in history)
+        # An acknowledgement may have been part of a take.
+        self.unknown_takes = sum(
+            o.kind in ("get", "task_done") and o.outcome == UNKNOWN for o in history
+        )
         self.deliveries: dict[str, list[Delivery]] = defaultdict(list)
         by_client: dict[str, list[Operation]] = defaultdict(list)
         for operation in history:

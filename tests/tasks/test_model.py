@@ -19,8 +19,8 @@ from task_pair import Pair
 
 from pressure_mp import task_settings
 from pressure_mp.drivers import drive
-from pressure_mp.operations.tasks import NO_EDIT, Edit
-from pressure_mp.records import encode_priority, unpack
+from pressure_mp.operations.tasks import NO_EDIT, Edit, Processed
+from pressure_mp.records import Record, encode_priority, unpack
 
 OWNERS = st.sampled_from(["host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"])
 TUBES = st.sampled_from(["", "a", "b"])
@@ -115,16 +115,28 @@ class Histories(RuleBasedStateMachine):
         self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
 
     @precondition(lambda self: self.created)
-    @rule(owner=OWNERS)
-    def ordinary_cycle(self, owner):
-        """One task is put, and what is next is taken and acknowledged, as it mostly happens."""
+    @rule(owner=OWNERS, then_next=st.booleans())
+    def ordinary_cycle(self, owner, then_next):
+        """One task is put, and what is next is taken and acknowledged, as it mostly happens: by
+        itself, or by the take of the next one."""
         call, task = next(self.calls), [(b"", b"1")]
         priority = encode_priority(0)
         self.run(lambda: self.operations.put(task, "auto_increment", 0, None, priority, ""))
         taken = self.run(lambda: self.operations.take(owner, call, 1, "", None, False, None))
-        if isinstance(taken, list):
+        if not isinstance(taken, list):
+            return
+        if not then_next:
             args = taken[0][0], owner, call, None, None, NO_EDIT, False
             self.run(lambda: self.operations.ack(*args))
+            return
+        first, later = taken[0][0], next(self.calls)
+        known = Record("T", priority, 0, 0, 0, 0, 1, call).pack()
+
+        def take_the_next():
+            args = owner, later, 1, "", None, False, None
+            return self.operations.take(*args, Processed(first, known, True))
+
+        self.run(take_the_next)
 
     @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
+from exchanges import Exchanges
+from lossy import LossyProxy
 from task_pair import Pair
 from waiting import Background, blocked, until
 
-from pressure_mp import TaskQueue, task_settings
-from pressure_mp.operations.tasks import NO_EDIT, Edit, Raw
-from pressure_mp.records import Record, encode_priority
+from pressure_mp import Empty, TaskQueue, task_settings
+from pressure_mp.operations.tasks import NO_EDIT, Edit, Processed, Raw
+from pressure_mp.records import Record, encode_priority, state_of
 
 ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
 LATE = 3_600_000
@@ -34,6 +37,20 @@ class Tasks(Pair):
 
     def take(self, limit=1, tube="", ttr=None, call=1, owner=ME):
         return self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
+
+    def take_next(self, id=b"1", fence=1, owner=ME, call=2, limit=1, tube="", ttr=None):
+        """Acknowledge a task and take the next; the second, and the first as it is then."""
+
+        def make():
+            done = Processed(id, Record("T", b"8" * 8, 0, 0, 0, 0, 1, fence).pack(), limit == 1)
+            return taking(done)
+
+        def taking(done):
+            args = owner, call, limit, tube, ttr, False, None, done
+            taken = yield from self.operations.take(*args)
+            return taken, state_of(done.record)
+
+        return self.run(make)
 
     def ack(self, id=b"1", owner=ME, call=1, delay=None, tube=None, edit=NO_EDIT, whole=False):
         return self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
@@ -71,6 +88,10 @@ def ordinary_ack(tasks):
     tasks.ack()
 
 
+def ordinary_next(tasks):
+    tasks.take_next(b"2")
+
+
 def prepared(tasks):
     """A task is taken, and another is ready."""
     tasks.put()
@@ -85,7 +106,8 @@ def prepared(tasks):
 def test_ordinary_calls_go_the_short_way(options, own_server):
     tasks = prepared(Tasks(own_server.url, **options))
     with own_server.client() as client:
-        for call, most in ((ordinary_put, 0), (ordinary_take, 1), (ordinary_ack, 0)):
+        ways = (ordinary_put, 0), (ordinary_take, 1), (ordinary_ack, 0), (ordinary_next, 1)
+        for call, most in ways:
             before = looks(client)
             call(tasks)
             assert looks(client) - before == most, call
@@ -116,6 +138,10 @@ def pause(tasks):
 
 def take_next(tasks):
     tasks.take(call=2)
+
+
+def next_after_that(tasks):
+    tasks.take_next(b"3", fence=2, call=3)
 
 
 def put_one(tasks):
@@ -155,6 +181,20 @@ CASES = {
         take_next,
         lambda tasks: tasks.ack(b"3", call=2),
     ),
+    "next after a task that is not there": (lambda tasks: tasks.take_next(b"x"),),
+    "next after a task that is ready": (lambda tasks: tasks.take_next(b"2"),),
+    "next after a task of another process": (lambda tasks: tasks.take_next(owner=OTHER),),
+    "next after a task of another take": (lambda tasks: tasks.take_next(fence=2),),
+    "next after a task in a tube": (put_first(tube="a"), take_next, next_after_that),
+    "next after a task that lapsed": (take_for_a_moment, pause, next_after_that),
+    "next while somebody waits for a task": (put_first(waits="ticket"), take_next, next_after_that),
+    "next when none is ready": (take_next, lambda tasks: tasks.take_next(call=3)),
+    "next while a task is due": (become_due, lambda tasks: tasks.take_next()),
+    "next is a task in a tube": (put_first(tube="a"), lambda tasks: tasks.take_next()),
+    "next is a task with a ttl": (put_first(ttl=LATE), lambda tasks: tasks.take_next()),
+    "next for a moment": (lambda tasks: tasks.take_next(ttr=500),),
+    "next is of a tube": (put_first(tube="a"), lambda tasks: tasks.take_next(tube="a")),
+    "next are many": (ordinary_put, lambda tasks: tasks.take_next(limit=2)),
 }
 #: Queues of which every put is out of the ordinary, or every ack.
 QUEUES = {"ttl": {"ttl": 3600}, "zombie": {"zombie": 3600}, "keep": {"keep": True}}
@@ -213,3 +253,40 @@ def test_nothing_stays_of_what_a_waiter_was_woken_with(server, name):
         assert taking.result().data == 1
         assert not client.exists(f"__pressure__:mp:{{{name}}}:woken")
     queue.delete()
+
+
+def test_a_worker_makes_one_call_for_each_task_that_is_ready(server, name, monkeypatch):
+    queue = TaskQueue(name, url=server.url)
+    queue.put_many(range(20))
+    calls, stop = Exchanges(monkeypatch, queue), threading.Event()
+
+    def handle(task):
+        if task.data == 19:
+            stop.set()
+
+    queue.run(handle, stop=stop)
+    made = [op for op in calls.ops if op in ("take", "next", "ack")]
+    assert made == ["take", *["next"] * 19, "ack"]
+    assert queue.stats().transitions == {"X-R": 20, "R-T": 20, "T-X": 20}
+    queue.delete()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_next_whose_reply_is_lost_is_done_once(is_there, server, name):
+    proxy = LossyProxy(server.port)
+    try:
+        with TaskQueue(name, url=proxy.url) as queue:
+            queue.put_many(range(1 + is_there))
+            first = queue.take()
+            proxy.lose()
+            if is_there:
+                assert queue.take(0, ack=first).data == 1
+            else:
+                with pytest.raises(Empty):
+                    queue.take(0, ack=first)
+            assert (proxy.lost, first.state, first.due) == (1, "X", None)
+            assert queue.stats().counts["T"] == is_there
+            assert queue.stats().transitions["T-X"] == 1
+            queue.delete()
+    finally:
+        proxy.stop()

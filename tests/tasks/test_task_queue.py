@@ -149,6 +149,67 @@ def test_a_take_of_many_stops_at_about_a_megabyte(queue):
     assert len(queue.take_many(10)) == 1
 
 
+@pytest.mark.parametrize("tube", [None, "thumbs"])
+def test_a_take_acknowledges_the_task_before(tube, queue):
+    queue.put_many([1, 2, 3], tube=tube)
+    first = queue.take(0)
+    second = queue.take(0, ack=first)
+    assert (first.state, second.state, second.data) == ("X", "T", 2)
+    assert first.due is None
+    assert first.since >= second.created
+    third = queue.take(0, tube=tube, ack=second)
+    with pytest.raises(Empty):
+        queue.take(0, ack=third)
+    assert third.state == "X"
+    assert queue.stats().transitions == {"X-R": 3, "R-T": 3, "T-X": 3}
+
+
+def test_a_take_whose_acknowledgement_is_refused_takes_nothing(queue):
+    queue.put_many([1, 2])
+    first = queue.take(0)
+    queue.snatch(first.id)
+    with pytest.raises(NotTaken, match="ack is for a task that is taken"):
+        queue.take(0, ack=first)
+    assert queue.stats().counts["R"] == 2
+    queue.kill(first.id)
+    with pytest.raises(TaskNotFound):
+        queue.take(0, ack=first)
+    assert queue.take(0, ack=None).data == 2
+    with pytest.raises(ArgumentTypeError, match="ack is a task that was taken"):
+        queue.take(0, ack=first.id)
+
+
+@pytest.mark.parametrize(("kept", "state"), [({"keep": True}, "D"), ({"zombie": 60}, "Z")])
+def test_a_take_keeps_the_task_that_it_acknowledges_as_the_queue_wants(kept, state, url, name):
+    with TaskQueue(name, url=url, **kept) as queue:
+        queue.put_many([1, 2])
+        first = queue.take(0)
+        second = queue.take(0, ack=first)
+        assert (first.state, queue.peek(first.id).state, second.state) == (state, state, "T")
+        queue.delete()
+
+
+def test_the_last_task_is_acknowledged_when_the_queue_is_shut_down(queue):
+    queue.put(1)
+    task = queue.take(0)
+    queue.shutdown()
+    with pytest.raises(ShutDown):
+        queue.take(ack=task)
+    assert task.state == "X"
+
+
+def test_what_cannot_be_decoded_is_buried_and_the_task_before_acknowledged(url, name):
+    queue = TaskQueue(name, url=url, serializer="raw")
+    queue.put_many([b"1", b"not a pickle"])
+    with TaskQueue.attach(name, url=url, serializer="pickle") as reader:
+        first = queue.take(0)
+        with pytest.raises(DecodingError):
+            reader.take(0, ack=first)
+        assert first.state == "X"
+        assert queue.stats().counts["B"] == 1
+    queue.delete()
+
+
 def test_a_block_acknowledges_at_its_end(queue):
     queue.put(1)
     with queue.take(0) as task:

@@ -22,7 +22,8 @@ LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
 OF_TUBES = {"tubes", "waiting"}
 
 
-@pytest.mark.parametrize(
+#: Each key, and whether the tasks of the test have a tube.
+WRONG = pytest.mark.parametrize(
     ("part", "tube"),
     [
         (part, tube)
@@ -31,38 +32,76 @@ OF_TUBES = {"tubes", "waiting"}
         if tube or part not in OF_TUBES
     ],
 )
+
+
+class Spoilt:
+    """In this block a key holds a string."""
+
+    def __init__(self, client, name, part):
+        self.client = client
+        self.name = name
+        self.key = f"__pressure__:mp:{{{name}}}:{part}"
+
+    def __enter__(self):
+        self.had = self.client.exists(self.key)
+        if self.had:
+            self.client.rename(self.key, self.key + "-right")
+        self.client.set(self.key, "x")
+        return self
+
+    def __exit__(self, *exc_info):
+        self.client.delete(self.key)
+        if self.had:
+            self.client.rename(self.key + "-right", self.key)
+
+    def everything(self):
+        """What the server has of the queue."""
+        found = sorted(self.client.scan_iter(match=f"*{self.name}*"))
+        return {key: self.client.dump(key) for key in found if b":kept:" not in key}
+
+
+@WRONG
 def test_a_key_of_another_type_is_named_and_nothing_is_half_done(part, tube, valkey, name):
     queue = TaskQueue(name, url=valkey.url)
     queue.put_many([1, 2, 3], tube=tube)
     queue.take(0).bury()
     task = queue.take(0)
     with valkey.client() as client:
-        wrong = f"__pressure__:mp:{{{name}}}:{part}"
-        had = client.exists(wrong)
-        if had:
-            client.rename(wrong, wrong + "-right")
-        client.set(wrong, "x")
-
-        def everything():
-            found = sorted(client.scan_iter(match=f"*{name}*"))
-            return {key: client.dump(key) for key in found if b":kept:" not in key}
-
-        before, named, kept = everything(), [], True
-        for call in CALLS.values():
-            try:
-                call(queue, task)
-            except WrongKeyTypeError as error:
-                named.append(str(error))
-                kept = kept and everything() == before
-            except TaskError:
-                pass  # a call before this one did its part
-            before = everything()
+        with Spoilt(client, name, part) as spoilt:
+            before, named, kept = spoilt.everything(), [], True
+            for call in CALLS.values():
+                try:
+                    call(queue, task)
+                except WrongKeyTypeError as error:
+                    named.append(str(error))
+                    kept = kept and spoilt.everything() == before
+                except TaskError:
+                    pass  # a call before this one did its part
+                before = spoilt.everything()
         assert named
         assert kept
         assert all(f":{part}'" in error for error in named)
-        client.delete(wrong)
-        if had:
-            client.rename(wrong + "-right", wrong)
+        queue.delete()
+
+
+@WRONG
+def test_a_take_does_its_acknowledgement_as_a_whole_or_not_at_all(part, tube, valkey, name):
+    queue = TaskQueue(name, url=valkey.url)
+    queue.put_many([1, 2, 3], tube=tube)
+    task, taken, named = queue.take(0), None, f":{part}'"
+    with valkey.client() as client:
+        with Spoilt(client, name, part) as spoilt:
+            before = spoilt.everything()
+            try:
+                taken = queue.take(0, ack=task)
+            except WrongKeyTypeError as error:
+                named = str(error)
+                assert task.state == "X" or spoilt.everything() == before
+        assert f":{part}'" in named
+        there = {one.data: one.state for one in queue.list()}
+        rest = {2: "T" if taken else "R", 3: "R"}
+        assert there == ({1: "T", **rest} if task.state == "T" else rest)
+        assert queue.stats().counts["T"] == list(there.values()).count("T")
         queue.delete()
 
 

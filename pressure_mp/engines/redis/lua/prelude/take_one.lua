@@ -1,10 +1,8 @@
 -- The short way of `take`: one task, whichever is next, and it has no tube and no ttl. It is written
--- straight, and what other cases need is not even built. Where it does not apply nothing has changed,
--- and `take` goes on.
-local function take_one()
+-- straight, and what other cases need is not even built. Where it does not apply nothing has changed.
+-- `woken` is the key with the sign that woke the caller, nil if it did not wait.
+local function take_one(presence, owner, call, ttr, lease, woken)
   if not settings then return nil end
-  local owner, call, limit, _, ttr, tube, _, _, _, turn, lease = unpack(ARGV, 1, 11)
-  if limit ~= '1' or tube ~= '' then return nil end
   local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
   if ends > 0 and ends < now + TICK then return nil end
   if redis.call('ZCOUNT', due, '-inf', now) > 0 then return nil end -- it may be next
@@ -15,10 +13,10 @@ local function take_one()
   local until_then, deliveries, _, of, _, at = struct.unpack('>I8I8I8ss', record, 34)
   if until_then > 0 or of ~= '' then return nil end
   local payload = redis.call('HGET', payloads, id)
-  local there_until = tonumber(redis.call('HGET', KEYS[1], owner) or '0')
+  local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
   redis.call('ZCARD', taken)
   -- Who was woken, or watched the time, passes that on.
-  local passes_on = turn == 'again' and redis.call('LLEN', wake) == 0
+  local passes_on = woken and redis.call('LLEN', wake) == 0
     and (redis.call('ZCARD', ready) > 1 or redis.call('ZCOUNT', due, '-inf', now + TICK) > 0)
 
   redis.call('HINCRBY', counts, 'R-T', 1)
@@ -29,12 +27,9 @@ local function take_one()
     .. '\0' .. owner .. '\0' .. string.sub(record, at)
   redis.call('HSET', records, id, new)
   if there_until < now + lease / 2 then
-    redis.call('HSET', KEYS[1], owner, string.format('%d', now + lease))
+    redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
-  if turn == 'again' then redis.call('DEL', KEYS[2]) end
+  if woken then redis.call('DEL', woken) end
   if passes_on then redis.call('LPUSH', wake, '1') end
   return {'done', '', id, new, payload}
 end
-
-local at_once = take_one()
-if at_once then return at_once end

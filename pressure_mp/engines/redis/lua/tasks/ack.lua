@@ -6,7 +6,7 @@
 --   digest  of the data that the caller knows; '' if that does not matter
 --   whole   1: answer the data too
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage ack_one life find taker
+-- uses: storage ack_one ack_first life find taker
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
