@@ -191,8 +191,13 @@ class TaskOperations(QueueOperations):
             while True:
                 args = (*size, who, entry, mode, turn, self._lease)
                 reply = yield from self._call("take", args, end)
+                if reply == [DONE]:
+                    _, had = yield from self._ask_again(owner, call)
+                    if had:
+                        return had
+                    continue
                 if reply[0] != EMPTY:
-                    return [*map(Raw, reply[2::3], reply[3::3], reply[4::3])]
+                    return _tasks(reply[2:])
                 soon, entry = reply[2], reply[3]
                 if soon == 0:
                     continue
@@ -220,14 +225,23 @@ class TaskOperations(QueueOperations):
         if task.is_ordinary:
             args = (task.id, call_of(task.record), owner, call, _or_none(ttr), self._lease)
             reply: Reply = yield Call("next", args)
+            if reply == [DONE]:
+                now, had = yield from self._ask_again(owner, call)
+                task.record = end(task.record, now)
+                return had
             if reply[0] == DONE:
                 task.record = end(task.record, int(reply[1]))
-                return [Raw(*reply[2:])] if len(reply) > 2 else []
+                return _tasks(reply[2:])
         acked = yield from self.ack(
             task.id, owner, call_of(task.record), None, None, NO_EDIT, False
         )
         task.record = acked.record
         return []
+
+    def _ask_again(self, owner: str, call: int) -> Operation[tuple[int, list[Raw]]]:
+        """The broker's time, and what a take got whose reply was lost. It may have it no longer."""
+        reply = yield from self._call("had", (owner, call))
+        return reply[2], _tasks(reply[3:])
 
     def _empty(self, tube: str, timeout: float | None) -> Empty:
         where = f"tube {tube!r} of queue {self.name!r}" if tube else f"queue {self.name!r}"
@@ -433,6 +447,11 @@ class TaskOperations(QueueOperations):
         named = decode_id(task)
         text = f"task {named!r} of queue {self.name!r} is {word(state)} ({state}): {why}"
         return kind(text, named, state)
+
+
+def _tasks(flat: Sequence[Any]) -> list[Raw]:
+    """The tasks in a reply, each an id, a record and data."""
+    return [*map(Raw, flat[::3], flat[1::3], flat[2::3])]
 
 
 def _gone(known: Raw) -> Raw:

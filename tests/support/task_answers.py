@@ -49,6 +49,7 @@ def play(url, name):
         *(operations.wait(b"1", "ticket", 0), operations.stats(), operations.close()),
         *(operations.closed(), operations.delete(), operations.renew("A", True)),
         *(operations.requeue("A", "gone"), operations.dismiss(["A"])),
+        operations._ask_again("A", 1),
         operations._call("truncate", (1,)),
     ):
         refused(run, operation)
@@ -90,6 +91,7 @@ def play(url, name):
     q.kick()
     task = q.take()
     assert q.peek("one").state == "T"
+    assert run(operations._ask_again(me, task.call))[1][0].id == b"one"
     assert len(q.list()) == 1
     assert not waiting.result()[1]
     waiting = Background(q.wait, "one")

@@ -12,6 +12,7 @@ from task_pair import Pair
 from waiting import Background, blocked, until
 
 from pressure_mp import Empty, TaskQueue, task_settings
+from pressure_mp.engines.redis.engine import RedisBinding
 from pressure_mp.operations.tasks import NO_EDIT, Edit, Processed, Raw
 from pressure_mp.records import Record, encode_priority, state_of
 
@@ -257,6 +258,8 @@ def test_nothing_stays_of_what_a_waiter_was_woken_with(server, name):
 
 def test_a_worker_makes_one_call_for_each_task_that_is_ready(server, name, monkeypatch):
     queue = TaskQueue(name, url=server.url)
+    queue.put_many("ab")
+    queue.take(ack=queue.take()).ack()  # the server has the scripts from now on
     queue.put_many(range(20))
     calls, stop = Exchanges(monkeypatch, queue), threading.Event()
 
@@ -267,7 +270,7 @@ def test_a_worker_makes_one_call_for_each_task_that_is_ready(server, name, monke
     queue.run(handle, stop=stop)
     made = [op for op in calls.ops if op in ("take", "next", "ack")]
     assert made == ["take", *["next"] * 19, "ack"]
-    assert queue.stats().transitions == {"X-R": 20, "R-T": 20, "T-X": 20}
+    assert queue.stats().transitions == {"X-R": 22, "R-T": 22, "T-X": 22}
     queue.delete()
 
 
@@ -287,6 +290,36 @@ def test_a_next_whose_reply_is_lost_is_done_once(is_there, server, name):
             assert (proxy.lost, first.state, first.due) == (1, "X", None)
             assert queue.stats().counts["T"] == is_there
             assert queue.stats().transitions["T-X"] == 1
+            queue.delete()
+    finally:
+        proxy.stop()
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("still", [True, False])
+def test_a_take_whose_reply_is_lost_gives_what_it_took_if_that_is_still_taken(
+    number, still, server, name, monkeypatch
+):
+    proxy = LossyProxy(server.port)
+    try:
+        with TaskQueue(name, url=proxy.url) as queue:
+            ids = queue.put_many(range(5))
+            lost = []
+
+            def take_away(*args):
+                """The first of the tasks, before the take asks again."""
+                if args[1] == "had" and not lost and not still:
+                    lost.append(queue.snatch(ids[0], delay=60))
+                return prepared_command(*args)
+
+            prepared_command = RedisBinding.command
+            monkeypatch.setattr(RedisBinding, "command", take_away)
+            proxy.lose()
+            tasks = queue.take_many(number)
+            gone = 0 if still else 1
+            first = gone if number > 1 or still else 1
+            assert [task.data for task in tasks] == list(range(first, max(number, first + 1)))
+            assert (proxy.lost, queue.stats().counts["T"]) == (1, len(tasks))
             queue.delete()
     finally:
         proxy.stop()

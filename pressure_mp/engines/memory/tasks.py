@@ -187,6 +187,13 @@ class MemoryTasks:
             self._waiting.pass_on(tube)
         return [EMPTY, [], life.next_due(), b""]
 
+    def _had(self, life: Life, owner: str, call: int) -> Reply:
+        mine = (task for task in life.tasks.values() if task.record.owner == owner)
+        parts = (
+            (task.id, task.record.pack(), task.data) for task in mine if task.record.call == call
+        )
+        return [DONE, [], life.now, *(part for one in parts for part in one)]
+
     def _rouse(self, life: Life, entry: bytes, tube: str) -> Reply:
         self._waiting.pass_on(tube)
         return [DONE, []]

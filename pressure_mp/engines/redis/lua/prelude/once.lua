@@ -5,6 +5,7 @@
 -- `done` and a string is kept as that string, `replied` is its number; any other one is packed, and
 -- the number negative: large replies are copied as seldom as can be. A script with `bare: yes` in its
 -- header answers a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
+-- A table with `is_asked_for` is not kept, and a bare `done` then: who calls again asks for the rest.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
 -- A reply that was given before is {'again', reply}.
 local function once(operation)
@@ -43,7 +44,7 @@ local function once(operation)
     redis.pcall('HSET', kept, 'replied', number, 'reply', reply)
   elseif kind == 'nil' then
     redis.pcall('HSET', kept, 'replied', -number, 'reply', cmsgpack.pack({'declined'}))
-  elseif kind == 'number' then -- a bare `done`
+  elseif kind == 'number' or reply.is_asked_for then -- a bare `done`
   elseif reply[1] == 'done' and #reply == 2 and type(reply[2]) == 'string' then
     redis.pcall('HSET', kept, 'replied', number, 'reply', reply[2])
   elseif #reply > 1 or reply[1] ~= 'done' then

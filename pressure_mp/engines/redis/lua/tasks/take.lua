@@ -122,6 +122,7 @@ if #ids > 0 then
     if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then notice(tube) end
   end
   local reply = answer('done')
+  reply.is_asked_for = true -- by `had`
   for i, part in ipairs(tasks) do reply[2 + i] = part end
   return reply
 end
