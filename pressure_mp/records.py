@@ -2,9 +2,10 @@
 
 A record is the state's letter; the priority, so that its bytes sort as the numbers do; and, each in
 eight bytes, big-endian: the number of the arrival, when the task was put, since when it is in its
-state, when that ends by itself (0: never), how often it was delivered, and the number of the take
-that has it. Then the tube and the owner, each ended by a zero byte, and the text of the last error.
-Times are the broker's, in milliseconds since the epoch.
+state, and when that ends by itself (0: never). In four bytes each follow the number of its bundle,
+which only the scripts use, and how often it was delivered; in eight the number of the take that has
+it. Then the tube and the owner, each ended by a zero byte, and the text of the last error. Times
+are the broker's, in milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from .exceptions import ArgumentError, ArgumentTypeError
 
-_HEAD = struct.Struct(">c8sQQQQQQ")
+_HEAD = struct.Struct(">c8sQQQQ4xIQ")
 #: Where it says since when, and until when, the task is in its state.
 _SINCE = struct.calcsize(">c8sQQ")
 _TIMES = struct.Struct(">QQ")

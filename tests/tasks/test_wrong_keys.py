@@ -11,6 +11,7 @@ from pressure_mp.engines.redis import keys
 CALLS = {
     "put": lambda queue, task: queue.put(9, tube=task.tube),
     "take": lambda queue, task: queue.take(0),
+    "take_many": lambda queue, task: queue.take_many(2),
     "ack": lambda queue, task: task.ack(),
     "release": lambda queue, task: task.release(),
     "kick": lambda queue, task: queue.kick(),
@@ -63,7 +64,7 @@ class Spoilt:
 @WRONG
 def test_a_key_of_another_type_is_named_and_nothing_is_half_done(part, tube, valkey, name):
     queue = TaskQueue(name, url=valkey.url)
-    queue.put_many([1, 2, 3], tube=tube)
+    queue.put_many(range(6), tube=tube)
     queue.take(0).bury()
     task = queue.take(0)
     with valkey.client() as client:

@@ -67,7 +67,7 @@ TYPES = {
 TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
-    **dict.fromkeys(("records", "payloads"), "hash"),
+    **dict.fromkeys(("records", "payloads", "bundles"), "hash"),
     **dict.fromkeys(("ready", "tubes", "due", "expiry", "taken", "shelf", "waiting"), "zset"),
     **dict.fromkeys(("wake", "woken"), "list"),
     "kept": "hash",

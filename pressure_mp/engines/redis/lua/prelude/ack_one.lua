@@ -1,4 +1,4 @@
--- The short way of `ack`: the task is gone, it was in no tube, and nobody waits for what becomes of
+-- The short way of `ack`: the task is gone, it was in no tube and no bundle, and nobody waits for what becomes of
 -- any. It is written straight, and what other cases need is not even built. It moves nothing that is
 -- due, as that of `put`. Answers what acknowledges it, nil where this way does not apply: nothing is
 -- written before that is called. It answers the record that the task had. `checked`: the types of
@@ -7,8 +7,8 @@ local function acking(id, owner, call, checked)
   if not settings or settings.keep or settings.zombie > 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
-  local ends, _, number, tube, whose = struct.unpack('>I8I8I8ss', record, 34)
-  if tube ~= '' or (ends > 0 and ends <= now) then return nil end
+  local ends, bundle, _, number, tube, whose = struct.unpack('>I8I4I4I8ss', record, 34)
+  if tube ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
   if whose ~= owner or number ~= tonumber(call) then return nil end -- only what is taken has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
   if not checked then

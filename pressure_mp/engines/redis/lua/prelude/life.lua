@@ -25,18 +25,18 @@ end
 
 local function read(id, record)
   if not record then return nil end
-  local state, priority, seq, created, since, ends, deliveries, call, tube, owner, at =
+  local state, priority, seq, created, since, ends, bundle, deliveries, call, tube, owner, at =
     struct.unpack(FORMAT, record)
   return {
     id = id, state = state, priority = priority, seq = seq, created = created, since = since,
-    ends = ends, deliveries = deliveries, call = call, tube = tube, owner = owner,
+    ends = ends, bundle = bundle, deliveries = deliveries, call = call, tube = tube, owner = owner,
     error = string.sub(record, at),
   }
 end
 
 local function pack(task)
   return struct.pack(FORMAT, task.state, task.priority, task.seq, task.created, task.since, task.ends,
-    task.deliveries, task.call, task.tube, task.owner) .. task.error
+    task.bundle, task.deliveries, task.call, task.tube, task.owner) .. task.error
 end
 
 local function place(task)
@@ -60,12 +60,94 @@ local function id_taken(member)
   return string.sub(member, 17)
 end
 
+local function itself(member)
+  return member
+end
+
+-- What a member of `taken`, or of `due`, says of a bundle: its member of `taken`; nil, if that is one task.
+local function bundle_taken(member)
+  return string.byte(member, 17) == 0 and member or nil
+end
+
+local function bundle_due(member)
+  return string.byte(member) == 0 and string.sub(member, 2) or nil
+end
+
+-- The member of `taken` that is a bundle of a take.
+local function bundled(start, number)
+  return start .. '\0' .. struct.pack('>I2', number)
+end
+
+-- The ids of a bundle's tasks.
+local function ids_bundled(bundle)
+  local ids = {}
+  for id in string.gmatch(string.sub(redis.call('HGET', bundles, bundle), 3), '%Z+') do ids[#ids + 1] = id end
+  return ids
+end
+
 -- More than any eight bytes of a number, and than what follows them.
 local LAST = string.rep('\255', 9)
 
 -- The members of a sorted set that begin with a text, at most so many.
 local function beginning(key, text, start, limit)
   return redis.call('ZRANGE', key, '[' .. text, '(' .. text .. LAST, 'BYLEX', 'LIMIT', start, limit)
+end
+
+-- A bundle is no more: so many of its tasks, which are `leaving`, go another way; the others are
+-- kept each by itself.
+local function unbind(bundle, leaving, number)
+  local size = struct.unpack('>I2', redis.call('HGET', bundles, bundle))
+  note(removed, taken, bundle)
+  note(removed, due, '\0' .. bundle)
+  note(deleted, bundles, bundle)
+  if number == size then return end
+  local rest = {}
+  for _, id in ipairs(ids_bundled(bundle)) do
+    if not leaving[id] then rest[#rest + 1] = id end
+  end
+  for i, record in ipairs(redis.call('HMGET', records, unpack(rest))) do
+    local id, ends = rest[i], struct.unpack('>I8', record, 34)
+    note(added, taken, '0', string.sub(bundle, 1, 16) .. id)
+    if ends > 0 then note(added, due, ends, id) end
+    note(set, records, id, string.sub(record, 1, 41) .. '\0\0\0\0' .. string.sub(record, 46))
+  end
+end
+
+-- A taken task is in no bundle any more; so many are leaving it, this one or none.
+local function part(task, leaving, number)
+  if task.bundle == 0 then return end
+  unbind(bundled(hold(task.owner, task.call), task.bundle), leaving, number)
+  task.bundle = 0
+end
+
+-- The ids of the tasks that members stand for, up to `most` or a bundle more. The bundles are no more
+-- then: the second answer says whose.
+local function unfold(members, most, bundle_of, id_of)
+  local ids, loose = {}, {}
+  for _, member in ipairs(members) do
+    if #ids >= most then break end
+    local bundle = bundle_of(member)
+    if bundle then
+      local bound = ids_bundled(bundle)
+      for _, id in ipairs(bound) do ids[#ids + 1], loose[id] = id, true end
+      unbind(bundle, loose, #bound)
+    else
+      ids[#ids + 1] = id_of(member)
+    end
+  end
+  return ids, loose
+end
+
+-- The tasks of such ids.
+local function read_unfolded(ids, loose)
+  local tasks = {}
+  if #ids == 0 then return tasks end
+  for i, record in ipairs(redis.call('HMGET', records, unpack(ids))) do
+    local task = read(ids[i], record)
+    if loose[task.id] then task.bundle, task.is_loose = 0, true end
+    tasks[i] = task
+  end
+  return tasks
 end
 
 -- Take a task out of where its state is looked for.
@@ -78,9 +160,13 @@ local function leave(task)
     if task.ends > 0 then note(removed, expiry, task.id) end
   elseif state == 'W' then
     note(removed, due, task.id)
+  elseif state == 'T' and task.bundle > 0 then
+    part(task, {[task.id] = true}, 1)
   elseif state == 'T' then
-    note(removed, taken, hold(task.owner, task.call) .. task.id)
-    if task.ends > 0 then note(removed, due, task.id) end
+    if not task.is_loose then
+      note(removed, taken, hold(task.owner, task.call) .. task.id)
+      if task.ends > 0 then note(removed, due, task.id) end
+    end
   elseif state == 'Z' then
     note(removed, expiry, task.id)
   else
@@ -237,13 +323,13 @@ end
 local function sweep()
   local left = MOST_DUE
   for _, key in ipairs({due, expiry}) do
-    local ids = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, left)
-    if #ids > 0 then
-      left = left - #ids
-      local found = redis.call('HMGET', records, unpack(ids))
-      for i, id in ipairs(ids) do lapse(read(id, found[i])) end
+    local members = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, left)
+    if #members > 0 then
+      local tasks = read_unfolded(unfold(members, left, bundle_due, itself))
+      for _, task in ipairs(tasks) do lapse(task) end
       flush()
-      if left == 0 then return end
+      left = left - #tasks
+      if left <= 0 then return end
     end
   end
 end

@@ -11,7 +11,7 @@ local function taking(presence, owner, call, ttr, lease, woken)
   if not place then return nil end
   local id = string.sub(place, 17)
   local record = redis.call('HGET', records, id)
-  local until_then, deliveries, _, of, _, at = struct.unpack('>I8I8I8ss', record, 34)
+  local until_then, _, deliveries, _, of, _, at = struct.unpack('>I8I4I4I8ss', record, 34)
   if until_then > 0 or of ~= '' then return nil end
   local payload = redis.call('HGET', payloads, id)
   local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
@@ -25,7 +25,7 @@ local function taking(presence, owner, call, ttr, lease, woken)
     redis.call('ZREM', ready, place)
     redis.call('ZADD', taken, 0, hold(owner, call) .. id)
     if ends > 0 then redis.call('ZADD', due, ends, id) end
-    local new = 'T' .. string.sub(record, 2, 25) .. struct.pack('>I8I8I8I8', now, ends, deliveries + 1, call)
+    local new = 'T' .. string.sub(record, 2, 25) .. struct.pack('>I8I8I4I4I8', now, ends, 0, deliveries + 1, call)
       .. '\0' .. owner .. '\0' .. string.sub(record, at)
     redis.call('HSET', records, id, new)
     if there_until < now + lease / 2 then

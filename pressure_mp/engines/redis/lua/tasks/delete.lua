@@ -1,5 +1,5 @@
 -- delete: remove the queue and every key of it.
--- keys: meta bound records payloads ready tubes due expiry taken shelf counts wake woken waiting awaited outcomes presence users
+-- keys: meta bound records payloads ready tubes due expiry taken bundles shelf counts wake woken waiting awaited outcomes presence users
 -- replies: done | missing
 -- once: yes
 if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end

@@ -5,13 +5,12 @@
 -- A task is its id, its record and its data.
 if not settings then return {'missing'} end
 sweep()
-local owner, call = ARGV[1], tonumber(ARGV[2])
-local ids = beginning(taken, hold(owner, call), 0, -1)
-for i, member in ipairs(ids) do ids[i] = id_taken(member) end
 local reply = answer('done', now)
-for _, id in ipairs(ids) do
-  local at = #reply
-  reply[at + 1], reply[at + 2] = id, redis.call('HGET', records, id)
-  reply[at + 3] = redis.call('HGET', payloads, id)
+for _, member in ipairs(beginning(taken, hold(ARGV[1], tonumber(ARGV[2])), 0, -1)) do
+  for _, id in ipairs(bundle_taken(member) and ids_bundled(member) or {id_taken(member)}) do
+    local at = #reply
+    reply[at + 1], reply[at + 2] = id, redis.call('HGET', records, id)
+    reply[at + 3] = redis.call('HGET', payloads, id)
+  end
 end
 return reply

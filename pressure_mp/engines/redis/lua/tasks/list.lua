@@ -5,16 +5,16 @@
 -- replies: done bells looked ids records payloads | missing
 -- uses: storage life ready shelf
 -- `looked` is how many places were looked at, not all of which are of the state and the tube; none
--- is left when it is 0.
+-- is left when it is 0. A bundle is one place.
 if not settings then return {'missing'} end
 sweep()
 local state, tube, start, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local places, id_of = nil, function(member) return member end
+local places, id_of, bundle_of = nil, itself, function() end
 if state == 'R' then
   places = next_ready(tube, start, limit)
   id_of = function(member) return id_in(member, tube) end
 elseif state == 'T' then
-  places, id_of = redis.call('ZRANGE', taken, start, start + limit - 1), id_taken
+  places, id_of, bundle_of = redis.call('ZRANGE', taken, start, start + limit - 1), id_taken, bundle_taken
 elseif state == 'B' or state == 'D' then
   places, id_of = beginning(shelf, state, start, limit), id_shelved
 elseif state == 'W' then
@@ -23,12 +23,19 @@ else
   places = redis.call('ZRANGE', expiry, start, start + limit - 1)
 end
 local ids, told, data = {}, {}, {}
-for i, member in ipairs(places) do
-  local id = id_of(member)
+local function look(id)
   local task = read(id, redis.call('HGET', records, id))
-  if task.state == state and (tube == '' or task.tube == tube) then
+  if task and task.state == state and (tube == '' or task.tube == tube) then
     ids[#ids + 1], told[#told + 1] = id, pack(task)
     data[#data + 1] = redis.call('HGET', payloads, id)
+  end
+end
+for _, member in ipairs(places) do
+  local bundle = bundle_of(member)
+  if bundle then
+    for _, id in ipairs(ids_bundled(bundle)) do look(id) end
+  else
+    look(id_of(member))
   end
 end
 return answer('done', #places, ids, told, data)

@@ -13,12 +13,18 @@ if not settings then return {'missing'} end
 sweep()
 local presence, owner, call = KEYS[1], ARGV[1], tonumber(ARGV[3])
 if ARGV[2] ~= '' and redis.call('HGET', presence, owner) ~= ARGV[2] then return answer('renewed') end
-local members = beginning(taken, hold(owner, call), 0, tonumber(ARGV[5]))
-for i, member in ipairs(members) do members[i] = id_taken(member) end
-local found = #members > 0 and redis.call('HMGET', records, unpack(members)) or {}
-for i, id in ipairs(members) do
-  local task = read(id, found[i])
-  if task.owner == owner then give_back(task, ARGV[4], 0) end
+local limit = tonumber(ARGV[5])
+local members = beginning(taken, hold(owner, call), 0, limit)
+local ids, loose = unfold(members, limit, bundle_taken, id_taken)
+local number = 0
+for _, task in ipairs(read_unfolded(ids, loose)) do
+  if task.owner == owner then
+    give_back(task, ARGV[4], 0)
+    number = number + 1
+  elseif task.is_loose then -- of one whose name ends alike
+    enter(task)
+    tell(task)
+  end
 end
-if not call and #members < tonumber(ARGV[5]) then redis.call('HDEL', presence, owner) end
-return answer('done', #members)
+if not call and #ids < limit then redis.call('HDEL', presence, owner) end
+return answer('done', number)

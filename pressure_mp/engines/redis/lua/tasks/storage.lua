@@ -1,14 +1,16 @@
--- keys: meta records payloads ready tubes due expiry taken shelf counts wake waiting awaited outcomes
+-- keys: meta records payloads ready tubes due expiry taken bundles shelf counts wake waiting awaited outcomes
 -- item: wake
 -- Tasks: `records` has of each what pressure_mp/records.py says, `payloads` its data. Besides, a task
 -- is where its state is looked for. In sorted sets with equal scores, so that their order is that of
 -- their members' bytes:
 --   ready   R: priority, arrival, id
 --   tubes   R with a tube: the tube, a zero byte, and the same
---   taken   T: the end of the owner's name, which is random; number of the take, id
+--   taken   T: the end of the owner's name, which is random; number of the take, id. Tasks that were
+--           taken together are a bundle, with a zero byte and its number for the id: as long as
+--           nothing becomes of one of them alone. `bundles` has how many they are, and their ids.
 --   shelf   B and D: the letter, since when, arrival, id
 -- and with the time at which the state ends by itself as score:
---   due     W and T: then the task is ready
+--   due     W and T: then the task is ready; of a bundle, after a zero byte, its member of `taken`
 --   expiry  Z, and R with a ttl: then it is gone
 -- `wake` has one element when somebody should look: a task is ready, or will be soon.
 
@@ -19,7 +21,7 @@ local TICK = 900
 -- Milliseconds for which the outcome of a task is kept for one who waited for it.
 local KEPT = 60000
 
-local FORMAT = '>c1c8I8I8I8I8I8I8ss'
+local FORMAT = '>c1c8I8I8I8I8I4I4I8ss'
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

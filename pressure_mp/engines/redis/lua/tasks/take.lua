@@ -17,6 +17,7 @@
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
 -- when that does not matter.
 local LOOKS = 10 -- among tasks that should be gone already
+local BUNDLE = 100 -- tasks of a bundle
 local SOME = 16 -- data that is read at a time: few calls, and little that is read in vain
 if not settings then return {'missing'} end
 local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease = unpack(ARGV, 1, 11)
@@ -36,10 +37,10 @@ local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 local stamps, moment = struct.pack('>I8I8', now, ends), string.format('%d', ends)
 local named = struct.pack('>I8', call)
 local kinds = setmetatable({}, {__index = function(known, rest)
-  local until_then, deliveries, _, of, _, at = struct.unpack('>I8I8I8ss', rest)
+  local until_then, _, deliveries, _, of, _, at = struct.unpack('>I8I4I4I8ss', rest)
   local kind = {
     until_then = until_then, is_over = until_then > 0 and until_then <= now, of = of, number = 0,
-    rest = stamps .. struct.pack('>I8', deliveries + 1) .. named .. of .. '\0' .. owner .. '\0'
+    rest = struct.pack('>I4', deliveries + 1) .. named .. of .. '\0' .. owner .. '\0'
       .. string.sub(rest, at),
   }
   known[rest] = kind
@@ -78,25 +79,34 @@ local function read_data(ids)
   return data
 end
 
--- They are taken. A record is that of a taken task from now on: what differs is put in its place.
--- Answers for each its id, record and data.
+-- They are taken, in bundles if they are several. A record is that of a taken task from now on: what
+-- differs is put in its place. Answers for each its id, record and data.
 local function capture(ids, told, data)
-  local start, tasks, places, holds, timed, set_to = hold(owner, call), {}, {}, {}, {}, {}
-  for i, payload in ipairs(data) do
-    local id, record, field, value = ids[i], told[i], 2 * i - 1, 2 * i
+  local start, number, tasks, places, set_to = hold(owner, call), #data, {}, {}, {}
+  local single, head = number == 1, nil
+  for i = 1, number do
+    local id, record = ids[i], told[i]
+    if i % BUNDLE == 1 then
+      local part = single and 0 or math.floor(i / BUNDLE) + 1
+      head = stamps .. struct.pack('>I4', part)
+      local member = single and start .. id or bundled(start, part)
+      note(added, taken, '0', member)
+      if ends > 0 then note(added, due, moment, single and id or '\0' .. member) end
+      if not single then
+        local last = math.min(i + BUNDLE - 1, number)
+        note(set, bundles, member, struct.pack('>I2', last - i + 1) .. table.concat(ids, '\0', i, last))
+      end
+    end
     local kind, place = kinds[string.sub(record, 34)], string.sub(record, 2, 17) .. id
-    record = 'T' .. string.sub(record, 2, 25) .. kind.rest
+    record = 'T' .. string.sub(record, 2, 25) .. head .. kind.rest
     places[i] = place
-    holds[field], holds[value] = '0', start .. id
-    timed[field], timed[value] = moment, id
-    set_to[field], set_to[value] = id, record
-    tasks[3 * i - 2], tasks[3 * i - 1], tasks[3 * i] = id, record, payload
+    set_to[2 * i - 1], set_to[2 * i] = id, record
+    tasks[3 * i - 2], tasks[3 * i - 1], tasks[3 * i] = id, record, data[i]
     if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
     if kind.until_then > 0 then note(removed, expiry, id) end
     kind.number = kind.number + 1
   end
-  removed[ready], added[taken], set[records] = places, holds, set_to
-  if ends > 0 then added[due] = timed end
+  removed[ready], set[records] = places, set_to
   for _, kind in pairs(kinds) do
     if kind.number > 0 then count('R', 'T', kind.of, kind.number) end
   end

@@ -11,6 +11,7 @@ local task, refusal = held(id, owner, call)
 if not task then return refusal end
 if not is_known(id, digest) then return answer('changed') end
 if task.ends > 0 then
+  part(task, {}, 0)
   task.ends = increment ~= '' and task.ends + increment or math.max(task.ends, now + settings.ttr)
   note(added, due, task.ends, id)
   tell(task)

@@ -1,0 +1,205 @@
+"""Tasks that were taken together are kept together until something becomes of one of them alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from task_pair import Pair
+
+from pressure_mp import TaskQueue, task_settings
+from pressure_mp.operations.tasks import NO_EDIT
+from pressure_mp.records import encode_priority
+
+ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
+#: One more than two bundles.
+MANY = 201
+
+
+class Tasks(Pair):
+    def __init__(self, url, **options):
+        super().__init__(url)
+        chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
+        made = task_settings.make(max_deliveries=None, id="auto_increment", **chosen)
+        self.run(lambda: self.operations.open("create", made))
+
+    def put(self, number=MANY, tube="", ttl=None):
+        tasks, urgency = [(b"", b"data")] * number, encode_priority(0)
+        self.run(lambda: self.operations.put(tasks, "auto_increment", 0, ttl, urgency, tube))
+
+    def take(self, limit=MANY, tube="", ttr=None, call=1, owner=ME):
+        return self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
+
+    def ack_many(self, *ids, call=1):
+        fences = [(b"%d" % id, call) for id in ids]
+        return self.run(lambda: self.operations.ack_many(fences, ME))
+
+    def by_taker(self, op, id, *args, call=1):
+        make = getattr(self.operations, op)
+        return self.run(lambda: make(b"%d" % id, ME, call, *args, NO_EDIT, False))
+
+    def change(self, op, id, to, delay=0):
+        return self.run(lambda: self.operations.change(op, b"%d" % id, to, delay))
+
+    def requeue(self, owner=ME, call=None):
+        return self.run(lambda: self.operations.requeue(owner, "it died", call=call))
+
+
+@pytest.fixture
+def make(server):
+    made = []
+
+    def making(**options):
+        made.append(Tasks(server.url, **options))
+        return made[-1]
+
+    yield making
+    for tasks in made:
+        tasks.check()
+        tasks.run(tasks.operations.delete)
+
+
+@pytest.fixture
+def entries(server):
+    """How many entries the keys have in which taken tasks are looked for."""
+
+    def counting(tasks):
+        begin = f"__pressure__:mp:{{{tasks.operations.name}}}:"
+        with server.client() as client:
+            there = client.zcard(begin + "taken"), client.zcard(begin + "due")
+            return *there, client.hlen(begin + "bundles")
+
+    return counting
+
+
+def test_tasks_taken_together_are_one_entry_for_each_hundred(make, entries):
+    tasks = make()
+    tasks.put()
+    assert len(tasks.take()) == MANY
+    assert entries(tasks) == (3, 3, 3)
+    tasks.check()
+    tasks.ack_many(*range(1, MANY + 1))
+    assert entries(tasks) == (0, 0, 0)
+
+
+def test_one_task_alone_is_no_bundle(make, entries):
+    tasks = make()
+    tasks.put(1)
+    tasks.take()
+    assert entries(tasks) == (1, 1, 0)
+
+
+#: What becomes of the fifth task, by its taker or by an administrator.
+ALONE = {
+    "ack": lambda tasks: tasks.by_taker("ack", 5, None, None),
+    "ack_many": lambda tasks: tasks.ack_many(5),
+    "release": lambda tasks: tasks.by_taker("release", 5, 0, None, b"", None, "why"),
+    "release later": lambda tasks: tasks.by_taker("release", 5, 10**6, None, b"", None, "why"),
+    "bury": lambda tasks: tasks.by_taker("bury", 5, None, "why"),
+    "touch": lambda tasks: tasks.by_taker("touch", 5, 1000),
+    "snatch": lambda tasks: tasks.change("snatch", 5, "R"),
+    "kill": lambda tasks: tasks.change("kill", 5, "X"),
+    "move": lambda tasks: tasks.run(
+        lambda: tasks.operations.change("move", b"5", "", 0, None, "elsewhere")
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ALONE)
+@pytest.mark.parametrize("options", [{}, {"keep": True}, {"ttr": None}, {"zombie": 60}], ids=str)
+def test_when_one_goes_its_own_way_the_others_stay_taken(what, options, make, entries):
+    tasks = make(**options)
+    tasks.put()
+    tasks.take()
+    ALONE[what](tasks)
+    tasks.check()
+    alone = {"touch": 100 if options.get("ttr", 1) else 1}.get(what, 99)
+    assert entries(tasks)[0] == alone + 2  # the other bundles are as they were
+    tasks.check()
+    tasks.ack_many(*range(1, MANY + 1))
+    tasks.check()
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": True}, {"zombie": 60}], ids=str)
+def test_part_of_several_bundles_is_acknowledged(options, make, entries):
+    tasks = make(**options)
+    tasks.put()
+    tasks.take()
+    problems = tasks.ack_many(*range(51, 151), 51, 999)
+    assert problems.count(None) == 100
+    assert entries(tasks)[0] == 50 + 50 + 1
+    tasks.check()
+    tasks.ack_many(*range(1, 51), 201, *range(151, 201))
+    assert entries(tasks)[0] == 0
+
+
+def test_what_a_dead_process_had_in_bundles_comes_back(make, entries):
+    tasks = make()
+    tasks.put(MANY + 10)
+    tasks.take(call=1)
+    tasks.take(call=2)
+    tasks.take(limit=5, call=3, owner=OTHER)
+    assert tasks.requeue(call=1) == MANY
+    tasks.check()
+    assert tasks.requeue() == 10
+    assert entries(tasks)[0] == 0
+    tasks.check()
+    assert len(tasks.take(limit=1000, call=4)) == MANY + 10
+
+
+def test_bundles_of_a_process_whose_name_ends_alike_stay(make, entries):
+    tasks = make()
+    tasks.put(4)
+    tasks.take(limit=2)
+    tasks.take(limit=2, call=2, owner="elsewhere/7/7/aaaaaaaa")
+    tasks.run(lambda: tasks.operations.requeue(ME, "it died"))
+    tasks.check()
+    tasks.ack_many(3, 4)
+    tasks.check()
+    tasks.requeue(owner="elsewhere/7/7/aaaaaaaa")
+
+
+def test_a_bundle_whose_time_is_over_is_ready_again(make, entries):
+    tasks = make()
+    tasks.put()
+    tasks.take(ttr=1)
+    time.sleep(0.01)
+    for _ in range(4):  # a call moves about a hundred
+        tasks.run(lambda: tasks.operations.stats())
+    assert entries(tasks) == (0, 0, 0)
+    assert len(tasks.take(limit=1000, call=2)) == MANY
+
+
+def test_one_of_a_bundle_that_was_touched_stays_when_the_time_of_the_others_is_over(make):
+    tasks = make()
+    tasks.put(3)
+    tasks.take(ttr=200)
+    tasks.by_taker("touch", 2, 10**6)
+    time.sleep(0.25)
+    assert [task[0] for task in tasks.take(call=2)] == [b"1", b"3"]
+    tasks.by_taker("ack", 2, None, None)
+
+
+@pytest.mark.parametrize("tube", ["", "a"])
+@pytest.mark.parametrize("ttl", [None, 10**6])
+def test_tasks_of_every_kind_are_listed_and_removed_from_their_bundles(tube, ttl, make, entries):
+    tasks = make()
+    tasks.put(tube=tube, ttl=ttl)
+    tasks.take(tube=tube)
+    tasks.check()
+    assert tasks.run(lambda: tasks.operations.list("W", "", 1000)) == []
+    assert tasks.run(tasks.operations.truncate) == MANY
+    assert entries(tasks) == (0, 0, 0)
+
+
+def test_a_list_has_no_more_than_was_asked_for(server, name):
+    with TaskQueue(name, url=server.url) as queue:
+        queue.put_many(range(MANY))
+        taken = queue.take_many(MANY)
+        assert len(queue.list("taken", limit=7)) == 7
+        assert sorted(task.data for task in queue.list("taken")) == list(range(100))
+        assert len(queue.list("taken", limit=1000)) == MANY
+        for task in taken:
+            task.ack()
+        assert queue.stats().counts["T"] == 0
+        queue.delete()
