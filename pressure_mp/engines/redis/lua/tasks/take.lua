@@ -47,21 +47,27 @@ local kinds = setmetatable({}, {__index = function(known, rest)
   return kind
 end})
 
--- The ids and records of those that are next; such as should be gone already go. Answers also whether
--- there were any.
+-- What is next: ids, and of each where it is in `ready`, what its record begins with after the state,
+-- and its kind. Such as should be gone already go. The second answer is whether there were any.
 local function choose()
-  local members, ids, told = next_ready(tube, 0, limit), {}, {}
-  if #members == 0 then return ids, told, false end
-  for i, member in ipairs(members) do members[i] = id_in(member, tube) end
-  for i, record in ipairs(redis.call('HMGET', records, unpack(members))) do
-    if kinds[string.sub(record, 34)].is_over then
-      lapse(read(members[i], record))
+  local members, ids = next_ready(tube, 0, limit), {}
+  local chosen = {ids = {}, places = {}, heads = {}, kinds = {}}
+  if #members == 0 then return chosen, false end
+  for i, member in ipairs(members) do ids[i] = id_in(member, tube) end
+  local found, at = redis.call('HMGET', records, unpack(ids)), 0
+  for i, id in ipairs(ids) do
+    local record, place = found[i], tube == '' and members[i] or string.sub(members[i], #tube + 2)
+    local kind = kinds[string.sub(record, 34)]
+    if kind.is_over then
+      lapse(read(id, record))
     else
-      ids[#ids + 1], told[#told + 1] = members[i], record
+      at = at + 1
+      chosen.ids[at], chosen.places[at], chosen.kinds[at] = id, place, kind
+      chosen.heads[at] = string.sub(record, 2, 25)
     end
   end
-  if #ids < #members then flush() end
-  return ids, told, true
+  if at < #ids then flush() end
+  return chosen, true
 end
 
 -- The data of the first of them, as many as go into one reply.
@@ -79,17 +85,16 @@ local function read_data(ids)
   return data
 end
 
--- They are taken, in bundles if they are several. A record is that of a taken task from now on: what
--- differs is put in its place. Answers for each its id, record and data.
-local function capture(ids, told, data)
-  local start, number, tasks, places, set_to = hold(owner, call), #data, {}, {}, {}
-  local single, head = number == 1, nil
+-- They are taken, in bundles if they are several. Answers for each its id, record and data.
+local function capture(chosen, data)
+  local start, number, ids, tasks, set_to = hold(owner, call), #data, chosen.ids, {}, {}
+  local single, stamped = number == 1, nil
   for i = 1, number do
-    local id, record = ids[i], told[i]
+    local id, place, kind = ids[i], chosen.places[i], chosen.kinds[i]
     if i % BUNDLE == 1 then
       local part = single and 0 or math.floor(i / BUNDLE) + 1
-      head = stamps .. struct.pack('>I4', part)
       local member = single and start .. id or bundled(start, part)
+      stamped = stamps .. struct.pack('>I4', part)
       note(added, taken, '0', member)
       if ends > 0 then note(added, due, moment, single and id or '\0' .. member) end
       if not single then
@@ -97,32 +102,32 @@ local function capture(ids, told, data)
         note(set, bundles, member, struct.pack('>I2', last - i + 1) .. table.concat(ids, '\0', i, last))
       end
     end
-    local kind, place = kinds[string.sub(record, 34)], string.sub(record, 2, 17) .. id
-    record = 'T' .. string.sub(record, 2, 25) .. head .. kind.rest
-    places[i] = place
+    local record = 'T' .. chosen.heads[i] .. stamped .. kind.rest
     set_to[2 * i - 1], set_to[2 * i] = id, record
     tasks[3 * i - 2], tasks[3 * i - 1], tasks[3 * i] = id, record, data[i]
+    if tube ~= '' then note(removed, ready, place) end
     if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
     if kind.until_then > 0 then note(removed, expiry, id) end
     kind.number = kind.number + 1
   end
-  removed[ready], set[records] = places, set_to
+  set[records] = set_to
   for _, kind in pairs(kinds) do
     if kind.number > 0 then count('R', 'T', kind.of, kind.number) end
   end
   if ends > 0 and ends < now + TICK then notice(tube) end
   flush()
+  if tube == '' then redis.call('ZREMRANGEBYRANK', ready, 0, number - 1) end
   return tasks
 end
 
-local looks, ids, told, are_there = 0, nil, nil, nil
+local looks, chosen, are_there = 0, nil, nil
 repeat
   looks = looks + 1
-  ids, told, are_there = choose()
-until #ids > 0 or not are_there or looks == LOOKS
+  chosen, are_there = choose()
+until #chosen.ids > 0 or not are_there or looks == LOOKS
 
-if #ids > 0 then
-  local tasks = capture(ids, told, read_data(ids))
+if #chosen.ids > 0 then
+  local tasks = capture(chosen, read_data(chosen.ids))
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
