@@ -71,12 +71,13 @@ class Site:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Site]:
+def running(program: str | None = None) -> Iterator[Site]:
+    """A server of a ``program``; without one, of the Valkey that the ``test`` extra installs."""
     with tempfile.TemporaryDirectory(prefix="pressure-mp-bench-") as folder:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         command = [
-            *(str(get_binary_path()), "--port", str(port), "--bind", "127.0.0.1"),
+            *(program or str(get_binary_path()), "--port", str(port), "--bind", "127.0.0.1"),
             *("--save", "", "--dir", folder),
         ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_die_too)

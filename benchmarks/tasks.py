@@ -2,7 +2,7 @@
 tasks, in the broker's memory; how punctual it is; and what many tasks that are due at once do.
 
 ``python -m benchmarks.tasks``, with the ``test`` extra installed; ``--only`` chooses. It starts its
-own server on loopback. What is compared takes turns in one run.
+own server on loopback, ``--server`` says which program. What is compared takes turns in one run.
 """
 
 from __future__ import annotations
@@ -417,8 +417,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What a TaskQueue costs.")
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--server", help="the server's program, such as redis-server")
     options = parser.parse_args()
-    with running() as site:
+    with running(options.server) as site:
         load = os.getloadavg()[0]
         print(f"Python {sys.version.split()[0]}, {site.server()}, load average {load:.1f}")
         for name in options.only:

@@ -92,7 +92,8 @@ class Crew:
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._in_hand: dict[threading.Thread, Task] = {}
+        self._in_hand: dict[int, Task] = {}  # by thread
+        self._until_the_end = waits_end_when(self._is_ending)
         self._error: BaseException | None = None
 
     def run(self) -> None:
@@ -173,8 +174,7 @@ class Crew:
                 task = self._take(job, done)
                 done = self._process(task, job.handler) if task is not None else None
             if done is not None:
-                with _in_time():
-                    done.ack()
+                self._finish(done)
         except (WaitEnded, ShutDown):
             pass
         except BaseException as error:
@@ -187,25 +187,37 @@ class Crew:
         """The next task; None when there was one that nobody can decode, or when the one that is
         ``done`` was no longer ours."""
         try:
-            with _in_time(), waits_end_when(self._is_ending):
+            with self._until_the_end:
                 return self._source.take(
                     ttr=job.ttr, tube=job.tube, on_error=job.on_error, backoff=job.backoff, ack=done
                 )
+        except TaskError as error:
+            _say_late(error)
         except (DecodingError, exceptions.AuthenticationError):
             _log.exception("a task of %r was buried", self._source.name)
         finally:
-            self._in_hand.pop(threading.current_thread(), None)
+            if done is not None:
+                del self._in_hand[threading.get_ident()]
         return None
+
+    def _finish(self, done: Task) -> None:
+        """The last task is acknowledged by itself."""
+        try:
+            done.ack()
+        except TaskError as error:
+            _say_late(error)
 
     def _process(self, task: Task, handler: Handler) -> Task | None:
         """Run the handler; answers the task when it is to be acknowledged, in hand until then."""
-        me = threading.current_thread()
+        me = threading.get_ident()
         self._in_hand[me] = task
-        with _in_time():
+        try:
             if self._is_over:
                 task.release()
             elif self._handle(task, handler):
                 return task
+        except TaskError as error:
+            _say_late(error)
         del self._in_hand[me]
         return None
 
@@ -226,13 +238,8 @@ class Crew:
         return task.state == TAKEN
 
 
-@contextlib.contextmanager
-def _in_time() -> Iterator[None]:
-    """What is said of a task here may come too late."""
-    try:
-        yield
-    except TaskError as error:
-        _log.warning("a handler came too late, and its task may run again: %s", error)
+def _say_late(error: TaskError) -> None:
+    _log.warning("a handler came too late, and its task may run again: %s", error)
 
 
 def _until_look(deadline: float | None) -> float:

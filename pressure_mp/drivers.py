@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -46,17 +45,23 @@ class WaitEnded(Exception):
 _end_of_waits: ContextVar[Callable[[], bool] | None] = ContextVar("end of waits", default=None)
 
 
-@contextlib.contextmanager
-def waits_end_when(condition: Callable[[], bool]) -> Iterator[None]:
+class waits_end_when:
     """Within this block, an operation of this thread that waits raises :class:`WaitEnded` once
     ``condition()`` is true: at most a second later, when it looks again by itself. Until then it
-    keeps its place in line. One that need not wait is done.
+    keeps its place in line. One that need not wait is done. The block can be entered again, by
+    other threads too, but not within itself.
     """
-    token = _end_of_waits.set(condition)
-    try:
-        yield
-    finally:
-        _end_of_waits.reset(token)
+
+    __slots__ = ("_condition",)
+
+    def __init__(self, condition: Callable[[], bool]) -> None:
+        self._condition = condition
+
+    def __enter__(self) -> None:
+        _end_of_waits.set(self._condition)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _end_of_waits.set(None)
 
 
 def drive(

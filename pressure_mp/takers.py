@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from .engines.base import Engine
-from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
+from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown, TaskError
 from .operations.tasks import Raw, TaskOperations
 from .presence import Presence, find, is_over
 from .processes import incarnation
@@ -61,7 +61,7 @@ class Takers(Presence):
         with self:
             try:
                 taken = taking(incarnation(), call)
-            except (Empty, ShutDown, QueueDoesNotExistError):
+            except (Empty, ShutDown, TaskError, QueueDoesNotExistError):
                 raise
             except BaseException:
                 # The broker may have given tasks, and the answer was lost.
