@@ -88,6 +88,7 @@ class Crew:
         self._grace = grace
         self._stop = stop
         self._ending = threading.Event()
+        self._is_told = False  # to end, by a signal
         self._is_over = False  # nobody waits for the tasks in hand any more
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
@@ -124,16 +125,16 @@ class Crew:
             else:
                 if news is None:
                     working -= 1
-                elif self._is_ending():  # the second signal
+                elif self._ending.is_set() or self._stop.is_set():  # the second signal
                     return
                 else:
-                    _log.info("signal %d: %r takes no more tasks", news, self._source.name)
                     self._ending.set()
+                    _log.info("signal %d: %r takes no more tasks", news, self._source.name)
             if deadline is None and self._grace is not None and self._is_ending():
                 deadline = time.monotonic() + self._grace
 
     def _is_ending(self) -> bool:
-        return self._ending.is_set() or self._stop.is_set()
+        return self._is_told or self._ending.is_set() or self._stop.is_set()
 
     def _give_back(self) -> None:
         """Release what is still in hand. Its handler goes on, and is told when it says so next."""
@@ -164,6 +165,7 @@ class Crew:
                 signal.signal(number, handler)
 
     def _hear(self, number: int, frame: object) -> None:
+        self._is_told = True  # an Event may not be set here: it has a lock
         self._news.put(number)
 
     def _work(self, job: Job) -> None:

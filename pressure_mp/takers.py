@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from .effects import Operation
 from .engines.base import Engine
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown, TaskError
 from .operations.tasks import Raw, TaskOperations
-from .presence import Presence, find, is_over
+from .presence import Presence, Run, find, is_over
 from .processes import incarnation
 
 _calls = itertools.count(1)
@@ -18,6 +19,11 @@ _calls = itertools.count(1)
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
 _LOST = "it was taken, but the answer did not come through"
+
+
+def number() -> int:
+    """The number of a take, which this process never gives again."""
+    return next(_calls)
 
 
 class Takers(Presence):
@@ -49,18 +55,13 @@ class Takers(Presence):
         return self._held.get(task, (0, 0.0))[0]
 
     def take_tasks(
-        self,
-        taking: Callable[[str, int], list[Raw]],
-        longest: int,
+        self, run: Run[list[Raw]], taking: Operation[list[Raw]], call: int, longest: int
     ) -> list[Raw]:
-        """Take tasks, which this process has from now on; ``longest`` is their ttr, 0 for none.
-
-        ``taking`` takes them, for an owner and under a number of the take.
-        """
-        call = next(_calls)
+        """Take tasks, under a :func:`number`, which this process has from now on; ``longest`` is
+        their ttr, 0 for none."""
         with self:
             try:
-                taken = taking(incarnation(), call)
+                taken = run(taking)
             except (Empty, ShutDown, TaskError, QueueDoesNotExistError):
                 raise
             except BaseException:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from . import states
+from . import states, takers
 from .effects import Operation
 from .exceptions import (
     ArgumentError,
@@ -101,25 +101,22 @@ class TaskTaker(TaskHandle):
         where = check_tube(tube)
         done = None if ack is None else self._processed(ack, limit == 1 and not where)
 
-        def taking(me: str, call: int) -> list[Raw]:
-            wait = timeout != 0, timeout or None
-            return self._run(self._operations.take(me, call, limit, where, own_ttr, *wait, done))
-
+        here, call, wait = self._here, takers.number(), (timeout != 0, timeout or None)
+        taking = self._operations.take(incarnation(), call, limit, where, own_ttr, *wait, done)
         try:
-            taken = self._here.take_tasks(taking, longest)
+            taken = here.take_tasks(self._run, taking, call, longest)
         finally:
             if ack is not None and done is not None and state_of(done.record) != states.TAKEN:
-                self._here.lose(done.id, ack.call)
+                here.lose(done.id, ack.call)
                 ack.tell(done.record)
         try:
             data = self._codec.decode_many([raw.data for raw in taken])
         except Exception:  # of one of them, or more
             tasks = self._sort_out(taken)
         else:
-            tasks = [
-                Task(self, decode_id(raw.id), one, raw.record)
-                for raw, one in zip(taken, data, strict=True)
-            ]
+            tasks = []
+            for raw, one in zip(taken, data, strict=True):
+                tasks.append(Task(self, decode_id(raw.id), one, raw.record))
         for task in tasks:
             task.on_error, task.backoff = on_error, backoff
         return tasks

@@ -82,6 +82,8 @@ class Edit(NamedTuple):
 class Processed:
     """A task that was processed, and that a take acknowledges before it takes another."""
 
+    __slots__ = ("id", "is_ordinary", "record")
+
     def __init__(self, id: bytes, record: bytes, is_ordinary: bool) -> None:
         self.id = id
         #: As it was when it was taken; and then, as it is acknowledged.
@@ -178,11 +180,11 @@ class TaskOperations(QueueOperations):
         ``call`` is a number that the owner never used before. ``done`` is acknowledged first.
         Raises what :meth:`ack` does for it; Empty when the time is up, and ShutDown.
         """
-        end = yield from deadline(block, timeout)
         if done is not None:
             next_one = yield from self._conclude(done, owner, call, ttr)
             if next_one:
                 return next_one
+        end = yield from deadline(block, timeout)
         size = (owner, call, min(limit, MOST_ITEMS), MOST_BYTES, _or_none(ttr), tube)
         who = ticket()
         signal = f"{_BELL}{who}" if tube else _TASK

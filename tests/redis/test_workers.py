@@ -41,9 +41,10 @@ def counts(queue):
 def test_a_worker_that_is_told_to_end_finishes_what_it_has_and_begins_nothing(make, start, number):
     queue = make()
     queue.put_many(["a", "b", "c"])
-    process, pipe = start(programs.work, queue, concurrency=2)
+    process, pipe = start(programs.work, queue, says_when_told=True, concurrency=2)
     assert {pipe.recv(), pipe.recv()} == {"a", "b"}
     os.kill(process.pid, number)
+    assert "takes no more tasks" in pipe.recv()
     pipe.send("go on")
     pipe.send("go on")
     ended, restored, warnings = pipe.recv()

@@ -10,13 +10,22 @@ from contextlib import suppress
 from pressure_mp import TaskError
 
 
-def work(connection, queue, **options):
-    """Say which task was begun; finish it when told to. In the end say that all is well."""
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    warnings = Warnings()
-    logging.getLogger("pressure_mp").addHandler(warnings)
+def work(connection, queue, says_when_told=False, **options):
+    """Say which task was begun; finish it when told to. In the end say that all is well.
 
+    It can also say when it has noticed that it is to end.
+    """
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     talking = threading.Lock()
+
+    def say(record):
+        with talking:
+            connection.send(record.getMessage())
+
+    warnings = Warnings(say if says_when_told else None)
+    logging.getLogger("pressure_mp").addHandler(warnings)
+    logging.getLogger("pressure_mp").setLevel(logging.INFO)
+
     told = threading.Semaphore(0)
     listening = threading.Thread(target=_listen, args=(connection, told), daemon=True)
     listening.start()
@@ -59,11 +68,15 @@ def take_late(connection, queue):
 
 
 class Warnings(logging.Handler):
-    """What was logged."""
+    """The warnings that were logged; and what to do with what is less."""
 
-    def __init__(self):
-        super().__init__(logging.WARNING)
+    def __init__(self, note=None):
+        super().__init__()
         self.texts = []
+        self.note = note
 
     def emit(self, record):
-        self.texts.append(record.getMessage())
+        if record.levelno >= logging.WARNING:
+            self.texts.append(record.getMessage())
+        elif self.note:
+            self.note(record)

@@ -17,7 +17,8 @@ def pack(begin: tuple[bytes, ...], args: tuple[Any, ...]) -> bytes:
     pieces = [*begin]
     add = pieces.append
     for arg in args:
-        text = arg if type(arg) is bytes else _text(arg)
+        kind = type(arg)
+        text = arg if kind is bytes else b"%d" % arg if kind is int else _text(arg)
         size = len(text)
         add(_LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size)
         add(text)
@@ -26,7 +27,7 @@ def pack(begin: tuple[bytes, ...], args: tuple[Any, ...]) -> bytes:
 
 
 def _text(arg: Any) -> bytes:
-    if type(arg) is int or type(arg) is float:
+    if type(arg) is float:
         return str(arg).encode()
     # Of a subclass, what it is and not how it shows itself: an Enum can be a str.
     return str.encode(arg) if isinstance(arg, str) else bytes(memoryview(arg))
