@@ -323,3 +323,31 @@ def test_a_take_whose_reply_is_lost_gives_what_it_took_if_that_is_still_taken(
             queue.delete()
     finally:
         proxy.stop()
+
+
+#: What is there beside the task that is taken, and whether somebody else should look at it soon.
+BESIDE = {
+    "nothing": ({}, False),
+    "one that is ready": ({"delay": None}, True),
+    "one that is due within a second": ({"delay": 0.5}, True),
+    "one that is due later": ({"delay": 60}, False),
+}
+
+
+@pytest.mark.parametrize("tube", [None, "a"])  # the short way, and the long one
+@pytest.mark.parametrize("beside", BESIDE)
+def test_who_was_woken_for_a_task_wakes_another_if_there_is_more_to_look_at(
+    beside, tube, server, name
+):
+    options, wakes = BESIDE[beside]
+    queue = TaskQueue(name, url=server.url)
+    queue.put(1, tube=tube)
+    if options:
+        queue.put(2, **options)
+    with server.client() as client:
+        wake = f"__pressure__:mp:{{{name}}}:wake"
+        client.delete(wake)
+        args = ME, 1, 1, 10**6, "", "", "ticket", b"", b"wait", "again", 5000
+        assert len(queue._binding.session().call("take", args)) == 5
+        assert client.llen(wake) == wakes
+    queue.delete()
