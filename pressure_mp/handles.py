@@ -133,6 +133,10 @@ class Handle:
                 self._check_open()  # closed, and nobody else had it
             raise
 
+    def _do(self, op: str, args: tuple[Any, ...]) -> Reply:
+        """One call, without what an operation of several needs around it."""
+        return do((self._binding or self._attach()).session(), op, args)
+
     def _check_open(self) -> None:
         if self._handle_closed:
             raise HandleClosedError(f"{type(self).__name__} {self._name!r} is closed")

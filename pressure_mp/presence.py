@@ -313,6 +313,11 @@ class Presence:
         except PressureError:
             pass  # others see that it has ended
 
+    def look_after(self) -> None:
+        """This process has something of the queue."""
+        with _lock:
+            self._keep_looking()
+
     def _keep_looking(self) -> None:
         """See to it that the thread runs, and looks as often as this queue needs."""
         self._is_gone = False

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from .effects import Operation
 from .engines.base import Engine
-from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown, TaskError
+from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from .operations.tasks import Raw, TaskOperations
 from .presence import Presence, Run, find, is_over
 from .processes import incarnation
@@ -58,23 +58,36 @@ class Takers(Presence):
         self, run: Run[list[Raw]], taking: Operation[list[Raw]], call: int, longest: int
     ) -> list[Raw]:
         """Take tasks, under a :func:`number`, which this process has from now on; ``longest`` is
-        their ttr, 0 for none."""
+        their ttr in milliseconds, 0 for none."""
         with self:
             try:
                 taken = run(taking)
-            except (Empty, ShutDown, TaskError, QueueDoesNotExistError):
+            except (Empty, ShutDown, QueueDoesNotExistError):
                 raise
             except BaseException:
-                # The broker may have given tasks, and the answer was lost.
-                self._doubtful[call] = time.monotonic() + self._lease / 1000
+                self.doubt(call)
                 raise
             self.keep([task.id for task in taken], call, longest)
         return taken
 
-    def keep(self, tasks: Iterable[bytes], call: int, longest: int) -> None:
-        """This process has these tasks, by the take of that number, for so many milliseconds."""
+    def doubt(self, call: int) -> None:
+        """The broker may have given tasks under that number, and the answer was lost."""
+        self._doubtful[call] = time.monotonic() + self._lease / 1000
+        self.look_after()
+
+    def keep(
+        self,
+        tasks: Iterable[bytes],
+        call: int,
+        longest: int,
+        done: tuple[bytes, int] | None = None,
+    ) -> None:
+        """This process has these tasks, by the take of that number, for so many milliseconds; and
+        no more the one that is done, by the take of the number beside it."""
         until = time.monotonic() + longest / 1000 + 1 if longest else float("inf")
         with self._guard:
+            if done is not None and self.call_of(done[0]) == done[1]:
+                del self._held[done[0]]
             for task in tasks:
                 self._held[task] = call, until
 

@@ -25,11 +25,12 @@ class Task:
     :meth:`pressure_mp.TaskQueue.take`), with the error's text, and the error goes on.
     """
 
-    __slots__ = ("_data", "_id", "_parsed", "_queue", "_told", "backoff", "call", "on_error")
+    __slots__ = ("_data", "_parsed", "_queue", "_told", "backoff", "call", "key", "on_error")
 
-    def __init__(self, queue: Any, id: int | str, data: Any, record: bytes) -> None:
+    def __init__(self, queue: Any, key: bytes, data: Any, record: bytes) -> None:
         self._queue = queue
-        self._id = id
+        #: The id, as the broker has it.
+        self.key = key
         self._data = data
         self._told = record
         self._parsed: records.Record | None = None
@@ -48,7 +49,7 @@ class Task:
     @property
     def id(self) -> int | str:
         """The task's id."""
-        return self._id
+        return records.decode_id(self.key)
 
     @property
     def data(self) -> Any:
@@ -164,14 +165,19 @@ class Task:
         """From now on this is in another state."""
         self._told, self._parsed = state.encode() + self._told[1:], None
 
-    def tell(self, record: bytes) -> None:
-        """From now on this is what the broker says: with the same data."""
-        self._told, self._parsed = record, None
+    def end(self, moment: int) -> None:
+        """From now on this is gone, since a moment on the broker's clock, in milliseconds."""
+        self._told, self._parsed = records.end(self._told, moment), None
 
     @property
-    def record(self) -> bytes:
-        """What the broker said."""
-        return self._told
+    def fence(self) -> tuple[bytes, int]:
+        """By what it is acknowledged: its id, and the number of the take that has it."""
+        return self.key, self.call
+
+    @property
+    def has_tube(self) -> bool:
+        """Whether it is in a tube, without reading the rest of what the broker said."""
+        return records.has_tube(self._told)
 
     def __enter__(self) -> Task:
         return self
@@ -193,7 +199,7 @@ class Task:
             pass  # it is no longer ours, or ttr gives it back; the block's own error says more
 
     def __repr__(self) -> str:
-        return f"<Task {self._id!r} {self.state} {self._data!r:.60}>"
+        return f"<Task {self.id!r} {self.state} {self._data!r:.60}>"
 
 
 def check_on_error(on_error: str, backoff: Backoff | None) -> None:

@@ -14,7 +14,7 @@ from .exceptions import ArgumentError
 from .handles import Handle
 from .operations.administration import TaskAdministrationOperations
 from .operations.tasks import NO_EDIT, Changed, Edit, Raw
-from .records import decode_id, encode_id
+from .records import encode_id
 from .takers import Takers
 from .task import UNCHANGED, Task
 from .task_settings import TaskSettings, milliseconds
@@ -66,11 +66,11 @@ class TaskHandle(Handle):
                 return self._task(raw)
             assert isinstance(task, Task)
             data = self._codec.decode(edit.data) if edit.changes else task.data
-            return Task(self, task.id, data, raw.record)
+            return Task(self, task.key, data, raw.record)
 
     def _task(self, raw: Raw) -> Task:
         """A task as its user sees it. Raises DecodingError, AuthenticationError."""
-        return Task(self, decode_id(raw.id), self._codec.decode(raw.data), raw.record)
+        return Task(self, raw.id, self._codec.decode(raw.data), raw.record)
 
 
 def check_times(delay: float | None, ttl: float | None) -> tuple[int, int | None]:

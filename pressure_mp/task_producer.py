@@ -81,8 +81,11 @@ class TaskProducer(TaskHandle):
         options = self._put_options(delay, ttl, priority, tube)
         payload = self._codec.encode_whole(data)
         if wait is None:
-            tasks = [(named, payload)]
-            return decode_id(self._run(self._operations.put(tasks, self._settings.id, *options))[0])
+            args = self._operations.put_args([(named, payload)], self._settings.id, *options)
+            reply = self._do("put", args)
+            if len(reply) == 3 and not reply[1]:  # what happens mostly
+                return decode_id(reply[2])
+            return decode_id(self._run(self._operations.added(reply))[0])
         deadline = time.monotonic() + check_timeout(wait)
         who = ticket()
         putting = self._operations.put([(named, payload)], self._settings.id, *options, who)

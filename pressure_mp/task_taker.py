@@ -16,9 +16,9 @@ from .exceptions import (
     TaskError,
 )
 from .handles import check_max_items
-from .operations.tasks import NO_EDIT, Edit, Processed, Raw
+from .operations.tasks import NO_EDIT, Edit, Raw
 from .processes import incarnation
-from .records import call_of, check_tube, decode_id, encode_id, encode_priority, has_tube, state_of
+from .records import call_of, check_tube, encode_id, encode_priority
 from .task import UNCHANGED, Backoff, Task, check_on_error
 from .task_handle import TaskHandle, check_times
 from .task_settings import milliseconds
@@ -60,7 +60,11 @@ class TaskTaker(TaskHandle):
         HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
         """
 
-        (task,) = self._take(1, timeout, ttr, tube, on_error, backoff, ack)
+        if ack is not None:
+            next_one = self._take_next(ack, ttr, tube, on_error, backoff)
+            if next_one is not None:
+                return next_one
+        (task,) = self._take(1, timeout, ttr, tube, on_error, backoff)
         return task
 
     def take_many(
@@ -91,24 +95,63 @@ class TaskTaker(TaskHandle):
         tube: str | None,
         on_error: str,
         backoff: Backoff | None,
-        ack: Task | None = None,
     ) -> list[Task]:
+        own_ttr, longest = self._prepare(ttr, on_error, backoff)
+        where, wait = check_tube(tube), (timeout != 0, timeout or None)
+        call = takers.number()
+        taking = self._operations.take(incarnation(), call, limit, where, own_ttr, *wait)
+        taken = self._here.take_tasks(self._run, taking, call, longest)
+        return self._tasks(taken, on_error, backoff)
+
+    def _prepare(
+        self, ttr: float | None, on_error: str, backoff: Backoff | None
+    ) -> tuple[int | None, int]:
+        """Check what a take is given; answers the ttr in milliseconds, and how long a task can be
+        taken then."""
         self._check_open()
         check_on_error(on_error, backoff)
         self._codec.prepare()  # nothing is taken that this handle has no key for
-        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
-        longest = self._settings.ttr if own_ttr is None else own_ttr
-        where = check_tube(tube)
-        done = None if ack is None else self._processed(ack, limit == 1 and not where)
+        if ttr is None:
+            return None, self._settings.ttr
+        own_ttr = milliseconds("ttr", ttr, least=0.001)
+        return own_ttr, own_ttr
 
-        here, call, wait = self._here, takers.number(), (timeout != 0, timeout or None)
-        taking = self._operations.take(incarnation(), call, limit, where, own_ttr, *wait, done)
+    def _take_next(
+        self,
+        done: Task,
+        ttr: float | None,
+        tube: str | None,
+        on_error: str,
+        backoff: Backoff | None,
+    ) -> Task | None:
+        """Acknowledge a task, and take the next one if one call can do both; else None."""
+        if not isinstance(done, Task):
+            raise ArgumentTypeError(f"ack is a task that was taken, not {type(done).__name__}")
+        own_ttr, longest = self._prepare(ttr, on_error, backoff)
+        if tube is not None or done.has_tube or self._settings.processed != states.VOID:
+            check_tube(tube)
+            done.ack()
+            return None
+        here, me, call = self._here, incarnation(), takers.number()
         try:
-            taken = here.take_tasks(self._run, taking, call, longest)
-        finally:
-            if ack is not None and done is not None and state_of(done.record) != states.TAKEN:
-                here.lose(done.id, ack.call)
-                ack.tell(done.record)
+            reply = self._do("next", self._operations.next_args(*done.fence, me, call, own_ttr))
+            if len(reply) == 5:  # what happens mostly
+                now, taken = reply[1], [Raw(*reply[2:])]
+            else:
+                now, taken = self._run(self._operations.following(reply, me, call))
+        except BaseException:
+            here.doubt(call)
+            raise
+        if not now:
+            done.ack()
+            return None
+        here.keep([task.id for task in taken], call, longest, done.fence)
+        here.look_after()
+        done.end(now)
+        return self._tasks(taken, on_error, backoff)[0] if taken else None
+
+    def _tasks(self, taken: list[Raw], on_error: str, backoff: Backoff | None) -> list[Task]:
+        """What was taken, as its user sees it; what cannot be used is buried."""
         try:
             data = self._codec.decode_many([raw.data for raw in taken])
         except Exception:  # of one of them, or more
@@ -116,17 +159,10 @@ class TaskTaker(TaskHandle):
         else:
             tasks = []
             for raw, one in zip(taken, data, strict=True):
-                tasks.append(Task(self, decode_id(raw.id), one, raw.record))
+                tasks.append(Task(self, raw.id, one, raw.record))
         for task in tasks:
             task.on_error, task.backoff = on_error, backoff
         return tasks
-
-    def _processed(self, task: Task, takes_any: bool) -> Processed:
-        """A task that is to be acknowledged by a take, of one task of any tube or of others."""
-        if not isinstance(task, Task):
-            raise ArgumentTypeError(f"ack is a task that was taken, not {type(task).__name__}")
-        goes = self._settings.processed == states.VOID and not has_tube(task.record)
-        return Processed(encode_id(task.id), task.record, goes and takes_any)
 
     def _sort_out(self, taken: list[Raw]) -> list[Task]:
         """The tasks that can be used; the others are buried."""
@@ -201,7 +237,7 @@ class TaskTaker(TaskHandle):
     def _fence(self, task: Task | int | str) -> tuple[bytes, int]:
         """A task's id, and the number of the take by which this process has it."""
         if isinstance(task, Task):
-            return encode_id(task.id), task.call
+            return task.fence
         id = encode_id(task)
         return id, self._here.call_of(id)
 

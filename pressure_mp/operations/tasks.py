@@ -39,7 +39,7 @@ from ..exceptions import (
     WrongState,
 )
 from ..identity import ticket
-from ..records import call_of, decode_id, end
+from ..records import decode_id
 from ..states import VOID, word
 from ..task_settings import TaskSettings, load
 from .batches import MOST_BYTES, MOST_ITEMS
@@ -77,19 +77,6 @@ class Edit(NamedTuple):
     def args(self) -> tuple[int, bytes, str]:
         """As an operation's arguments."""
         return int(self.changes), self.data, self.digest
-
-
-class Processed:
-    """A task that was processed, and that a take acknowledges before it takes another."""
-
-    __slots__ = ("id", "is_ordinary", "record")
-
-    def __init__(self, id: bytes, record: bytes, is_ordinary: bool) -> None:
-        self.id = id
-        #: As it was when it was taken; and then, as it is acknowledged.
-        self.record = record
-        #: Whether it is in no tube, will be gone, and one task of any tube is to be taken.
-        self.is_ordinary = is_ordinary
 
 
 class Changed(Exception):
@@ -152,17 +139,34 @@ class TaskOperations(QueueOperations):
         try:
             while len(added) < len(tasks):
                 batch = _next_batch(tasks, len(added))
-                flat = [part for task in batch for part in task]
-                args = (ids, delay, _or_none(ttl), priority, tube, waits, len(batch))
-                reply = yield from self._call("put", (*args, *flat))
-                if reply[0] == EXISTS:
-                    state = reply[3].decode()
-                    raise self._error(TaskExists, reply[2], state, "there is one already")
-                added += reply[2:]
+                args = self.put_args(batch, ids, delay, ttl, priority, tube, waits)
+                reply: Reply = yield Call("put", args)
+                added += yield from self.added(reply)
         except PressureError as error:
             error.accepted = len(added)
             raise
         return added
+
+    def put_args(
+        self,
+        tasks: Sequence[tuple[bytes, bytes]],
+        ids: str,
+        delay: int,
+        ttl: int | None,
+        priority: bytes,
+        tube: str,
+        waits: str = "",
+    ) -> tuple[Any, ...]:
+        """The arguments of a call of put, which adds so many tasks."""
+        flat = [part for task in tasks for part in task]
+        return ids, delay, _or_none(ttl), priority, tube, waits, len(tasks), *flat
+
+    def added(self, reply: Reply) -> Operation[list[bytes]]:
+        """What a call of put comes to: the ids. Raises as :meth:`put`."""
+        yield from self._heed(reply)
+        if reply[0] == EXISTS:
+            raise self._error(TaskExists, reply[2], reply[3].decode(), "there is one already")
+        return reply[2:]
 
     def take(
         self,
@@ -173,17 +177,12 @@ class TaskOperations(QueueOperations):
         ttr: int | None,
         block: bool,
         timeout: float | None,
-        done: Processed | None = None,
     ) -> Operation[list[Raw]]:
         """Take the next tasks, up to ``limit`` and to what one call may take; waits for one.
 
-        ``call`` is a number that the owner never used before. ``done`` is acknowledged first.
-        Raises what :meth:`ack` does for it; Empty when the time is up, and ShutDown.
+        ``call`` is a number that the owner never used before. Raises Empty when the time is up, and
+        ShutDown.
         """
-        if done is not None:
-            next_one = yield from self._conclude(done, owner, call, ttr)
-            if next_one:
-                return next_one
         end = yield from deadline(block, timeout)
         size = (owner, call, min(limit, MOST_ITEMS), MOST_BYTES, _or_none(ttr), tube)
         who = ticket()
@@ -220,25 +219,20 @@ class TaskOperations(QueueOperations):
                 yield from self._let_go(entry, tube)
             raise
 
-    def _conclude(
-        self, task: Processed, owner: str, call: int, ttr: int | None
-    ) -> Operation[list[Raw]]:
-        """Acknowledge a task, and take the next one if one call can do both."""
-        if task.is_ordinary:
-            args = (task.id, call_of(task.record), owner, call, _or_none(ttr), self._lease)
-            reply: Reply = yield Call("next", args)
-            if reply == [DONE]:
-                now, had = yield from self._ask_again(owner, call)
-                task.record = end(task.record, now)
-                return had
-            if reply[0] == DONE:
-                task.record = end(task.record, int(reply[1]))
-                return _tasks(reply[2:])
-        acked = yield from self.ack(
-            task.id, owner, call_of(task.record), None, None, NO_EDIT, False
-        )
-        task.record = acked.record
-        return []
+    def next_args(
+        self, task: bytes, fence: int, owner: str, call: int, ttr: int | None
+    ) -> tuple[Any, ...]:
+        """The arguments of a call of next, which acknowledges a task, taken under the number
+        ``fence``, and takes the next one: each if it is ordinary, see its script."""
+        return task, fence, owner, call, _or_none(ttr), self._lease
+
+    def following(self, reply: Reply, owner: str, call: int) -> Operation[tuple[int, list[Raw]]]:
+        """What it comes to: the broker's time, 0 when nothing was done, and what was taken."""
+        if reply == [DONE]:
+            return (yield from self._ask_again(owner, call))
+        if reply[0] != DONE:
+            return 0, []
+        return int(reply[1]), _tasks(reply[2:])
 
     def _ask_again(self, owner: str, call: int) -> Operation[tuple[int, list[Raw]]]:
         """The broker's time, and what a take got whose reply was lost. It may have it no longer."""
@@ -422,6 +416,10 @@ class TaskOperations(QueueOperations):
     def _call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Operation[Reply]:
         """Call; wake those whom the reply names; raise what means the same for all operations."""
         reply: Reply = yield Call(op, args, end)
+        return (yield from self._heed(reply))
+
+    def _heed(self, reply: Reply) -> Operation[Reply]:
+        """What a reply says that means the same for all operations."""
         yield from _ring(reply)
         if reply[0] == CLOSED:
             raise ShutDown(f"queue {self.name!r} is shut down")

@@ -7,9 +7,10 @@ import secrets
 from pressure_mp import PressureError, TaskError, states
 from pressure_mp.config import resolve
 from pressure_mp.drivers import drive
+from pressure_mp.effects import Call
 from pressure_mp.engines import registry
 from pressure_mp.operations.administration import ALL_STATES, TaskAdministrationOperations
-from pressure_mp.operations.tasks import Changed
+from pressure_mp.operations.tasks import NO_EDIT, Changed
 from pressure_mp.records import unpack
 
 
@@ -47,6 +48,19 @@ class Pair:
             assert stat.counts == {state: there.count(state) for state in states.NAMES}
         known = {transition.name for transition in states.TRANSITIONS}
         assert all(one.transitions.keys() <= known for one in (stats[0], *stats[0].tubes.values()))
+
+
+def take_next(operations, id, fence, owner, call, limit=1, tube="", ttr=None):
+    """Acknowledge a task and take the next, as a take of the queue does that is given one."""
+    now, taken = 0, []
+    if limit == 1 and not tube:
+        reply = yield Call("next", operations.next_args(id, fence, owner, call, ttr))
+        now, taken = yield from operations.following(reply, owner, call)
+    if not now:
+        yield from operations.ack(id, owner, fence, None, None, NO_EDIT, False)
+    if not taken:
+        taken = yield from operations.take(owner, call, limit, tube, ttr, False, None)
+    return taken
 
 
 def outcome(binding, operation):

@@ -15,12 +15,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from task_pair import Pair
+from task_pair import Pair, take_next
 
 from pressure_mp import task_settings
 from pressure_mp.drivers import drive
-from pressure_mp.operations.tasks import NO_EDIT, Edit, Processed
-from pressure_mp.records import Record, encode_priority, unpack
+from pressure_mp.operations.tasks import NO_EDIT, Edit
+from pressure_mp.records import encode_priority, unpack
 
 OWNERS = st.sampled_from(["host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"])
 TUBES = st.sampled_from(["", "a", "b"])
@@ -129,14 +129,8 @@ class Histories(RuleBasedStateMachine):
             args = taken[0][0], owner, call, None, None, NO_EDIT, False
             self.run(lambda: self.operations.ack(*args))
             return
-        first, later = taken[0][0], next(self.calls)
-        known = Record("T", priority, 0, 0, 0, 0, 1, call).pack()
-
-        def take_the_next():
-            args = owner, later, 1, "", None, False, None
-            return self.operations.take(*args, Processed(first, known, True))
-
-        self.run(take_the_next)
+        args = taken[0][0], call, owner, next(self.calls)
+        self.run(lambda: take_next(self.operations, *args))
 
     @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)

@@ -8,13 +8,13 @@ import time
 import pytest
 from exchanges import Exchanges
 from lossy import LossyProxy
-from task_pair import Pair
+from task_pair import Pair, take_next
 from waiting import Background, blocked, until
 
 from pressure_mp import Empty, TaskQueue, task_settings
 from pressure_mp.engines.redis.engine import RedisBinding
-from pressure_mp.operations.tasks import NO_EDIT, Edit, Processed, Raw
-from pressure_mp.records import Record, encode_priority, state_of
+from pressure_mp.operations.tasks import NO_EDIT, Edit, Raw
+from pressure_mp.records import Record, encode_priority
 
 ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
 LATE = 3_600_000
@@ -39,19 +39,10 @@ class Tasks(Pair):
     def take(self, limit=1, tube="", ttr=None, call=1, owner=ME):
         return self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
 
-    def take_next(self, id=b"1", fence=1, owner=ME, call=2, limit=1, tube="", ttr=None):
-        """Acknowledge a task and take the next; the second, and the first as it is then."""
-
-        def make():
-            done = Processed(id, Record("T", b"8" * 8, 0, 0, 0, 0, 1, fence).pack(), limit == 1)
-            return taking(done)
-
-        def taking(done):
-            args = owner, call, limit, tube, ttr, False, None, done
-            taken = yield from self.operations.take(*args)
-            return taken, state_of(done.record)
-
-        return self.run(make)
+    def take_next(self, id=b"1", fence=1, owner=ME, call=2, **options):
+        """Acknowledge a task and take the next."""
+        args = id, fence, owner, call
+        return self.run(lambda: take_next(self.operations, *args, **options))
 
     def ack(self, id=b"1", owner=ME, call=1, delay=None, tube=None, edit=NO_EDIT, whole=False):
         return self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
@@ -137,7 +128,7 @@ def pause(tasks):
     time.sleep(PAUSE)
 
 
-def take_next(tasks):
+def take_second(tasks):
     tasks.take(call=2)
 
 
@@ -158,38 +149,42 @@ CASES = {
     "put with a ttl": (lambda tasks: tasks.put(ttl=LATE),),
     "put into a tube": (lambda tasks: tasks.put(tube="a"),),
     "put of one who waits": (lambda tasks: tasks.put(waits="ticket"),),
-    "take while a task is due": (become_due, take_next),
+    "take while a task is due": (become_due, take_second),
     "take of many": (lambda tasks: tasks.take(limit=2, call=2),),
     "take from a tube": (lambda tasks: tasks.take(tube="a", call=2),),
-    "take of a task in a tube": (put_first(tube="a"), take_next),
-    "take of a task with a ttl": (put_first(ttl=LATE), take_next),
-    "take of a task whose ttl is over": (put_first(ttl=1), pause, take_next),
+    "take of a task in a tube": (put_first(tube="a"), take_second),
+    "take of a task with a ttl": (put_first(ttl=LATE), take_second),
+    "take of a task whose ttl is over": (put_first(ttl=1), pause, take_second),
     "take for a moment": (lambda tasks: tasks.take(call=2, ttr=500),),
-    "take when none is ready": (take_next, take_next),
-    "take of a task that lapsed": (take_for_a_moment, pause, take_next),
+    "take when none is ready": (take_second, take_second),
+    "take of a task that lapsed": (take_for_a_moment, pause, take_second),
     "ack of a task that is not there": (lambda tasks: tasks.ack(b"x"),),
     "ack of a task that is ready": (lambda tasks: tasks.ack(b"2"),),
     "ack of another process": (lambda tasks: tasks.ack(owner=OTHER),),
     "ack of another take": (lambda tasks: tasks.ack(call=2),),
     "ack with a zombie time": (lambda tasks: tasks.ack(delay=LATE),),
     "ack into a tube": (lambda tasks: tasks.ack(tube="a"),),
-    "ack in a tube": (put_first(tube="a"), take_next, lambda tasks: tasks.ack(b"3", call=2)),
+    "ack in a tube": (put_first(tube="a"), take_second, lambda tasks: tasks.ack(b"3", call=2)),
     "ack of data that was changed": (lambda tasks: tasks.ack(edit=Edit(True, b"new", "0" * 40)),),
     "ack that answers the data": (lambda tasks: tasks.ack(whole=True),),
     "ack of a task that lapsed": (take_for_a_moment, pause, lambda tasks: tasks.ack(b"2", call=2)),
     "ack while somebody waits for a task": (
         put_first(waits="ticket"),
-        take_next,
+        take_second,
         lambda tasks: tasks.ack(b"3", call=2),
     ),
     "next after a task that is not there": (lambda tasks: tasks.take_next(b"x"),),
     "next after a task that is ready": (lambda tasks: tasks.take_next(b"2"),),
     "next after a task of another process": (lambda tasks: tasks.take_next(owner=OTHER),),
     "next after a task of another take": (lambda tasks: tasks.take_next(fence=2),),
-    "next after a task in a tube": (put_first(tube="a"), take_next, next_after_that),
+    "next after a task in a tube": (put_first(tube="a"), take_second, next_after_that),
     "next after a task that lapsed": (take_for_a_moment, pause, next_after_that),
-    "next while somebody waits for a task": (put_first(waits="ticket"), take_next, next_after_that),
-    "next when none is ready": (take_next, lambda tasks: tasks.take_next(call=3)),
+    "next while somebody waits for a task": (
+        put_first(waits="ticket"),
+        take_second,
+        next_after_that,
+    ),
+    "next when none is ready": (take_second, lambda tasks: tasks.take_next(call=3)),
     "next while a task is due": (become_due, lambda tasks: tasks.take_next()),
     "next is a task in a tube": (put_first(tube="a"), lambda tasks: tasks.take_next()),
     "next is a task with a ttl": (put_first(ttl=LATE), lambda tasks: tasks.take_next()),
