@@ -6,6 +6,7 @@ import time
 
 import pytest
 from task_pair import Pair
+from waiting import Background, blocked, until
 
 from pressure_mp import TaskQueue, task_settings
 from pressure_mp.operations.tasks import NO_EDIT
@@ -131,6 +132,62 @@ def test_part_of_several_bundles_is_acknowledged(options, make, entries):
     tasks.check()
     tasks.ack_many(*range(1, 51), 201, *range(151, 201))
     assert entries(tasks)[0] == 0
+
+
+#: Calls of ack_many for tasks of take 1, which are nearly those of its bundles, one after the other.
+NEARLY = {
+    "as taken": [(range(1, 202), 1)],
+    "twice": [(range(1, 202), 1), (range(1, 202), 1)],
+    "backwards": [(range(201, 0, -1), 1)],
+    "without the first": [(range(2, 202), 1)],
+    "without one in the middle": [([*range(1, 50), *range(51, 202)], 1)],
+    "without the last": [(range(1, 201), 1)],
+    "the first hundred": [(range(1, 101), 1)],
+    "the second hundred first": [([*range(101, 202), *range(1, 101)], 1)],
+    "by another take": [(range(1, 202), 2)],
+}
+
+
+@pytest.mark.parametrize("how", NEARLY)
+@pytest.mark.parametrize("tubed", [(), range(7, 9), range(201, 202)], ids=str)
+@pytest.mark.parametrize("options", [{}, {"ttr": None}, {"keep": True}], ids=str)
+def test_whole_bundles_are_acknowledged_as_their_tasks_would_be(how, tubed, options, make, entries):
+    tasks = make(**options)
+    for number in range(1, MANY + 1):
+        tasks.put(1, tube="a" if number in tubed else "")
+    tasks.take()
+    for ids, call in NEARLY[how]:
+        tasks.ack_many(*ids, call=call)
+        tasks.check()
+    left = entries(tasks)
+    tasks.ack_many(*range(1, MANY + 1))
+    tasks.check()
+    assert entries(tasks) == (0, 0, 0)
+    assert (left[0] == 0) == (how in ("as taken", "twice", "backwards", "the second hundred first"))
+
+
+def test_one_fence_that_is_wrong_leaves_that_task_and_no_other(make, entries):
+    tasks = make()
+    tasks.put(4)
+    tasks.take()
+    fences = [(b"1", 1), (b"2", 1), (b"3", 9), (b"4", 1)]
+    problems = tasks.run(lambda: tasks.operations.ack_many(fences, ME))
+    assert [problem is None for problem in problems] == [True, True, False, True]
+    tasks.check()
+    assert entries(tasks)[0] == 1
+    tasks.ack_many(3)
+
+
+def test_who_waits_for_a_task_of_a_whole_bundle_is_told(server, name):
+    with TaskQueue(name, url=server.url) as queue:
+        ids = queue.put_many(range(3))
+        tasks = queue.take_many(3)
+        waiting = Background(queue.wait, ids[1])
+        with server.client() as client:
+            until(lambda: blocked(client) == 1)
+        queue.ack_many(tasks)
+        assert waiting.result()[1]
+        queue.delete()
 
 
 def test_what_a_dead_process_had_in_bundles_comes_back(make, entries):

@@ -80,8 +80,9 @@ end
 
 -- The ids of a bundle's tasks.
 local function ids_bundled(bundle)
-  local ids = {}
-  for id in string.gmatch(string.sub(redis.call('HGET', bundles, bundle), 3), '%Z+') do ids[#ids + 1] = id end
+  local text, ids = redis.call('HGET', bundles, bundle), {}
+  local _, _, _, _, at = struct.unpack(BUNDLE, text)
+  for id in string.gmatch(string.sub(text, at), '%Z+') do ids[#ids + 1] = id end
   return ids
 end
 
@@ -93,14 +94,17 @@ local function beginning(key, text, start, limit)
   return redis.call('ZRANGE', key, '[' .. text, '(' .. text .. LAST, 'BYLEX', 'LIMIT', start, limit)
 end
 
--- A bundle is no more: so many of its tasks, which are `leaving`, go another way; the others are
--- kept each by itself.
-local function unbind(bundle, leaving, number)
-  local size = struct.unpack('>I2', redis.call('HGET', bundles, bundle))
+-- A bundle is no more.
+local function forget(bundle)
   note(removed, taken, bundle)
   note(removed, due, '\0' .. bundle)
   note(deleted, bundles, bundle)
-  if number == size then return end
+end
+
+-- The same: so many of its tasks, which are `leaving`, go another way; the others are kept each by itself.
+local function unbind(bundle, leaving, number)
+  forget(bundle)
+  if number == struct.unpack(BUNDLE, redis.call('HGET', bundles, bundle)) then return end
   local rest = {}
   for _, id in ipairs(ids_bundled(bundle)) do
     if not leaving[id] then rest[#rest + 1] = id end
@@ -130,7 +134,7 @@ local function unfold(members, most, bundle_of, id_of)
     if bundle then
       local bound = ids_bundled(bundle)
       for _, id in ipairs(bound) do ids[#ids + 1], loose[id] = id, true end
-      unbind(bundle, loose, #bound)
+      forget(bundle)
     else
       ids[#ids + 1] = id_of(member)
     end

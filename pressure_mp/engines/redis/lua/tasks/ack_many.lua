@@ -12,9 +12,8 @@ sweep()
 local owner, number = ARGV[1], tonumber(ARGV[2])
 local ids, seen, problems = {}, {}, {}
 for i = 1, number do ids[i] = ARGV[1 + 2 * i] end
-local found = redis.call('HMGET', records, unpack(ids))
 local goes, start = not settings.keep and settings.zombie == 0, hold(owner)
-local holds, timed, gone, stays, ways = {}, {}, {}, {}, {}
+local holds, timed, gone, stays, ways, finished = {}, {}, {}, {}, {}, {}
 -- By the number of the take and that in it: the bundles of which some go, which, and how many.
 local bound = {}
 local function goes_from(bundle, call, id)
@@ -27,8 +26,38 @@ local function goes_from(bundle, call, id)
   leaving.ids[id], leaving.number = true, leaving.number + 1
 end
 
-for i, id in ipairs(ids) do
-  local record, problem = not seen[id] and found[i], nil
+-- How many tasks from a place on are a whole bundle, in its order and in no tube: of these no more needs
+-- to be known, and they go. Nil, if they are not.
+local function whole(place, part)
+  local call = ARGV[2 + 2 * place]
+  local bundle = bundled(hold(owner, tonumber(call)), part)
+  local text = redis.call('HGET', bundles, bundle)
+  if not text then return nil end
+  local size, is_plain, ends, whose, at = struct.unpack(BUNDLE, text)
+  local last = place + size - 1
+  if is_plain == 0 or whose ~= owner or last > number or (ends > 0 and ends <= now) then return nil end
+  for i = place, last do
+    if ARGV[2 + 2 * i] ~= call then return nil end
+  end
+  if table.concat(ids, '\0', place, last) ~= string.sub(text, at) then return nil end
+  finished[#finished + 1] = bundle
+  for i = place, last do gone[#gone + 1], seen[ids[i]] = ids[i], 'absent' end
+  ways[''] = (ways[''] or 0) + size
+  return size
+end
+
+local at, part = 1, 1
+while goes and at <= number do
+  local size = whole(at, part)
+  if not size then break end
+  at, part = at + size, part + 1
+  if at <= number and ARGV[2 + 2 * at] ~= ARGV[2 * at] then part = 1 end -- of another take
+end
+
+local found = at <= number and redis.call('HMGET', records, unpack(ids, at, number)) or {}
+for i = at, number do
+  local id = ids[i]
+  local record, problem = not seen[id] and found[i - at + 1], nil
   local ends, bundle, _, call, tube, whose
   if record then ends, bundle, _, call, tube, whose = struct.unpack('>I8I4I4I8ss', record, 34) end
   if record and ends > 0 and ends <= now then
@@ -61,6 +90,7 @@ for i, id in ipairs(ids) do
     problems[#problems + 1] = problem
   end
 end
+for _, bundle in ipairs(finished) do forget(bundle) end
 for call, bundles_of in pairs(bound) do
   for bundle, leaving in pairs(bundles_of) do
     unbind(bundled(hold(owner, call), bundle), leaving.ids, leaving.number)
@@ -75,7 +105,9 @@ for _, id in ipairs(timed) do note(removed, due, id) end
 if #gone > 0 then
   deleted[records], deleted[payloads] = gone, gone
   for tube, times in pairs(ways) do count('T', 'X', tube, times) end
-  for _, id in ipairs(gone) do conclude(id, 'processed') end
+  if redis.call('HLEN', awaited) > 0 then
+    for _, id in ipairs(gone) do conclude(id, 'processed') end
+  end
 end
 local reply = answer('done')
 for i, part in ipairs(problems) do reply[2 + i] = part end

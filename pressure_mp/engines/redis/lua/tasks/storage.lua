@@ -7,7 +7,8 @@
 --   tubes   R with a tube: the tube, a zero byte, and the same
 --   taken   T: the end of the owner's name, which is random; number of the take, id. Tasks that were
 --           taken together are a bundle, with a zero byte and its number for the id: as long as
---           nothing becomes of one of them alone. `bundles` has how many they are, and their ids.
+--           nothing becomes of one of them alone. `bundles` has how many they are, 1 if none of them
+--           has a tube, when that ends, the owner, and their ids.
 --   shelf   B and D: the letter, since when, arrival, id
 -- and with the time at which the state ends by itself as score:
 --   due     W and T: then the task is ready; of a bundle, after a zero byte, its member of `taken`
@@ -22,6 +23,7 @@ local TICK = 900
 local KEPT = 60000
 
 local FORMAT = '>c1c8I8I8I8I8I4I4I8ss'
+local BUNDLE = '>I2I1I8s'
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -17,7 +17,7 @@
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
 -- when that does not matter.
 local LOOKS = 10 -- among tasks that should be gone already
-local BUNDLE = 100 -- tasks of a bundle
+local MOST = 100 -- tasks of a bundle
 local SOME = 16 -- data that is read at a time: few calls, and little that is read in vain
 if not settings then return {'missing'} end
 local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease = unpack(ARGV, 1, 11)
@@ -91,15 +91,19 @@ local function capture(chosen, data)
   local single, stamped = number == 1, nil
   for i = 1, number do
     local id, place, kind = ids[i], chosen.places[i], chosen.kinds[i]
-    if i % BUNDLE == 1 then
-      local part = single and 0 or math.floor(i / BUNDLE) + 1
+    if i % MOST == 1 then
+      local part, last = single and 0 or math.floor(i / MOST) + 1, math.min(i + MOST - 1, number)
       local member = single and start .. id or bundled(start, part)
       stamped = stamps .. struct.pack('>I4', part)
       note(added, taken, '0', member)
       if ends > 0 then note(added, due, moment, single and id or '\0' .. member) end
       if not single then
-        local last = math.min(i + BUNDLE - 1, number)
-        note(set, bundles, member, struct.pack('>I2', last - i + 1) .. table.concat(ids, '\0', i, last))
+        local is_plain = 1
+        for k = i, last do
+          if chosen.kinds[k].of ~= '' then is_plain = 0 end
+        end
+        note(set, bundles, member,
+          struct.pack(BUNDLE, last - i + 1, is_plain, ends, owner) .. table.concat(ids, '\0', i, last))
       end
     end
     local record = 'T' .. chosen.heads[i] .. stamped .. kind.rest
