@@ -134,7 +134,7 @@ def test_part_of_several_bundles_is_acknowledged(options, make, entries):
     assert entries(tasks)[0] == 0
 
 
-#: Calls of ack_many for tasks of take 1, which are nearly those of its bundles, one after the other.
+#: Calls of ack_many for tasks of take 1, nearly those of its bundles, one after the other.
 NEARLY = {
     "as taken": [(range(1, 202), 1)],
     "twice": [(range(1, 202), 1), (range(1, 202), 1)],
