@@ -188,6 +188,7 @@ class Crew:
     def _take(self, job: Job, done: Task | None) -> Task | None:
         """The next task; None when there was one that nobody can decode, or when the one that is
         ``done`` was no longer ours."""
+        me = threading.get_ident()
         try:
             with self._until_the_end:
                 return self._source.take(
@@ -195,11 +196,12 @@ class Crew:
                 )
         except TaskError as error:
             _say_late(error)
+            del self._in_hand[me]
         except (DecodingError, exceptions.AuthenticationError):
             _log.exception("a task of %r was buried", self._source.name)
         finally:
-            if done is not None:
-                del self._in_hand[threading.get_ident()]
+            if done is not None and done.state != TAKEN:
+                del self._in_hand[me]
         return None
 
     def _finish(self, done: Task) -> None:

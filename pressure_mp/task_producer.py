@@ -13,7 +13,7 @@ from .identity import ticket
 from .operations.tasks import Raw
 from .records import Record, check_tube, decode_id, encode_id, encode_priority
 from .task import Task
-from .task_handle import TaskHandle, check_times
+from .task_handle import TaskHandle, check_timeout, check_times
 
 
 class TaskProducer(TaskHandle):
@@ -178,14 +178,3 @@ class TaskProducer(TaskHandle):
         with self._here:
             raw, processed = self._run(self._operations.wait(id, who, timeout, known))
         return self._task(raw), processed
-
-
-def check_timeout(timeout: float) -> float:
-    """Raise ArgumentError or ArgumentTypeError for what is no time to wait, in seconds."""
-    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
-        raise ArgumentTypeError(
-            f"a time to wait is a number of seconds, not {type(timeout).__name__}"
-        )
-    if not timeout >= 0:
-        raise ArgumentError(f"timeout is 0 s or more, not {timeout}")
-    return timeout

@@ -20,7 +20,7 @@ from .operations.tasks import NO_EDIT, Edit, Raw
 from .processes import incarnation
 from .records import call_of, check_tube, encode_id, encode_priority
 from .task import UNCHANGED, Backoff, Task, check_on_error
-from .task_handle import TaskHandle, check_times
+from .task_handle import TaskHandle, check_timeout, check_times
 from .task_settings import milliseconds
 
 #: Makes the operation for a task's id, the number of its take, a change of its data, and whether
@@ -61,6 +61,8 @@ class TaskTaker(TaskHandle):
         """
 
         if ack is not None:
+            if timeout is not None:
+                check_timeout(timeout)
             next_one = self._take_next(ack, ttr, tube, on_error, backoff)
             if next_one is not None:
                 return next_one

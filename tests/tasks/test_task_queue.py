@@ -179,6 +179,19 @@ def test_a_take_whose_acknowledgement_is_refused_takes_nothing(queue):
         queue.take(0, ack=first.id)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"timeout": -1}, {"timeout": "1"}, {"ttr": 0}, {"tube": ""}, {"on_error": "x"}],
+    ids=str,
+)
+def test_a_take_that_makes_no_sense_acknowledges_nothing(wrong, queue):
+    queue.put(1)
+    task = queue.take(0)
+    with pytest.raises(ArgumentError if wrong != {"timeout": "1"} else ArgumentTypeError):
+        queue.take(**wrong, ack=task)
+    assert task.state == queue.peek(task.id).state == "T"
+
+
 @pytest.mark.parametrize(("kept", "state"), [({"keep": True}, "D"), ({"zombie": 60}, "Z")])
 def test_a_take_keeps_the_task_that_it_acknowledges_as_the_queue_wants(kept, state, url, name):
     with TaskQueue(name, url=url, **kept) as queue:
