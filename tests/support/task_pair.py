@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 
 from pressure_mp import PressureError, TaskError, states
@@ -48,6 +49,21 @@ class Pair:
             assert stat.counts == {state: there.count(state) for state in states.NAMES}
         known = {transition.name for transition in states.TRANSITIONS}
         assert all(one.transitions.keys() <= known for one in (stats[0], *stats[0].tubes.values()))
+
+
+@contextlib.contextmanager
+def each_checked(kind, url):
+    """Makes pairs of a kind, with its options; in the end each is looked at and deleted."""
+    made = []
+
+    def making(**options):
+        made.append(kind(url, **options))
+        return made[-1]
+
+    yield making
+    for pair in made:
+        pair.check()
+        pair.run(pair.operations.delete)
 
 
 def take_next(operations, id, fence, owner, call, limit=1, tube="", ttr=None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from task_pair import Pair
+from task_pair import Pair, each_checked
 from waiting import Background, blocked, until
 
 from pressure_mp import TaskQueue, task_settings
@@ -48,16 +48,8 @@ class Tasks(Pair):
 
 @pytest.fixture
 def make(server):
-    made = []
-
-    def making(**options):
-        made.append(Tasks(server.url, **options))
-        return made[-1]
-
-    yield making
-    for tasks in made:
-        tasks.check()
-        tasks.run(tasks.operations.delete)
+    with each_checked(Tasks, server.url) as making:
+        yield making
 
 
 @pytest.fixture

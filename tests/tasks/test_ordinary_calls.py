@@ -8,7 +8,7 @@ import time
 import pytest
 from exchanges import Exchanges
 from lossy import LossyProxy
-from task_pair import Pair, take_next
+from task_pair import Pair, each_checked, take_next
 from waiting import Background, blocked, until
 
 from pressure_mp import Empty, TaskQueue, task_settings
@@ -51,16 +51,8 @@ class Tasks(Pair):
 @pytest.fixture
 def make(server):
     """Makes the queues of a test, which are deleted at its end."""
-    made = []
-
-    def making(**options):
-        made.append(Tasks(server.url, **options))
-        return made[-1]
-
-    yield making
-    for tasks in made:
-        tasks.check()
-        tasks.run(tasks.operations.delete)
+    with each_checked(Tasks, server.url) as making:
+        yield making
 
 
 def looks(client):
