@@ -11,7 +11,7 @@ from lossy import LossyProxy
 from task_pair import Pair, each_checked, take_next
 from waiting import Background, blocked, until
 
-from pressure_mp import Empty, TaskQueue, task_settings
+from pressure_mp import Empty, NotTaken, TaskExists, TaskQueue, task_settings
 from pressure_mp.engines.redis.engine import RedisBinding
 from pressure_mp.operations.tasks import NO_EDIT, Edit, Raw
 from pressure_mp.records import Record, encode_priority
@@ -337,4 +337,62 @@ def test_who_was_woken_for_a_task_wakes_another_if_there_is_more_to_look_at(
         args = ME, 1, 1, 10**6, "", "", "ticket", b"", b"wait", "again", 5000
         assert len(queue._binding.session().call("take", args)) == 5
         assert client.llen(wake) == wakes
+    queue.delete()
+
+
+#: Options of the queue and of a put, and whether the task has a record from the beginning.
+PUTS = {
+    "an ordinary put": ({}, {}, False),
+    "a priority": ({}, {"priority": 1}, True),
+    "a tube": ({}, {"tube": "a"}, True),
+    "a delay": ({}, {"delay": 60}, True),
+    "a ttl": ({}, {"ttl": 60}, True),
+    "the queue's ttl": ({"ttl": 60}, {}, True),
+    "an id": ({}, {"id": 7}, True),
+    "another kind of ids": ({"id": "auto_increment"}, {}, True),
+}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("put", PUTS)
+def test_what_is_usual_of_a_task_is_not_written_down_until_it_changes(put, number, server, name):
+    options, how, is_written = PUTS[put]
+    how = dict(how)
+    queue = TaskQueue(name, url=server.url, **options)
+    records = f"__pressure__:mp:{{{name}}}:records"
+    before = time.time() - 60  # the clocks are the same; a machine may set its own meanwhile
+    if number == 1:
+        ids = [queue.put("data", **how)]
+    else:
+        given = {"ids": [how.pop("id"), 8]} if "id" in how else {}
+        ids = queue.put_many(["data"] * number, **how, **given)
+    with server.client() as client:
+        assert client.hlen(records) == (number if is_written else 0)
+        task = queue.peek(ids[-1])
+        assert (task.state, task.priority) == (
+            "W" if "delay" in how else "R",
+            how.get("priority", 0),
+        )
+        assert (task.tube, task.deliveries, task.error) == (how.get("tube"), 0, None)
+        assert before < task.created == task.since < before + 120
+        queue.move(ids[0], "elsewhere")
+        assert client.hlen(records) == (number if is_written else 1)
+        assert queue.peek(ids[0]).tube == "elsewhere"
+        assert sorted(task.id for task in queue.list()) == sorted(ids)
+    queue.delete()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_id_of_a_task_without_a_record_is_taken_too(number, server, name):
+    queue = TaskQueue(name, url=server.url)
+    id = queue.put("data")
+    with pytest.raises(TaskExists):
+        queue.put_many(["data"] * number, ids=[id, "other"][:number])
+    with pytest.raises(NotTaken):
+        queue.ack(id)
+    with pytest.raises(NotTaken):
+        queue.ack_many([id])
+    queue.kill(id)
+    queue.put("data", id=id)
+    assert queue.take(0).id == id
     queue.delete()

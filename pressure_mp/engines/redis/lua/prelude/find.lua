@@ -1,6 +1,6 @@
 -- A task as it is now, nil when there is none.
 local function find(id)
-  local task = read(id, redis.call('HGET', records, id))
+  local task = read(id, record_of(id))
   if task and task.ends > 0 and task.ends <= now then
     lapse(task)
     flush()

@@ -34,6 +34,11 @@ local function read(id, record)
   }
 end
 
+-- The record of a task, nil when there is no such task.
+local function record_of(id)
+  return redis.call('HGET', records, id) or redis.call('HEXISTS', payloads, id) == 1 and unrecorded(id) or nil
+end
+
 local function pack(task)
   return struct.pack(FORMAT, task.state, task.priority, task.seq, task.created, task.since, task.ends,
     task.bundle, task.deliveries, task.call, task.tube, task.owner) .. task.error
@@ -147,7 +152,7 @@ local function read_unfolded(ids, loose)
   local tasks = {}
   if #ids == 0 then return tasks end
   for i, record in ipairs(redis.call('HMGET', records, unpack(ids))) do
-    local task = read(ids[i], record)
+    local task = read(ids[i], record or unrecorded(ids[i]))
     if loose[task.id] then task.bundle, task.is_loose = 0, true end
     tasks[i] = task
   end
@@ -298,7 +303,7 @@ local function lapse(task)
 end
 
 -- What every script reads before it writes, and so finds to be of the right type.
-local READ = {[meta] = true, [records] = true, [due] = true, [expiry] = true}
+local READ = {[meta] = true, [due] = true, [expiry] = true}
 
 -- Write what is noted. A key of the wrong type is found before anything is written; and a count that
 -- is none, since these are written first.

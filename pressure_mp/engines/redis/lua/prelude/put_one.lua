@@ -5,7 +5,7 @@ local function put_one()
   if not settings or settings.closed or settings.ttl > 0 then return nil end
   local kind, delay, ttl, priority, tube, ticket, number, id, data = unpack(ARGV, 1, 9)
   if number ~= '1' or delay ~= '0' or ttl ~= '' or tube ~= '' or ticket ~= '' then return nil end
-  local seq = next_seq()
+  local seq, is_named = next_seq(), id ~= ''
   local last, counter = string.format('%d', seq), nil
   if id == '' and kind == 'auto_increment' then
     counter = string.format('%d', settings.id + 1)
@@ -13,17 +13,21 @@ local function put_one()
   elseif id == '' then
     id = last
   end
-  if redis.call('HGET', records, id) then return nil end
-  redis.call('HLEN', payloads)
+  local is_usual = id == last and priority == USUAL and is_on_time(seq)
+  if redis.call('HEXISTS', payloads, id) == 1 then return nil end
+  if not is_usual then redis.call('HLEN', records) end
   redis.call('ZCARD', ready)
   local signs, place = redis.call('LLEN', wake), priority .. struct.pack('>I8', seq)
 
   redis.call('HINCRBY', counts, 'X-R', 1)
-  redis.call('HSET', records, id, 'R' .. place .. struct.pack('>I8I8I8I8I8', now, now, 0, 0, 0) .. '\0\0')
+  if not is_usual then
+    redis.call('HSET', records, id, 'R' .. place .. struct.pack('>I8I8', now, now) .. NOTHING)
+  end
   redis.call('HSET', payloads, id, data)
   redis.call('ZADD', ready, '0', place .. id)
   redis.call('HSET', meta, 'seq', last)
   if counter then redis.call('HSET', meta, 'id', counter) end
+  if is_named and not settings.named then redis.call('HSET', meta, 'named', '1') end
   if signs == 0 then redis.call('LPUSH', wake, '1') end
   return {'done', '', id}
 end

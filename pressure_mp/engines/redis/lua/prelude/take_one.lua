@@ -10,9 +10,14 @@ local function taking(presence, owner, call, ttr, lease, woken)
   local place = redis.call('ZRANGE', ready, 0, 0)[1]
   if not place then return nil end
   local id = string.sub(place, 17)
-  local record = redis.call('HGET', records, id)
-  local until_then, _, deliveries, _, of, _, at = struct.unpack('>I8I4I4I8ss', record, 34)
-  if until_then > 0 or of ~= '' then return nil end
+  local record, head, deliveries, error = redis.call('HGET', records, id), nil, 0, ''
+  if record then
+    local until_then, _, number, _, of, _, at = struct.unpack('>I8I4I4I8ss', record, 34)
+    if until_then > 0 or of ~= '' then return nil end
+    head, deliveries, error = string.sub(record, 2, 25), number, string.sub(record, at)
+  else
+    head = string.sub(place, 1, 16) .. created(id)
+  end
   local payload = redis.call('HGET', payloads, id)
   local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
   redis.call('ZCARD', taken)
@@ -25,8 +30,8 @@ local function taking(presence, owner, call, ttr, lease, woken)
     redis.call('ZREM', ready, place)
     redis.call('ZADD', taken, 0, hold(owner, call) .. id)
     if ends > 0 then redis.call('ZADD', due, ends, id) end
-    local new = 'T' .. string.sub(record, 2, 25) .. struct.pack('>I8I8I4I4I8', now, ends, 0, deliveries + 1, call)
-      .. '\0' .. owner .. '\0' .. string.sub(record, at)
+    local new = 'T' .. head .. struct.pack('>I8I8I4I4I8', now, ends, 0, deliveries + 1, call)
+      .. '\0' .. owner .. '\0' .. error
     redis.call('HSET', records, id, new)
     if there_until < now + lease / 2 then
       redis.call('HSET', presence, owner, string.format('%d', now + lease))

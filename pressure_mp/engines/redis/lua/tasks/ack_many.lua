@@ -64,7 +64,7 @@ for i = at, number do
     local task = find(id)
     problem = task and task.state or 'absent'
   elseif not record then
-    problem = seen[id] or 'absent'
+    problem = seen[id] or record_of(id) and 'R' or 'absent'
   elseif string.sub(record, 1, 1) ~= 'T' then
     problem = string.sub(record, 1, 1)
   elseif whose ~= owner or call ~= tonumber(ARGV[2 + 2 * i]) then

@@ -24,7 +24,7 @@ else
 end
 local ids, told, data = {}, {}, {}
 local function look(id)
-  local task = read(id, redis.call('HGET', records, id))
+  local task = read(id, record_of(id))
   if task and task.state == state and (tube == '' or task.tube == tube) then
     ids[#ids + 1], told[#told + 1] = id, pack(task)
     data[#data + 1] = redis.call('HGET', payloads, id)

@@ -28,8 +28,10 @@ local function made()
     if ARGV[6 + 2 * i] ~= '' then return nil end
     ids[i], arrivals[i] = string.format('%d', last + i), seq + i - 1
   end
-  for _, there in ipairs(redis.call('HMGET', records, unpack(ids))) do
-    if there then return nil end
+  if settings.named then
+    for _, there in ipairs(redis.call('HMGET', payloads, unpack(ids))) do
+      if there then return nil end
+    end
   end
   if kind == 'auto_increment' then counter = counter + number end
   return ids, arrivals
@@ -47,11 +49,11 @@ local function chosen()
           id = string.format('%d', counter)
         else
           id = string.format('%d', seq)
-          if seen[id] or redis.call('HGET', records, id) then seq = seq + 1 end
+          if seen[id] or record_of(id) then seq = seq + 1 end
         end
-      until not seen[id] and not redis.call('HGET', records, id)
+      until not seen[id] and not record_of(id)
     else
-      local there = seen[id] and state or redis.call('HGET', records, id)
+      local there = seen[id] and state or record_of(id)
       if there then return nil, id, string.sub(there, 1, 1) end
     end
     seen[id] = true
@@ -62,24 +64,31 @@ local function chosen()
 end
 
 local ids, arrivals = made()
+local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == ''
+  and priority == USUAL and is_on_time(seq)
 if not ids then
   local there
   ids, arrivals, there = chosen()
   if not ids then return answer('exists', arrivals, there) end
+  note(set, meta, 'named', '1')
 end
 
--- The records differ in the number of the arrival only.
-local head = state .. priority
-local tail = struct.pack('>I8I8I8I8I8', now, now, ends, 0, 0) .. tube .. '\0\0'
-local told, data, places = {}, {}, {}
+local data, places = {}, {}
 for i = 1, number do
-  local id, arrival = ids[i], struct.pack('>I8', arrivals[i])
-  local field, value = 2 * i - 1, 2 * i
-  told[field], told[value] = id, head .. arrival .. tail
+  local id, field, value = ids[i], 2 * i - 1, 2 * i
   data[field], data[value] = id, ARGV[7 + value]
-  places[field], places[value] = '0', priority .. arrival .. id
+  places[field], places[value] = '0', priority .. struct.pack('>I8', arrivals[i]) .. id
 end
-set[records], set[payloads] = told, data
+set[payloads] = data
+if not is_usual then
+  -- The records differ in the number of the arrival only.
+  local head = state .. priority
+  local tail = struct.pack('>I8I8I8I4I4I8', now, now, ends, 0, 0, 0) .. tube .. '\0\0'
+  local told = noted(set, records)
+  for i, id in ipairs(ids) do
+    told[2 * i - 1], told[2 * i] = id, head .. struct.pack('>I8', arrivals[i]) .. tail
+  end
+end
 if state == 'R' then
   added[ready] = places
   if tube ~= '' then

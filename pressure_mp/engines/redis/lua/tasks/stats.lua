@@ -10,7 +10,7 @@ local oldest, from = '', '-'
 for _ = 1, 100 do
   local member = redis.call('ZRANGE', ready, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not member then break end
-  local task = read('', redis.call('HGET', records, id_in(member, '')))
+  local task = read('', record_of(id_in(member, '')))
   if oldest == '' or task.created < oldest then oldest = task.created end
   from = '(' .. task.priority .. LAST
 end

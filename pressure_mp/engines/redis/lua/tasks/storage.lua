@@ -1,7 +1,8 @@
 -- keys: meta records payloads ready tubes due expiry taken bundles shelf counts wake waiting awaited outcomes
 -- item: wake
--- Tasks: `records` has of each what pressure_mp/records.py says, `payloads` its data. Besides, a task
--- is where its state is looked for. In sorted sets with equal scores, so that their order is that of
+-- Tasks: `payloads` has the data of each, `records` what pressure_mp/records.py says; a task that has
+-- no record is as it was put: ready, its id the number of its arrival, and all else as usual. Besides,
+-- a task is where its state is looked for. In sorted sets with equal scores, so that their order is that of
 -- their members' bytes:
 --   ready   R: priority, arrival, id
 --   tubes   R with a tube: the tube, a zero byte, and the same
@@ -30,13 +31,34 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- The queue's options, and the last numbers given; nil when there is no queue.
 local settings
-local kept = redis.call('HMGET', meta, 'settings', 'closed', 'seq', 'id')
+local kept = redis.call('HMGET', meta, 'settings', 'closed', 'seq', 'id', 'named')
 if kept[1] then
   local ttr, ttl, zombie, keep, limit = struct.unpack('>I8I8I8I8I8', kept[1])
   settings = {
     ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit,
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),
+    named = kept[5], -- a put gave an id: it may be that of another task
   }
+end
+
+-- The priority of most tasks, and the end of the record of one that is ready for the first time and
+-- for as long as it likes, in no tube.
+local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 26)
+
+-- When a task was put that has no record, in eight bytes: its id begins with the milliseconds.
+local function created(id)
+  return struct.pack('>I8', tonumber(string.sub(id, 1, -4)) or 0)
+end
+
+-- The record of a task that has none.
+local function unrecorded(id)
+  local moment = created(id)
+  return 'R' .. USUAL .. struct.pack('>I8', tonumber(id) or 0) .. moment .. moment .. NOTHING
+end
+
+-- Whether a number says when it is: not when the clock was set back.
+local function is_on_time(seq)
+  return seq < time[1] * 1000000 + time[2] + 1000
 end
 
 -- Numbers grow with the time, so that those of a deleted queue do not come again.

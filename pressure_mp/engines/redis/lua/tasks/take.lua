@@ -57,13 +57,14 @@ local function choose()
   local found, at = redis.call('HMGET', records, unpack(ids)), 0
   for i, id in ipairs(ids) do
     local record, place = found[i], tube == '' and members[i] or string.sub(members[i], #tube + 2)
-    local kind = kinds[string.sub(record, 34)]
+    local kind = kinds[record and string.sub(record, 34) or NOTHING]
     if kind.is_over then
       lapse(read(id, record))
     else
       at = at + 1
       chosen.ids[at], chosen.places[at], chosen.kinds[at] = id, place, kind
-      chosen.heads[at] = string.sub(record, 2, 25)
+      chosen.heads[at] = record and string.sub(record, 2, 25)
+        or string.sub(place, 1, 16) .. created(id)
     end
   end
   if at < #ids then flush() end
