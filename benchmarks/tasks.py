@@ -241,7 +241,7 @@ def processes(site: Site, rounds: int) -> None:
     bare: dict[str, list[float]] = {what: [] for what in cases}
     for _ in range(max(rounds // 10, 1)):
         for what, (pairs, roles, _) in cases.items():
-            rates[what].append(cycles(site, pairs, roles, TASKS * (5 if roles[2] > 1 else 1)))
+            rates[what].append(cycles(site, pairs, roles, TASKS * (20 if roles[2] > 1 else 1)))
             bare[what].append(cycles(site, pairs, (produce_bare, consume_bare, 1), TASKS))
     for what, (*_, goal) in cases.items():
         ours, theirs = statistics.median(rates[what]), statistics.median(bare[what])

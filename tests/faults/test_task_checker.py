@@ -23,6 +23,9 @@ def ack(worker, begin, outcome=DONE):
     return op(worker, "task_done", "x", begin, outcome=outcome)
 
 
+#: A worker has another task.
+BEFORE = [op("p", "put", "y", 0), op("a", "get", "y", 6)]
+
 #: Operations, who was killed, what was left.
 POSSIBLE = [
     ([PUT, take("a", 10), ack("a", 20)], "", []),
@@ -34,6 +37,19 @@ POSSIBLE = [
     ([PUT, take("a", 10), ack("a", 20, UNKNOWN)], "a", []),
     ([PUT, take("a", 10), ack("a", 20, UNKNOWN), take("b", 30), ack("b", 40)], "a", []),
     ([PUT, take("a", 10), take("b", 30), ack("b", 40), ack("a", 50, FENCED)], "a", []),
+    ([PUT, take("a", 10), op("a", "next", "x>", 20)], "", []),
+    ([PUT, take("a", 10), op("a", "next", "x>?", 20)], "", []),
+    ([PUT, take("a", 10), op("a", "next", "x", 20, outcome=UNKNOWN)], "a", []),
+    ([PUT, *BEFORE, op("a", "next", "y>x", 12), ack("a", 20)], "", []),
+    # Stopped when it had taken x, which another gets and acknowledges before it noted that.
+    (
+        [
+            *(PUT, *BEFORE, op("a", "next", "y>x", 12, 60), ack("a", 70, FENCED)),
+            *(take("b", 30), ack("b", 40)),
+        ],
+        "a",
+        [],
+    ),
 ]
 
 FORGED = {
@@ -51,6 +67,17 @@ FORGED = {
         [],
     ),
     "two at once": ([PUT, take("a", 10), take("b", 12), ack("a", 20), ack("b", 22)], "", []),
+    "acknowledged by a take and came again": (
+        [PUT, take("a", 10), op("a", "next", "x>", 20), take("b", 30), ack("b", 40)],
+        "a",
+        [],
+    ),
+    "taken after another and lost": ([PUT, *BEFORE, op("a", "next", "y>x", 12)], "", []),
+    "taken after another, and two at once": (
+        [PUT, *BEFORE, op("a", "next", "y>x", 12, 60), ack("a", 70), take("b", 30), ack("b", 40)],
+        "a",
+        [],
+    ),
     "taken away from one that lived": (
         [PUT, take("a", 10), take("b", 12), ack("b", 20), ack("a", 30, FENCED)],
         "",

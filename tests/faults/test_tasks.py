@@ -52,12 +52,12 @@ def check(queue, nursery, killed, figures, seed):
     figures.note(
         seed=seed,
         tasks=lives.processed,
-        tasks_per_second=histories.rate(history, "task_done"),
+        tasks_per_second=histories.rate(lives.history, "task_done"),
         lost=len(lives.lost),
         delivered_again=lives.again,
         killed_in_take=lives.unknown_takes,
         buried=len(buried),
-        longest_stall=histories.longest_stall(history),
+        longest_stall=histories.longest_stall(lives.history),
     )
     assert list(lives.problems()) == []
     for state, number in stats.counts.items():

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from faults_clients import attach, attempt, message, name_of
-from histories import CLOSED, DONE, EMPTY, FENCED, UNKNOWN, Log
+from histories import DONE, FENCED, UNKNOWN, Log
+from task_checker import LOST, THEN
 
 from pressure_mp import BrokerUnavailable, Empty, ShutDown, Task, TaskError, TaskQueue
 
@@ -72,28 +73,26 @@ def _take(queue: TaskQueue, chance: random.Random, taken: list[Task]) -> bytes:
 
 
 def _close_by_take(log: Log, queue: TaskQueue, item: str, taken: list[Task]) -> str | None:
-    """Acknowledge a task by the take of the next one, which is written down as two operations."""
+    """Acknowledge a task by the take of the next one; which is one operation, of two tasks."""
     done = taken[-1]
-    log.begin("task_done", item)
-    came_to: tuple[str, ...]
+    log.begin("next", item)
+    following, is_over = "", False
     try:
         taken.append(queue.take(0.5, ack=done))
-        came_to = (DONE, name_of(taken[-1].data))
+        following = name_of(taken[-1].data)
     except Empty:
-        came_to = (EMPTY,)
+        pass
     except ShutDown:
-        came_to = (CLOSED,)
+        is_over = True
     except BrokerUnavailable:
-        came_to = (UNKNOWN,)
+        following = LOST
     except TaskError:
-        log.end(FENCED)
+        log.end(FENCED, item + THEN)
         return None
-    log.end(DONE if done.state == "X" else UNKNOWN)
-    log.begin("get")
-    log.end(*came_to)
-    if came_to == (CLOSED,):
+    log.end(DONE if done.state == "X" else UNKNOWN, item + THEN + following)
+    if is_over:
         raise ShutDown
-    return came_to[1] if len(came_to) > 1 else None
+    return following if following not in ("", LOST) else None
 
 
 def _close(log: Log, way: str, item: str, task: Task) -> None:

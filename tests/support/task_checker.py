@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from histories import DONE, FENCED, UNKNOWN, Operation
+from histories import DONE, FENCED, NEVER, UNKNOWN, Operation
 
 _CLOSINGS = ("task_done", "release", "bury")
+#: Between the task that a take acknowledged and the one that it got, in what is written down of it;
+#: and for that one, if nobody knows which it was.
+THEN, LOST = ">", "?"
+
+
+def divide(history: Iterable[Operation]) -> Iterator[Operation]:
+    """The takes that acknowledged a task: as an acknowledgement, and a take."""
+    for one in history:
+        if one.kind != "next":
+            yield one
+            continue
+        done, _, following = one.item.partition(THEN)
+        yield dataclasses.replace(one, kind="task_done", item=done)
+        if following == LOST or one.outcome == UNKNOWN:
+            yield dataclasses.replace(one, kind="get", item="", outcome=UNKNOWN, end=NEVER)
+        elif following:
+            yield dataclasses.replace(one, kind="get", item=following)
 
 
 @dataclass(frozen=True)
@@ -33,13 +51,11 @@ class Lives:
     def __init__(
         self, history: Sequence[Operation], killed: Collection[str], left: Sequence[str] = ()
     ) -> None:
+        self.history = history = list(divide(history))
         self.killed = killed
         self.left = left
         self.puts = {o.item: o for o in history if o.kind == "put" and o.outcome in (DONE, UNKNOWN)}
-        # An acknowledgement may have been part of a take.
-        self.unknown_takes = sum(
-            o.kind in ("get", "task_done") and o.outcome == UNKNOWN for o in history
-        )
+        self.unknown_takes = sum(o.kind == "get" and o.outcome == UNKNOWN for o in history)
         self.deliveries: dict[str, list[Delivery]] = defaultdict(list)
         by_client: dict[str, list[Operation]] = defaultdict(list)
         for operation in history:
@@ -111,5 +127,6 @@ class Lives:
                 if later or item in self.left:
                     yield f"{item} was acknowledged by {worker}, and came again: {later}"
         for before, after in itertools.pairwise(deliveries):
-            if before.outcome == ("task_done", DONE):
+            # Who is stopped before it notes that it took a task notes that late.
+            if before.outcome == after.outcome == ("task_done", DONE):
                 yield f"{item} was processed by {before.take.client} and {after.take.client}"
