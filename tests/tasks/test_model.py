@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from task_pair import Pair, take_next
+from task_pair import Pair, outcome, take_next
 
 from pressure_mp import task_settings
 from pressure_mp.drivers import drive
@@ -45,17 +45,20 @@ class Histories(RuleBasedStateMachine):
         self.operations = self.pair.operations
         self.calls = itertools.count(1)
         self.created = False
+        self.ids = []  # that the broker made
 
     @precondition(lambda self: not self.created)
     @rule(
+        kind=st.sampled_from(["auto_increment", "time64"]),
         ttl=st.sampled_from([None, 3600]),
         kept=st.sampled_from([{}, {"keep": True}, {"zombie": 3600}]),
         limit=st.sampled_from([None, 1, 2]),
         ttr=st.sampled_from([None, 3600]),
     )
-    def create(self, ttl, kept, limit, ttr):
+    def create(self, kind, ttl, kept, limit, ttr):
         options = {"zombie": None, "keep": False, **kept}
-        chosen = task_settings.make(ttr, ttl, max_deliveries=limit, id="auto_increment", **options)
+        chosen = task_settings.make(ttr, ttl, max_deliveries=limit, id=kind, **options)
+        self.kind = kind
         self.run(lambda: self.operations.open("create", chosen))
         self.created = True
 
@@ -65,6 +68,25 @@ class Histories(RuleBasedStateMachine):
         time.sleep(PAUSE)
         return ours
 
+    def named(self, number):
+        """The id of that task, which may be there."""
+        ids = self.ids if self.kind == "time64" else []
+        return ids[number - 1] if number <= len(ids) else b"%d" % number
+
+    def put_both(self, tasks, *options):
+        """The broker's ids are those of the specification too, where the time makes them."""
+        args = tasks, self.kind, *options
+        if self.kind == "auto_increment":
+            self.run(lambda: self.operations.put(*args))
+            return
+        theirs = outcome(self.pair.bindings[0], self.operations.put(*args))
+        if isinstance(theirs, list):
+            made = [(id, data) for id, (_, data) in zip(theirs, tasks, strict=True)]
+            args = made, self.kind, *options
+            self.ids += [id for id, (given, _) in zip(theirs, tasks, strict=True) if not given]
+        assert outcome(self.pair.bindings[1], self.operations.put(*args)) == theirs
+        time.sleep(PAUSE)
+
     def teardown(self):
         if self.created:
             self.run(self.operations.delete)
@@ -72,16 +94,16 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.created)
     @rule(
         number=st.integers(1, 3),
-        id=st.one_of(st.just(b""), NUMBERS.map(lambda number: b"%d" % number)),
+        id=st.one_of(st.none(), NUMBERS),
         delay=st.sampled_from([0, 0, SOON, LATE]),
         ttl=st.sampled_from([None, None, SOON, LATE]),
         priority=PRIORITIES,
         tube=TUBES,
     )
     def put(self, number, id, delay, ttl, priority, tube):
-        tasks = [(id, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
-        args = tasks, "auto_increment", delay, ttl, encode_priority(priority), tube
-        self.run(lambda: self.operations.put(*args))
+        first = self.named(id) if id else b""
+        tasks = [(first, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
+        self.put_both(tasks, delay, ttl, encode_priority(priority), tube)
 
     @precondition(lambda self: self.created)
     @rule(
@@ -110,7 +132,7 @@ class Histories(RuleBasedStateMachine):
         whole=st.booleans(),
     )
     def ack(self, id, owner, is_right, delay, tube, edit, whole):
-        id = b"%d" % id
+        id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
         self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
 
@@ -120,8 +142,7 @@ class Histories(RuleBasedStateMachine):
         """One task is put, and what is next is taken and acknowledged, as it mostly happens: by
         itself, or by the take of the next one."""
         call, task = next(self.calls), [(b"", b"1")]
-        priority = encode_priority(0)
-        self.run(lambda: self.operations.put(task, "auto_increment", 0, None, priority, ""))
+        self.put_both(task, 0, None, encode_priority(0), "")
         taken = self.run(lambda: self.operations.take(owner, call, 1, "", None, False, None))
         if not isinstance(taken, list):
             return
@@ -135,7 +156,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)
     def ack_many(self, ids, owner):
-        fences = [(b"%d" % id, self.fence(b"%d" % id, owner, True)[1]) for id in ids]
+        fences = [(self.named(id), self.fence(self.named(id), owner, True)[1]) for id in ids]
         self.run(lambda: self.operations.ack_many(fences, owner))
 
     @precondition(lambda self: self.created)
@@ -150,7 +171,7 @@ class Histories(RuleBasedStateMachine):
         priority=st.one_of(st.just(b""), PRIORITIES.map(encode_priority)),
     )
     def release(self, id, owner, is_right, delay, ttl, tube, edit, priority):
-        id = b"%d" % id
+        id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
         args = id, owner, call, delay, ttl, priority, tube, "an error", edit, True
         self.run(lambda: self.operations.release(*args))
@@ -158,7 +179,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS, owner=OWNERS, is_right=st.booleans(), tube=SHIFTS, edit=EDITS)
     def bury(self, id, owner, is_right, tube, edit):
-        id = b"%d" % id
+        id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
         self.run(lambda: self.operations.bury(id, owner, call, tube, "why", edit, False))
 
@@ -171,7 +192,7 @@ class Histories(RuleBasedStateMachine):
         edit=EDITS,
     )
     def touch(self, id, owner, is_right, increment, edit):
-        id = b"%d" % id
+        id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
         self.run(lambda: self.operations.touch(id, owner, call, increment, edit, True))
 
@@ -186,13 +207,13 @@ class Histories(RuleBasedStateMachine):
     def change(self, id, op, delay, tube, edit):
         to = {"kill": "X", "move": ""}.get(op, "W" if delay else "R")
         where = tube if op == "move" else None
-        args = op, b"%d" % id, to, delay, None, where, edit
+        args = op, self.named(id), to, delay, None, where, edit
         self.run(lambda: self.operations.change(*args))
 
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS, to=st.sampled_from("RWBZD"), delay=TIMES)
     def switch(self, id, to, delay):
-        args = "switch", b"%d" % id, to, delay if to in "WZ" else 0
+        args = "switch", self.named(id), to, delay if to in "WZ" else 0
         self.run(lambda: self.operations.change(*args))
 
     @precondition(lambda self: self.created)
@@ -209,12 +230,12 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS)
     def look(self, id):
-        self.run(lambda: self.operations.peek(b"%d" % id))
+        self.run(lambda: self.operations.peek(self.named(id)))
 
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS)
     def wait(self, id):
-        self.run(lambda: self.operations.wait(b"%d" % id, "ticket", 0))
+        self.run(lambda: self.operations.wait(self.named(id), "ticket", 0))
 
     @precondition(lambda self: self.created)
     @rule(which=st.integers(0, 9))
