@@ -90,7 +90,9 @@ LAYERS = {
         *("drivers", "effects", "endings", "engines.base", "exceptions", "flights"),
         *("operations", "processes"),
     ),
-    "takers.py": ("engines.base", "exceptions", "operations", "presence", "processes"),
+    "takers.py": (
+        *("effects", "engines.base", "exceptions", "operations", "presence", "processes"),
+    ),
     "lifetimes.py": (
         *("drivers", "effects", "endings", "engines.base", "exceptions", "processes"),
     ),

@@ -207,6 +207,7 @@ class Uses:
             tasks.take(0).ack()
             tasks.take(0, tube="tube").bury()
             tasks.kick()
+            tasks.put(3)
             tasks.delete()
 
     STEPS = (
