@@ -6,7 +6,7 @@ from ..effects import Operation
 from ..states import NAMES, sources
 from .batches import MOST_ITEMS
 from .task_stats import TaskStats, TubeStats, count
-from .tasks import NO_EDIT, Edit, Raw, TaskOperations
+from .tasks import NO_EDIT, Edit, Raw, TaskOperations, or_none
 
 #: How many places of an order one call looks at.
 _LOOK = 500
@@ -40,7 +40,7 @@ class TaskAdministrationOperations(TaskOperations):
         kicked = 0
         while limit is None or kicked < limit:
             number = MOST_ITEMS if limit is None else min(limit - kicked, MOST_ITEMS)
-            reply = yield from self._call("kick", (number, delay, "" if ttl is None else ttl))
+            reply = yield from self._call("kick", (number, delay, or_none(ttl)))
             kicked += reply[2]
             if reply[2] < number:
                 break
@@ -63,7 +63,7 @@ class TaskAdministrationOperations(TaskOperations):
         """
         shift = ("", 0) if tube is None else (tube, 1)
         origins = "".join(sorted(sources(op) - {to}))
-        args = (task, origins, to, delay, "" if ttl is None else ttl, *shift, *edit.args)
+        args = (task, origins, to, delay, or_none(ttl), *shift, *edit.args)
         reply = yield from self._call("change", args)
         self._check_task(reply, task, op)
         return Raw(task, reply[2], reply[3])

@@ -159,7 +159,7 @@ class TaskOperations(QueueOperations):
     ) -> tuple[Any, ...]:
         """The arguments of a call of put, which adds so many tasks."""
         flat = [part for task in tasks for part in task]
-        return ids, delay, _or_none(ttl), priority, tube, waits, len(tasks), *flat
+        return ids, delay, or_none(ttl), priority, tube, waits, len(tasks), *flat
 
     def added(self, reply: Reply) -> Operation[list[bytes]]:
         """What a call of put comes to: the ids. Raises as :meth:`put`."""
@@ -184,7 +184,7 @@ class TaskOperations(QueueOperations):
         ShutDown.
         """
         end = yield from deadline(block, timeout)
-        size = (owner, call, min(limit, MOST_ITEMS), MOST_BYTES, _or_none(ttr), tube)
+        size = (owner, call, min(limit, MOST_ITEMS), MOST_BYTES, or_none(ttr), tube)
         who = ticket()
         signal = f"{_BELL}{who}" if tube else _TASK
         mode, turn, entry = (WAIT if block else NOW), "first", b""
@@ -224,7 +224,7 @@ class TaskOperations(QueueOperations):
     ) -> tuple[Any, ...]:
         """The arguments of a call of next, which acknowledges a task, taken under the number
         ``fence``, and takes the next one: each if it is ordinary, see its script."""
-        return task, fence, owner, call, _or_none(ttr), self._lease
+        return task, fence, owner, call, or_none(ttr), self._lease
 
     def following(self, reply: Reply, owner: str, call: int) -> Operation[tuple[int, list[Raw]]]:
         """What it comes to: the broker's time, 0 when nothing was done, and what was taken."""
@@ -266,7 +266,7 @@ class TaskOperations(QueueOperations):
 
         Raises NotTaken, NotOwner, TaskNotFound; and Changed, as the next three do.
         """
-        args = (_or_none(delay), *_shift(tube), *edit.args)
+        args = (or_none(delay), *_shift(tube), *edit.args)
         return (yield from self._by_taker("ack", task, owner, call, args, whole))
 
     def ack_many(
@@ -302,7 +302,7 @@ class TaskOperations(QueueOperations):
         whole: bool,
     ) -> Operation[Raw]:
         """A taken task is given back; an empty ``priority`` and ``error`` leave what there is."""
-        args = (delay, _or_none(ttl), priority, *_shift(tube), _text(error), *edit.args)
+        args = (delay, or_none(ttl), priority, *_shift(tube), _text(error), *edit.args)
         return (yield from self._by_taker("release", task, owner, call, args, whole))
 
     def bury(
@@ -323,7 +323,7 @@ class TaskOperations(QueueOperations):
         self, task: bytes, owner: str, call: int, increment: int | None, edit: Edit, whole: bool
     ) -> Operation[Raw]:
         """A taken task is kept for longer; without ``increment`` for the queue's ttr from now."""
-        args = (_or_none(increment), *edit.args)
+        args = (or_none(increment), *edit.args)
         return (yield from self._by_taker("touch", task, owner, call, args, whole))
 
     def _by_taker(
@@ -405,7 +405,7 @@ class TaskOperations(QueueOperations):
         number = 0
         reply: Reply
         while True:
-            args = ("" if seen is None else seen, "" if call is None else call)
+            args = or_none(seen), or_none(call)
             reply = yield from self._call("requeue", (owner, *args, _text(error), MOST_ITEMS))
             if reply[0] == RENEWED:
                 return number
@@ -471,9 +471,9 @@ def _time_left(end: float | None) -> Operation[float | None]:
     return end - now
 
 
-def _or_none(milliseconds: int | None) -> int | str:
-    """A time as an argument, "" for the queue's own."""
-    return "" if milliseconds is None else milliseconds
+def or_none(number: int | None) -> int | str:
+    """A number as an argument, "" for none."""
+    return "" if number is None else number
 
 
 def _shift(tube: str | None) -> tuple[str, int]:

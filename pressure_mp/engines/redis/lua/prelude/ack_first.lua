@@ -1,9 +1,8 @@
 -- What the short way of `ack` can do is done; else `ack` goes on.
 local id, owner, call, delay, _, shift, _, _, digest, whole = unpack(ARGV, 1, 10)
 if delay == '' and shift == '0' and digest == '' and whole == '0' then
-  local ack = acking(id, owner, call, false)
-  if ack then
-    local record = ack()
+  local record = ack_one(id, owner, call)
+  if record then
     local told = 'X' .. string.sub(record, 2, 25) .. struct.pack('>I8I8', now, 0) .. string.sub(record, 42)
     return {'done', '', told, ''}
   end

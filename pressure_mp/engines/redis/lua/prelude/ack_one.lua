@@ -1,9 +1,8 @@
--- The short way of `ack`: the task is gone, it was in no tube and no bundle, and nobody waits for what becomes of
--- any. It is written straight, and what other cases need is not even built. It moves nothing that is
--- due, as that of `put`. Answers what acknowledges it, nil where this way does not apply: nothing is
--- written before that is called. It answers the record that the task had. `checked`: the types of
--- `taken`, `due` and `payloads` are known to be right.
-local function acking(id, owner, call, checked)
+-- The short way of `ack`: the task is gone, it was in no tube and no bundle, and nobody waits for what
+-- becomes of any. It is written straight, and what other cases need is not even built. Where it does not
+-- apply nothing has changed. It moves nothing that is due, as that of `put`. Answers the record that the
+-- task had.
+local function ack_one(id, owner, call)
   if not settings or settings.keep or settings.zombie > 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
@@ -11,18 +10,14 @@ local function acking(id, owner, call, checked)
   if tube ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
   if whose ~= owner or number ~= tonumber(call) then return nil end -- only what is taken has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
-  if not checked then
-    redis.call('HLEN', payloads)
-    redis.call('ZCARD', taken)
-    if ends > 0 then redis.call('ZCARD', due) end
-  end
+  redis.call('HLEN', payloads)
+  redis.call('ZCARD', taken)
+  if ends > 0 then redis.call('ZCARD', due) end
 
-  return function()
-    redis.call('HINCRBY', counts, 'T-X', 1)
-    redis.call('ZREM', taken, hold(owner, number) .. id)
-    if ends > 0 then redis.call('ZREM', due, id) end
-    redis.call('HDEL', records, id)
-    redis.call('HDEL', payloads, id)
-    return record
-  end
+  redis.call('HINCRBY', counts, 'T-X', 1)
+  redis.call('ZREM', taken, hold(owner, number) .. id)
+  if ends > 0 then redis.call('ZREM', due, id) end
+  redis.call('HDEL', records, id)
+  redis.call('HDEL', payloads, id)
+  return record
 end

@@ -1,8 +1,7 @@
 -- The short way of `take`: one task, whichever is next, and it has no tube and no ttl. It is written
--- straight, and what other cases need is not even built. Answers what takes it, nil where this way
--- does not apply: nothing is written before that is called. `woken` is the key with the sign that woke
--- the caller, nil if it did not wait.
-local function taking(presence, owner, call, ttr, lease, woken)
+-- straight, and what other cases need is not even built. Where it does not apply nothing has changed.
+-- `woken` is the key with the sign that woke the caller, nil if it did not wait.
+local function take_one(presence, owner, call, ttr, lease, woken)
   if not settings then return nil end
   local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
   if ends > 0 and ends < now + TICK then return nil end
@@ -25,19 +24,17 @@ local function taking(presence, owner, call, ttr, lease, woken)
   local passes_on = woken and redis.call('LLEN', wake) == 0
     and (redis.call('ZCARD', ready) > 1 or redis.call('ZCOUNT', due, '-inf', now + TICK) > 0)
 
-  return function()
-    redis.call('HINCRBY', counts, 'R-T', 1)
-    redis.call('ZREM', ready, place)
-    redis.call('ZADD', taken, 0, hold(owner, call) .. id)
-    if ends > 0 then redis.call('ZADD', due, ends, id) end
-    local new = 'T' .. head .. struct.pack('>I8I8I4I4I8', now, ends, 0, deliveries + 1, call)
-      .. '\0' .. owner .. '\0' .. error
-    redis.call('HSET', records, id, new)
-    if there_until < now + lease / 2 then
-      redis.call('HSET', presence, owner, string.format('%d', now + lease))
-    end
-    if woken then redis.call('DEL', woken) end
-    if passes_on then redis.call('LPUSH', wake, '1') end
-    return {'done', '', id, new, payload, is_asked_for = true}
+  redis.call('HINCRBY', counts, 'R-T', 1)
+  redis.call('ZREM', ready, place)
+  redis.call('ZADD', taken, 0, hold(owner, call) .. id)
+  if ends > 0 then redis.call('ZADD', due, ends, id) end
+  local new = 'T' .. head .. struct.pack('>I8I8I4I4I8', now, ends, 0, deliveries + 1, call)
+    .. '\0' .. owner .. '\0' .. error
+  redis.call('HSET', records, id, new)
+  if there_until < now + lease / 2 then
+    redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
+  if woken then redis.call('DEL', woken) end
+  if passes_on then redis.call('LPUSH', wake, '1') end
+  return {'done', '', id, new, payload, is_asked_for = true}
 end

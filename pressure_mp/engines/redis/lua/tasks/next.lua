@@ -12,13 +12,9 @@
 -- bare: yes
 -- Without a task there is none that this can take: take looks. Declined is the ack, and nothing was done.
 local id, fence, owner, call, ttr, lease = unpack(ARGV, 1, 6)
+if not ack_one(id, owner, fence) then return nil end
 -- What is wrong with what is ready is for take to say: the first task is processed all the same.
-local fine, take = pcall(taking, KEYS[1], owner, call, ttr, lease)
-take = fine and take
-local ack = acking(id, owner, fence, take)
-if not ack then return nil end
-ack()
-if not take then return string.format('%d', now) end
-local reply = take()
+local fine, reply = pcall(take_one, KEYS[1], owner, call, ttr, lease)
+if not fine or not reply then return string.format('%d', now) end
 reply[2] = now
 return reply
