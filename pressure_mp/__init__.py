@@ -1,56 +1,56 @@
 """``multiprocessing.Queue`` across machines, on Redis or Valkey."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from . import exceptions
 from ._version import __version__
-from .exceptions import (
-    AddressError,
-    ArgumentError,
-    ArgumentTypeError,
-    BrokerError,
-    BrokerUnavailable,
-    ConsumerInUseError,
-    DecodingError,
-    EmbeddedServerError,
-    Empty,
-    EncodingError,
-    Full,
-    HandleClosedError,
-    ItemTooLargeError,
-    LateTaskDoneWarning,
-    NotDurable,
-    NotOwner,
-    NotTaken,
-    PressureError,
-    ProducerInUseError,
-    QueueAlreadyExistsError,
-    QueueClosedError,
-    QueueDoesNotExistError,
-    QueueFullError,
-    QueueInUseError,
-    QueueMismatchError,
-    RejectedItemWarning,
-    ShutDown,
-    TaskDoneError,
-    TaskError,
-    TaskExists,
-    TaskNotFound,
-    UnsupportedServerError,
-    WrongKeyTypeError,
-    WrongState,
-)
-from .operations.diagnosis import Diagnosis
-from .operations.fifo import Stats
-from .operations.task_stats import TaskStats, TubeStats
-from .orders import FairQueue, LifoQueue, PriorityQueue, Snapshot
-from .protocol import PressureQueue
-from .queues import JoinableQueue, Queue, SimpleQueue
-from .task import Task
-from .tasks import TaskQueue
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError
+    from .exceptions import (
+        AddressError,
+        ArgumentError,
+        ArgumentTypeError,
+        BrokerError,
+        BrokerUnavailable,
+        ConsumerInUseError,
+        DecodingError,
+        EmbeddedServerError,
+        Empty,
+        EncodingError,
+        Full,
+        HandleClosedError,
+        ItemTooLargeError,
+        LateTaskDoneWarning,
+        NotDurable,
+        NotOwner,
+        NotTaken,
+        PressureError,
+        ProducerInUseError,
+        QueueAlreadyExistsError,
+        QueueClosedError,
+        QueueDoesNotExistError,
+        QueueFullError,
+        QueueInUseError,
+        QueueMismatchError,
+        RejectedItemWarning,
+        ShutDown,
+        TaskDoneError,
+        TaskError,
+        TaskExists,
+        TaskNotFound,
+        UnsupportedServerError,
+        WrongKeyTypeError,
+        WrongState,
+    )
+    from .operations.diagnosis import Diagnosis
+    from .operations.fifo import Stats
+    from .operations.task_stats import TaskStats, TubeStats
+    from .orders import FairQueue, LifoQueue, PriorityQueue, Snapshot
+    from .protocol import PressureQueue
+    from .queues import JoinableQueue, Queue, SimpleQueue
+    from .task import Task
+    from .tasks import TaskQueue
 
 __all__ = [
     "AddressError",
@@ -105,9 +105,28 @@ __all__ = [
     "__version__",
 ]
 
+#: Where the public names are that are no errors.
+_MODULES = {
+    "operations.diagnosis": ("Diagnosis",),
+    "operations.fifo": ("Stats",),
+    "operations.task_stats": ("TaskStats", "TubeStats"),
+    "orders": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
+    "protocol": ("PressureQueue",),
+    "queues": ("JoinableQueue", "Queue", "SimpleQueue"),
+    "task": ("Task",),
+    "tasks": ("TaskQueue",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-def __getattr__(name: str) -> type[PressureError]:
-    """AuthenticationError, without loading multiprocessing for all who import this."""
-    if name != "AuthenticationError":
+
+def __getattr__(name: str) -> Any:
+    """A public name, whose module is imported when the name is first used."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return exceptions.AuthenticationError
+    module = import_module(f".{_MODULE_OF.get(name, 'exceptions')}", __name__)
+    found = globals()[name] = getattr(module, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

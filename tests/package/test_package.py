@@ -46,6 +46,22 @@ def test_importing_the_package_imports_no_client_and_no_engine():
     assert "pressure_mp.engines.redis.engine" not in loaded
 
 
+def test_a_public_name_loads_its_own_module_when_it_is_first_used():
+    code = "import sys, pressure_mp as p; print(*sys.modules); p.Queue; print(*sys.modules)"
+    before, after = (line.split() for line in fresh(code).splitlines())
+    assert "pressure_mp.queues" not in before
+    assert "pressure_mp.queues" in after
+    assert "pressure_mp.tasks" not in after
+
+
+def test_every_public_name_is_there_and_listed():
+    assert set(pressure_mp.__all__) <= set(dir(pressure_mp))
+    for name in pressure_mp.__all__:
+        assert getattr(pressure_mp, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Queu'"):
+        pressure_mp.Queu  # noqa: B018
+
+
 def imports(path):
     """The modules of the package that a file imports, as dotted names below it."""
     module = [*path.relative_to(PACKAGE).with_suffix("").parts]
