@@ -10,6 +10,8 @@ import pytest
 import rights
 from servers import Server
 
+from pressure_mp import presence
+
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
 KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
 
@@ -69,6 +71,13 @@ def url(request: pytest.FixtureRequest, name: str) -> str:
     fixture = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
     found: Server = request.getfixturevalue(fixture)
     return found.url if request.param == "valkey" else rights.url(found)
+
+
+@pytest.fixture
+def no_looks() -> Iterator[None]:
+    """In the background nobody looks after queues, so that only the test writes."""
+    with presence._looking:
+        yield
 
 
 @pytest.fixture

@@ -67,7 +67,8 @@ class FlightOperations(FifoOperations):
         At most ``number`` of them, and what one call may take. ``call`` is a number that the owner
         never used before. After ``limit`` deliveries an item is set aside instead of being put
         back; 0 is no limit. With ``eof`` the end of all producers is the end of the queue only when
-        no other process has an item in flight. A ``reader`` takes no more than its fair share.
+        no other process has an item in flight. A ``reader`` takes no more than its fair share; what
+        it fetched with ``prefetch``, and is not known to have handed out, stays in flight.
         """
         args = (owner, call, limit, min(number, MOST_ITEMS), MOST_BYTES, reader, int(eof))
         reply = yield from take_turns("take", args, block, timeout, self._lease)

@@ -214,6 +214,7 @@ def test_a_serializer_that_does_not_make_bytes_is_an_error(url, name):
         (":stats:consumed_bytes", ["get"]),
     ],
 )
+@pytest.mark.usefixtures("no_looks")
 def test_a_key_of_the_wrong_type_is_named_and_nothing_is_half_done(server, name, part, operations):
     client = server.client()
     q = PressureQueue(name, url=server.url)
@@ -259,6 +260,7 @@ def test_a_counter_that_is_no_number_is_named_and_nothing_is_half_done(server, n
 
 
 @pytest.mark.parametrize("bound", [b"many", b"-5", b"1.5", b"", b"0x10", b" 1", b"9" * 301])
+@pytest.mark.usefixtures("no_looks")
 def test_a_bound_that_is_no_number_is_named_and_nothing_is_done(server, name, bound):
     client = server.client()
     q = PressureQueue(name, url=server.url)

@@ -157,6 +157,22 @@ def test_those_who_wait_have_a_share(broker):
     assert len(broker.fetch(A1)) == 30
 
 
+@pytest.mark.parametrize("more", [2, 0])
+def test_what_a_reader_takes_does_not_say_that_what_it_fetched_was_handed_out(broker, more):
+    items = broker.fill(5)
+    broker.fetch(A1, 3)
+    broker.handed(A1, 1, 1)
+    if not more:
+        broker.drain()
+        with pytest.raises(Empty):
+            broker.take(A, reader=A1)
+    else:
+        assert [flight.item for flight in broker.take(A, more, reader=A1)] == items[3:]
+    assert broker.stats().in_flight == 2 + more
+    broker.requeue(A)
+    assert broker.drain() == items[1 : 3 + more]
+
+
 def test_the_end_of_a_stream_waits_for_what_was_fetched_elsewhere(broker):
     broker.fill(2)
     broker.run(broker.operations.renew(A, False, True))

@@ -17,6 +17,8 @@ CALLS = {
     "kick": lambda queue, task: queue.kick(),
     "kill": lambda queue, task: queue.kill(task.id),
 }
+pytestmark = pytest.mark.usefixtures("no_looks")
+
 #: Keys that these do not all have, or that say by themselves whether there is a queue.
 LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
 #: Keys that only tasks with a tube have.

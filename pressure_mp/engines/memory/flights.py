@@ -35,7 +35,9 @@ class MemoryFlights(MemoryFifo):
         if reader and state is not None:
             number = min(number, self._fair_share(state, reader, ticket))
         found = self._consume(bool(eof), owner, client, ticket, *turn)
-        if state is not None:
+        # What it fetched, and is not known to have handed out, may still come back.
+        fetches = state is not None and bool(reader) and not state.has_left(reader)
+        if state is not None and fetches:
             state.readers.pop(reader, None)
         if state is None or not isinstance(found, Entry):
             assert isinstance(found, list)
@@ -46,7 +48,7 @@ class MemoryFlights(MemoryFifo):
             _, token = state.parts.weigh(entry.item)
             state.flights[entry.seq] = Flight(flown, owner, call, limit, token)
             state.parts.forget(token)
-        if reader:
+        if fetches:
             state.readers[reader] = Reader(call, [], 0, _now() + lease)
         return [DONE, [b"%d" % entry.seq for entry in taken], [entry.item for entry in taken]]
 

@@ -87,6 +87,11 @@ class FifoState:
         self.consumer_id = client.encode()
         return entry
 
+    def has_left(self, reader: str) -> bool:
+        """Whether something is left that a reader fetched, and is not known to have handed out."""
+        found = self.readers.get(reader)
+        return found is not None and bool(found.left)
+
     def ended(self, owner: str | None) -> bool:
         """Whether every producer has ended; for the owner of flights: and nothing comes back."""
         elsewhere = owner is not None and (

@@ -12,7 +12,9 @@
 -- replies: done seqs items | empty item | busy consumer tickets again | closed | ended | missing
 -- uses: role line bound count parts batch consume flights departures
 -- once: yes
--- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
+-- What the reader fetched with `prefetch`, and is not known to have handed out, stays as it is: it may
+-- still come back. After `empty` in mode wait the caller has the consumer role and waits for an item
+-- with it.
 local owner, reader, client, ticket, mode, turn = ARGV[1], ARGV[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local lease = tonumber(ARGV[12])
 local data, waiting = KEYS[1], KEYS[11]
@@ -28,7 +30,9 @@ if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[2
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[7], KEYS[12])
 if over == 'ended' and are_elsewhere(flights, readers, owner) then over = nil end
 local refused = refusal(state, bound, length, over, mode)
-if refused and reader ~= '' then redis.call('HDEL', readers, reader) end
+if refused and reader ~= '' and not has_left(redis.call('HGET', readers, reader)) then
+  redis.call('HDEL', readers, reader)
+end
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
   return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
@@ -39,8 +43,10 @@ local there_until = redis.call('HGET', presence, owner)
 for _, hash in ipairs({flying, fetched, readers}) do redis.call('HLEN', hash) end
 redis.call('LLEN', returned)
 local now, number = milliseconds(), tonumber(ARGV[4])
+local share, record
 if reader ~= '' then
-  number = math.min(number, fair_share(length, readers, reader, waiting, held, now))
+  share, record = fair_share(length, readers, reader, waiting, held, now)
+  number = math.min(number, share)
 end
 local steps, total, token =
   remove_many(data, number, tonumber(ARGV[5]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
@@ -48,7 +54,10 @@ if not steps then return total end
 local items = joined(steps)
 if token then redis.call('ZREM', uploads, token) end
 -- Left by a queue that a client of another make deleted.
-if total == #items then redis.call('DEL', flying, flights, fetched, readers) end
+if total == #items then
+  redis.call('DEL', flying, flights, fetched, readers)
+  record = nil
+end
 
 local first = first_seq(next_seq)
 local seqs, deliveries, fresh = number_items(items, returned, first)
@@ -63,7 +72,7 @@ for i, item in ipairs(items) do
   redis.call('HSET', flights, seq, record)
 end
 attend(presence, owner, there_until, now, lease)
-if reader ~= '' then
+if reader ~= '' and not has_left(record) then
   redis.call('HSET', readers, reader, write_reader(now + lease, tonumber(ARGV[2]), 0, 0, 0))
 end
 give_back(state, free, claim, holder)

@@ -9,18 +9,22 @@ local function are_elsewhere(flights, readers, owner)
   end
   all = redis.call('HGETALL', readers)
   for i = 1, #all, 2 do
-    local _, _, fetched, handed = read_reader(all[i + 1])
-    if fetched > handed and owner_of(all[i]) ~= owner then return true end
+    if has_left(all[i + 1]) and owner_of(all[i]) ~= owner then return true end
   end
   return false
 end
 
 -- Of `length` items, how many one consumer may fetch: with C of them that wait or consume, one
--- C-th, and one at least. `held` names who has the consumer role.
+-- C-th, and one at least. `held` names who has the consumer role. The second answer is the reader's
+-- own record.
 local function fair_share(length, readers, reader, waiting, held, now)
-  local consumers, all = 1, redis.call('HGETALL', readers)
+  local consumers, all, record = 1, redis.call('HGETALL', readers), nil
   for i = 1, #all, 2 do
-    if all[i] ~= reader and read_reader(all[i + 1]) >= now then consumers = consumers + 1 end
+    if all[i] == reader then
+      record = all[i + 1]
+    elseif read_reader(all[i + 1]) >= now then
+      consumers = consumers + 1
+    end
   end
   if held ~= '' and held ~= 'promised' then consumers = consumers + 1 end -- it waits with the role
   local line = redis.call('HLEN', waiting)
@@ -28,7 +32,7 @@ local function fair_share(length, readers, reader, waiting, held, now)
     local seen = #candidates('consumer', waiting, now)
     consumers = consumers + math.ceil(seen * math.max(line, LOOK) / LOOK)
   end
-  return math.max(math.floor(length / consumers), 1)
+  return math.max(math.floor(length / consumers), 1), record
 end
 
 -- The numbers of items that were taken out, and how often each was delivered before: of those that

@@ -29,6 +29,12 @@ local function write_reader(till, call, fetched, handed, apart)
   return string.format('%d %d %d %d %d', till, call, fetched, handed, apart)
 end
 
+-- Whether something is left that a reader fetched, and is not known to have handed out.
+local function has_left(record)
+  local _, _, fetched, handed = read_reader(record)
+  return fetched > handed
+end
+
 local function owner_of(reader)
   return string.match(reader, '^(.+)#%d+$')
 end
