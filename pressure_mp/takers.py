@@ -12,7 +12,7 @@ from .engines.base import Engine
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from .operations.tasks import Raw, TaskOperations
 from .presence import Presence, Run, find, is_over
-from .processes import incarnation
+from .processes import incarnation, state
 
 _calls = itertools.count(1)
 
@@ -112,7 +112,7 @@ class Takers(Presence):
             now, owners = self.run_now(self._tasks.renew(me, self._holds()))
             for other, until in self._in_turn(owners):
                 if other != me and is_over(other, until, now):
-                    error = _SILENT if until < now else _GONE
+                    error = _GONE if state(other) == "dead" else _SILENT
                     self.run_now(self._tasks.requeue(other, error, seen=until))
         except QueueDoesNotExistError:
             self._is_gone = True

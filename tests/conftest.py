@@ -6,7 +6,10 @@ import os
 import secrets
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+import random_histories
+import repeating
 import rights
 from servers import Server
 
@@ -14,6 +17,30 @@ from pressure_mp import presence
 
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
 KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--histories",
+        type=int,
+        help="how many random histories those tests draw that draw some; no test has a time limit",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # Hypothesis reads its option in its own hook
+def pytest_configure(config: pytest.Config) -> None:
+    repeating.choose_seed(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(repeating.Repeating(config))
+    hypothesis.settings.register_profile("pressure_mp", deadline=None, print_blob=True)
+    hypothesis.settings.load_profile("pressure_mp")
+    random_histories.asked = config.option.histories
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.histories:
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0), append=False)
 
 
 @pytest.fixture(scope="session")

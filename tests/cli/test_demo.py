@@ -12,6 +12,7 @@ from collections import Counter
 
 import pytest
 from cli_runs import (
+    IGNORES_INTERRUPTS,
     LINES,
     MAIN,
     environment,
@@ -229,6 +230,18 @@ def test_an_interrupt_ends_the_standard_librarys_pipeline_too(name, tmp_path):
     with running(python(MAIN, "demo", directory), name) as run:
         run.line_with("multiprocessing.Queue:")
         ends_when_interrupted(run)
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_one_that_was_started_without_interrupts_ignores_them(valkey, name, tmp_path):
+    directory = write_programs(tmp_path, 30)
+    command = python(MAIN, "demo", "--url", valkey.url, directory, first=IGNORES_INTERRUPTS)
+    with running(command, name) as run:
+        run.line_with("read,")
+        run.interrupt()
+        status, output, errors = run.outcome(50)
+    assert (status, errors) == (0, "")
+    assert "Equal: 30 files" in output
 
 
 def ends_when_interrupted(run):

@@ -7,8 +7,9 @@ import pickle
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from order_keys import name_of
+from random_histories import drawn
 
 from pressure_mp import ArgumentError, ArgumentTypeError, LifoQueue, PriorityQueue
 
@@ -19,9 +20,7 @@ def drain(queue):
     return [queue.get_nowait() for _ in range(queue.qsize())]
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@drawn(40)
 @given(st.lists(numbers) | st.lists(st.text()) | st.lists(st.tuples(numbers, st.binary())))
 def test_items_come_out_as_python_sorts_them(url, items):
     with PriorityQueue(url=url) as queue:

@@ -8,15 +8,12 @@ from collections import Counter, deque
 import hypothesis.strategies as st
 import pytest
 from fair_model import FairModel
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from random_histories import drawn
 
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue
 
-few = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+few = drawn(40)
 #: An item to put, or None to get one.
 steps = st.lists(st.none() | st.integers(0, 4), max_size=40)
 

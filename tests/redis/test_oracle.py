@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import oracle_machine
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis.stateful import run_state_machine_as_test
+from random_histories import drawn
 
 from pressure_mp.engines.redis import engine, session
 
@@ -33,15 +34,12 @@ def machine(server, monkeypatch):
 def test_the_engines_agree_on_every_history(machine):
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=EXAMPLES,
+        settings=drawn(
+            EXAMPLES,
             stateful_step_count=STEPS,
-            deadline=None,
             # A history takes a while, and some of what can go wrong depends on time: one that fails
             # is shown as it was found.
             phases=[Phase.generate],
-            print_blob=True,
             database=None,
-            suppress_health_check=list(HealthCheck),
         ),
     )

@@ -54,6 +54,22 @@ def test_a_worker_that_is_told_to_end_finishes_what_it_has_and_begins_nothing(ma
     assert counts(queue) == {"R": 1}
 
 
+def test_a_worker_that_was_started_without_interrupts_ignores_them(make, start):
+    queue = make()
+    queue.put_many(["a", "b"])
+    process, pipe = start(programs.work, queue, interrupts=False, says_when_told=True)
+    assert pipe.recv() == "a"
+    os.kill(process.pid, signal.SIGINT)
+    pipe.send("go on")
+    assert pipe.recv() == "b"
+    os.kill(process.pid, signal.SIGTERM)
+    assert "signal 15" in pipe.recv()
+    pipe.send("go on")
+    assert pipe.recv() == ("ended", True, [])
+    process.join()
+    assert process.exitcode == 0
+
+
 def test_a_worker_that_waits_ends_within_a_second(make, start, own_server):
     queue = make()
     process, pipe = start(programs.work, queue, concurrency=3)

@@ -21,9 +21,14 @@ LINE = "total = total + amount\n"
 LINES = 2000
 
 
-def python(code: str, *args: object) -> list[str]:
+#: What a shell does for a program in the foreground, and for one in the background.
+HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+IGNORES_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+
+
+def python(code: str, *args: object, first: str = HEARS_INTERRUPTS) -> list[str]:
     """The command line that runs ``code`` with warnings as errors."""
-    return [sys.executable, "-W", "error", "-c", code, *map(str, args)]
+    return [sys.executable, "-W", "error", "-c", first + code, *map(str, args)]
 
 
 def started_by(method: str, *args: object) -> list[str]:

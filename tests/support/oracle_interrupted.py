@@ -79,6 +79,7 @@ def join(client: Client) -> None:
 
 def main() -> None:
     url, name, scenario = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been started in nohup
     client = Client(url, name)
     client.open(1)
     begin = time.monotonic()

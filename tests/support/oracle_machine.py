@@ -450,7 +450,9 @@ class Oracle(RuleBasedStateMachine):
         outcome = self.settle(client, "take_many", *args)
         if outcome is not None and outcome.args[1] is None:
             self.flights += [(owner, flight) for flight in outcome.args[0]]
-            self.calls.pop(reader, None)
+            record = self.observer.hget(self.key("readers"), reader) if reader else None
+            if record and int(record.split()[1]) != self.calls.get(reader):
+                self.calls.pop(reader, None)  # nothing was left of it
 
     @rule(client=clients, reader=readers, number=st.integers(1, 4), again=st.booleans())
     def prefetch_now(self, client: int, reader: str, number: int, again: bool) -> None:

@@ -10,11 +10,14 @@ from contextlib import suppress
 from pressure_mp import TaskError
 
 
-def work(connection, queue, says_when_told=False, **options):
+def work(connection, queue, says_when_told=False, interrupts=True, **options):
     """Say which task was begun; finish it when told to. In the end say that all is well.
 
-    It can also say when it has noticed that it is to end.
+    It can also say when it has noticed that it is to end; and be one that was started without
+    ``interrupts``, as a shell starts what is to run in the background.
     """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler if interrupts else signal.SIG_IGN)
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     talking = threading.Lock()
 

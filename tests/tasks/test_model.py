@@ -6,7 +6,6 @@ import itertools
 import time
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,6 +14,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from random_histories import drawn
 from task_pair import Pair, outcome, take_next
 
 from pressure_mp import task_settings
@@ -260,10 +260,5 @@ def test_random_histories_agree_with_the_specification(kind, request):
 
     run_state_machine_as_test(
         Here,
-        settings=settings(
-            max_examples=10,
-            stateful_step_count=25,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
+        settings=drawn(10, stateful_step_count=25),
     )
