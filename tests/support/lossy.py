@@ -16,6 +16,8 @@ class LossyProxy:
         self._to_lose = 0
         self.lost = 0
         self._open: list[socket.socket] = []
+        #: What clients sent since this was last set to an empty one; None: it is not kept.
+        self.requests: bytearray | None = None
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -57,6 +59,8 @@ class LossyProxy:
                     self._to_lose -= 1
                     self.lost += 1
                     break
+                if self.requests is not None and not is_reply:
+                    self.requests += data
                 target.sendall(data)
         for one in (source, target):
             with contextlib.suppress(OSError):

@@ -25,6 +25,9 @@ from .wire import AsyncWire, BlockingWire, finish
 #: its client gave up connecting again.
 _STRAY = 5.0
 
+#: The server counts whole milliseconds: so many seconds after its time a wait is over there.
+_CLOCK = 0.001
+
 
 class RedisEngine:
     """One server. Threads share it, and so do event loops."""
@@ -111,6 +114,15 @@ class RedisEngine:
 
 def _split(noted: bytes) -> tuple[str, str, str]:
     return noted.decode().partition(" ")
+
+
+class Waiting(NamedTuple):
+    """A blocking command, after how many seconds its caller looks again, and whether the wait is
+    over at the server by then."""
+
+    command: tuple[Any, ...]
+    limit: float
+    ends: bool
 
 
 class _Command(NamedTuple):
@@ -211,28 +223,28 @@ class RedisBinding:
         """The name of the list on which one waiter alone waits."""
         return keys.bell(self.engine.address.prefix, self.name, ticket)
 
-    def waiting(self, signal: str, timeout: float | None) -> tuple[tuple[Any, ...], float]:
-        """The blocking command for a signal, and for how many seconds to read its reply.
+    def waiting(self, signal: str, timeout: float | None) -> Waiting:
+        """The blocking command for a signal.
 
-        A wait that the server ends by itself is read a second longer. It does not end a wait in
-        line that may last longer than one tick: the place in line would be lost. Nor one that must
-        end on time.
+        The server does not end a wait in line that may last longer than one tick: the place in
+        line would be lost.
         """
         limit = TICK if timeout is None else min(timeout, TICK)
         if signal in self._signals.lines:
             line = self._signals.lines[signal]
             command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
             if timeout is None or timeout > TICK:
-                return (*command, "0"), limit
+                return Waiting((*command, "0"), limit, False)
         elif signal in self._signals.watches:
             watched = self.key(self._signals.watches[signal])
             command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
         else:
             bell = self.bell(signal.removeprefix(signals.BELL))
             command = ("BLMOVE", bell, self.key(signals.HEARD), "RIGHT", "LEFT")
-        if self._signals.punctual:
-            return (*command, "0"), limit
-        return (*command, f"{max(limit, 0.001):.3f}"), limit + TICK
+        if self._signals.keeps_place:
+            return Waiting((*command, "0"), limit, False)
+        limit = max(round(limit, 3), 0.001)
+        return Waiting((*command, f"{limit:.3f}"), limit + _CLOCK, True)
 
     def session(self) -> BlockingSession:
         return BlockingSession(self, self.engine.thread_pool)

@@ -31,8 +31,8 @@ class Signals:
 
     watches: dict[str, str] = field(default_factory=dict)
     lines: dict[str, Line] = field(default_factory=dict)
-    #: Whether a wait ends on time. The server would end it when it next looks, up to 100 ms late.
-    punctual: bool = False
+    #: Whether one who waits keeps the place in line however short the waits are.
+    keeps_place: bool = False
 
 
 _ROLES = {
@@ -42,7 +42,7 @@ _ROLES = {
 
 #: Disciplines that have no roles.
 _OTHERS = {
-    "tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("", "")))}, punctual=True)
+    "tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("", "")))}, keeps_place=True)
 }
 
 #: What the signals of a waiter alone begin with; its ticket follows.

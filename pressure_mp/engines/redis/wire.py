@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 _READ_SIZE = 1 << 16
+_EMPTY = b"*0\r\n"
 _NOTHING = object()
 
 
@@ -138,6 +139,11 @@ class Wire(ABC):
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""
         await self._send(hiredis.pack_command(command))
+
+    async def send_nothing(self) -> None:
+        """Send an empty command, which has no reply. A server that waits for events ten times a
+        second looks at its clock when this comes: what is over by then, it ends."""
+        await self._write(_EMPTY)
 
     async def _send(self, packed: bytes) -> None:
         try:
