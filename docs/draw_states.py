@@ -29,7 +29,7 @@ PLACES = {
 }
 START = (50, 260)
 #: Where a task goes that leaves a state for good.
-ENDS = {"R": (100, 400), "T": (700, 262), "Z": (775, 244)}
+ENDS = {"R": (100, 400), "T": (700, 262), "Z": (775, 244), "B": (500, 480)}
 #: What an administrator does from any state; and moving to another tube, which changes no state.
 NOT_DRAWN = {"kill", "truncate", "switch", "move"}
 
@@ -52,6 +52,7 @@ BENDS = {
     "D-R": (150, 0.4),
     "D-W": (-345, 0.55),
     "B-R": (30, 0.5),
+    "B-X": (0, 0.5),
     "B-W": (-30, 0.17),
 }
 

@@ -29,6 +29,9 @@ NAMES = {
 VOID = "X"
 SHIFT = "S"
 
+#: The time of a queue's zombies that stay until somebody removes them.
+FOR_GOOD = -1
+
 _LETTERS = {word: letter for letter, word in NAMES.items()}
 
 
@@ -66,9 +69,10 @@ _TRANSITIONS = [
     Transition(TAKEN, BURIED, "release", "after max_deliveries"),
     Transition(TAKEN, BURIED, "bury"),
     Transition(TAKEN, VOID, "ack"),
-    Transition(TAKEN, ZOMBIE, "ack", "with a zombie time"),
+    Transition(TAKEN, ZOMBIE, "ack", "in a queue with zombies, or as a zombie for a time"),
     Transition(TAKEN, DONE, "ack", "of a queue that keeps tasks"),
     Transition(ZOMBIE, VOID, TIME, "when the zombie time has passed"),
+    Transition(BURIED, VOID, TIME, "when ttl has passed"),
     Transition(BURIED, READY, "kick"),
     Transition(BURIED, WAITING, "kick", "with a delay"),
     Transition(TAKEN, READY, "snatch"),
@@ -96,7 +100,7 @@ _SHIFTS = [
     Transition(SHIFT, WAITING, "release", "with a tube and a delay"),
     Transition(SHIFT, BURIED, "release", "with a tube, after max_deliveries"),
     Transition(SHIFT, BURIED, "bury", "with a tube"),
-    Transition(SHIFT, ZOMBIE, "ack", "with a tube, with a zombie time"),
+    Transition(SHIFT, ZOMBIE, "ack", "with a tube, as a zombie"),
     Transition(SHIFT, DONE, "ack", "with a tube, of a queue that keeps tasks"),
 ]
 

@@ -99,7 +99,7 @@ class Takers(Presence):
         """The same for each task and the number of its take."""
         with self._guard:
             for task, call in fences:
-                if self.call_of(task) == call:
+                if task in self._held and self.call_of(task) == call:
                     del self._held[task]
 
     def look(self) -> None:

@@ -89,7 +89,7 @@ class Task:
     @property
     def due(self) -> float | None:
         """When its state ends by itself, in seconds since the epoch on the broker's clock: the end
-        of its delay, ttl, ttr or zombie time; None if it does not."""
+        of its delay, ttl, ttr or zombie time; None if it does not end by itself."""
         return self._record.due / 1000 if self._record.due else None
 
     @property
@@ -132,10 +132,15 @@ class Task:
         )
 
     def bury(
-        self, *, update: Any = UNCHANGED, tube: str | None = None, error: str | None = None
+        self,
+        *,
+        update: Any = UNCHANGED,
+        ttl: float | None = None,
+        tube: str | None = None,
+        error: str | None = None,
     ) -> None:
         """Put the task aside for an administrator; see :meth:`pressure_mp.TaskQueue.bury`."""
-        self.become(self._queue.bury(self, update=update, tube=tube, error=error))
+        self.become(self._queue.bury(self, update=update, ttl=ttl, tube=tube, error=error))
 
     def touch(self, increment: float | None = None, *, update: Any = UNCHANGED) -> None:
         """Have more time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""

@@ -86,8 +86,9 @@ class TaskAdministration(TaskHandle):
         """Up to ``limit`` tasks, of one state (a letter or a word) and one tube if given.
 
         In the order in which they are next: ready ones as they will be taken, waiting ones and
-        zombies as they are due, taken ones by owner, buried and done ones the oldest first. It is
-        one moment's picture of up to 500 tasks of a state; more are as many moments'.
+        zombies as they are due (last those that stay), taken ones by owner, buried and done ones
+        the oldest first. It is one moment's picture of up to 500 tasks of a state; more are as many
+        moments'.
         """
         if not isinstance(limit, int) or limit < 1:
             raise ArgumentError(f"limit is 1 or more, not {limit!r}")
@@ -113,7 +114,7 @@ class TaskAdministration(TaskHandle):
     def switch(self, task: Task | int | str, state: str, *, delay: float | None = None) -> Task:
         """Put a task that is not taken into any state but taken, given as a letter or a word.
 
-        ``delay``, in seconds, is needed for waiting, and for zombie in a queue without such a time;
+        ``delay``, in seconds, is needed for waiting, and for zombie in a queue without ``zombie``;
         for others there is none. A task that is in that state already is a WrongState.
         """
         to = _letter(state)
@@ -123,7 +124,9 @@ class TaskAdministration(TaskHandle):
         if to == states.WAITING and not wait:
             raise ArgumentError("a task that waits does so for a time: switch(..., delay=)")
         if to == states.ZOMBIE and not (wait or self._settings.zombie):
-            raise ArgumentError("a zombie stays for a time: switch(..., delay=)")
+            raise ArgumentError(
+                f"queue {self._name!r} has no time for zombies: switch(..., delay=)"
+            )
         if wait and to not in (states.WAITING, states.ZOMBIE):
             raise ArgumentError(f"there is no delay for a task that is {states.word(to)}")
         return self._change("switch", task, to, wait)

@@ -156,6 +156,13 @@ class TaskProducer(TaskHandle):
     ) -> tuple[int, int | None, bytes, str]:
         return *check_times(delay, ttl), encode_priority(priority), check_tube(tube)
 
+    def qsize(self, tube: str | None = None) -> int:
+        """How many tasks are ready to be taken, at one moment; in one tube, if one is given.
+
+        How many are in other states is in :meth:`stats`. Never waits.
+        """
+        return self._run(self._operations.length(check_tube(tube)))
+
     def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task, bool]:
         """Wait until a task was processed: the task as it is then, and whether it was.
 

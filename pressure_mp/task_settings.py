@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
 from . import states
@@ -20,7 +20,8 @@ IdKind = str | Callable[[], int | str]
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """The options of a queue of tasks. Times are in milliseconds; 0 is none."""
+    """The options of a queue of tasks. Times are in milliseconds; 0 is none, and ``zombie`` is
+    :data:`states.FOR_GOOD` when zombies stay."""
 
     ttr: int
     ttl: int
@@ -38,11 +39,24 @@ class TaskSettings:
         """As they are recorded."""
         return json.dumps(asdict(self))
 
+    def stated(self) -> dict[str, object]:
+        """As they were stated, by name."""
+        return {
+            "ttr": _seconds(self.ttr),
+            "ttl": _seconds(self.ttl),
+            "zombie": True if self.zombie == states.FOR_GOOD else _seconds(self.zombie),
+            "keep": self.keep,
+            "max_deliveries": self.max_deliveries or None,
+            "id": self.id,
+        }
+
+    def tell(self, names: Iterable[str]) -> str:
+        """Those options in words."""
+        stated = self.stated()
+        return ", ".join(f"{name}={stated[name]!r}" for name in names)
+
     def __str__(self) -> str:
-        times = {"ttr": self.ttr, "ttl": self.ttl, "zombie": self.zombie}
-        words = [f"{name}={_seconds(value)}" for name, value in times.items()]
-        limit = self.max_deliveries or None
-        return ", ".join([*words, f"keep={self.keep}, max_deliveries={limit}, id={self.id!r}"])
+        return self.tell(self.stated())
 
 
 def load(text: bytes | str) -> TaskSettings:
@@ -53,12 +67,13 @@ def load(text: bytes | str) -> TaskSettings:
 def make(
     ttr: float | None,
     ttl: float | None,
-    zombie: float | None,
+    zombie: float | bool | None,
     keep: bool,
     max_deliveries: int | None,
     id: IdKind,
 ) -> TaskSettings:
     """Check the options of a queue. Raises ArgumentError, ArgumentTypeError."""
+    zombie = None if zombie is False else zombie
     if keep and zombie is not None:
         raise ArgumentError(
             "keep and zombie exclude each other: a task that was processed stays, or goes"
@@ -75,7 +90,7 @@ def make(
     return TaskSettings(
         ttr=milliseconds("ttr", ttr, least=0.001),
         ttl=milliseconds("ttl", ttl, least=0.001),
-        zombie=milliseconds("zombie", zombie, least=0.001),
+        zombie=states.FOR_GOOD if zombie is True else milliseconds("zombie", zombie, least=0.001),
         keep=bool(keep),
         max_deliveries=max_deliveries or 0,
         id="callable" if callable(id) else str(id),

@@ -186,7 +186,7 @@ class TaskTaker(TaskHandle):
         """Bury a task whose data cannot be used."""
         call = call_of(raw.record)
         burying = self._operations.bury(
-            raw.id, incarnation(), call, None, f"{type(error).__name__}: {error}", NO_EDIT, False
+            raw.id, incarnation(), call, 0, None, f"{type(error).__name__}: {error}", NO_EDIT, False
         )
         try:
             self._run(burying)
@@ -307,19 +307,24 @@ class TaskTaker(TaskHandle):
         task: Task | int | str,
         *,
         update: Any = UNCHANGED,
+        ttl: float | None = None,
         tube: str | None = None,
         error: str | None = None,
     ) -> Task:
         """Put the task aside, until an administrator kicks, kills or switches it.
 
-        ``error`` says why, and is kept with the task. The rest is as for :meth:`ack`.
+        :param ttl: seconds for which it is buried; then it is dropped. None is for good.
+        :param error: why; it is kept with the task.
+
+        The rest is as for :meth:`ack`.
         """
 
         where = None if tube is None else check_tube(tube)
+        life = milliseconds("ttl", ttl, least=0.001)
 
         def burying(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
             me = incarnation()
-            return self._operations.bury(id, me, call, where, error or "", edit, whole)
+            return self._operations.bury(id, me, call, life, where, error or "", edit, whole)
 
         return self._by_taker(task, update, burying)
 
@@ -328,7 +333,13 @@ class TaskTaker(TaskHandle):
     ) -> Task:
         """Have the task for ``increment`` seconds more; without, for the queue's ``ttr`` from now.
 
-        Nothing changes for a task without a ttr. The rest is as for :meth:`ack`.
+        A task that is ready is kept for longer too: it is dropped so much later; without
+        ``increment``, after the queue's ``ttl`` from now. Anybody may do that, with the task's id
+        or a :class:`Task` that was ready when it was looked at or given back. Who had taken a task
+        and lost it is told so.
+
+        Nothing changes for a task without a ttr, or a ready one without a ttl. The rest is as for
+        :meth:`ack`.
         """
 
         more = None if increment is None else milliseconds("increment", increment, least=0.001)
@@ -336,8 +347,10 @@ class TaskTaker(TaskHandle):
         def touching(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
             return self._operations.touch(id, incarnation(), call, more, edit, whole)
 
-        touched = self._by_taker(task, update, touching)
+        if isinstance(task, Task) and task.state == states.READY:
+            task = task.id  # it is nobody's
         id, call = self._fence(task)
-        if touched.due is not None:
+        touched = self._by_taker(task, update, touching)
+        if touched.state == states.TAKEN and touched.due is not None:
             self._here.keep([id], call, max(int((touched.due - touched.since) * 1000), 1))
         return touched

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from . import serializers, signing, task_settings
 from .codec import Codec
+from .defaults import Default, chosen, is_stated
 from .engines import registry
-from .exceptions import ArgumentTypeError
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT
 from .serializers import Serializer
 from .signing import AuthKey
@@ -19,6 +19,13 @@ from .task_settings import IdKind, TaskSettings
 from .workers import TaskWorkers
 
 Self = TypeVar("Self", bound="TaskQueue")
+
+_TTR: Any = Default(60.0)
+_TTL: Any = Default(None)
+_ZOMBIE: Any = Default(None)
+_KEEP: Any = Default(False)
+_MAX_DELIVERIES: Any = Default(None)
+_ID: Any = Default("time64")
 
 
 class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
@@ -42,12 +49,12 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
         self,
         name: str | None = None,
         *,
-        ttr: float | None = 60.0,
-        ttl: float | None = None,
-        zombie: float | None = None,
-        keep: bool = False,
-        max_deliveries: int | None = None,
-        id: IdKind = "time64",
+        ttr: float | None = _TTR,
+        ttl: float | None = _TTL,
+        zombie: float | bool | None = _ZOMBIE,
+        keep: bool = _KEEP,
+        max_deliveries: int | None = _MAX_DELIVERIES,
+        id: IdKind = _ID,
         url: str | None = None,
         host: str | None = None,
         port: int | None = None,
@@ -62,8 +69,8 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
     ) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
 
-        The first six are recorded with the queue: to attach with others is an error, but for
-        :meth:`attach`, which takes them as they are. Times are in seconds.
+        The first six are recorded with the queue. To attach, they need not be repeated: those that
+        are stated are to be the queue's own. Times are in seconds.
 
         :param name: without one, an anonymous queue, which lives until the last process that uses
             it has ended.
@@ -71,7 +78,8 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
             limit.
         :param ttl: time to live: a task that was ready for so long, and was not taken, is dropped.
             It begins anew whenever the task becomes ready. None is no limit.
-        :param zombie: a task that was acknowledged stays for so long as a zombie.
+        :param zombie: a task that was acknowledged stays for so long as a zombie; with True until
+            somebody removes it, unless ``ack(delay=)`` says for how long.
         :param keep: a task that was acknowledged stays as done. Excludes ``zombie``.
         :param max_deliveries: a task that was taken so often is buried where it would become ready
             again, with the text of the last error. None is no limit.
@@ -83,13 +91,22 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
             answering and is not on their host.
 
         The others are those of :class:`pressure_mp.Queue`. Blocks for the connection, at most 5
-        seconds. Raises BrokerUnavailable, QueueMismatchError (the queue has other options, or is of
-        another kind), AddressError, ArgumentError, ArgumentTypeError.
+        seconds. Raises BrokerUnavailable, QueueMismatchError (the queue has another option than the
+        one that was stated, or is of another kind), AddressError, ArgumentError, ArgumentTypeError.
         """
-        settings = task_settings.make(ttr, ttl, zombie, keep, max_deliveries, id)
-        chosen = serializers.find(serializer)
+        recorded = {
+            "ttr": ttr,
+            "ttl": ttl,
+            "zombie": zombie,
+            "keep": keep,
+            "max_deliveries": max_deliveries,
+            "id": id,
+        }
+        stated = [option for option, value in recorded.items() if is_stated(value)]
+        settings = task_settings.make(*map(chosen, recorded.values()))
+        encoder = serializers.find(serializer)
         keys = signing.gather(authkey, name is None, os.environ)
-        self._make_id = id if callable(id) else None
+        self._make_id = id if callable(id) else None  # as a Default is not
         super().__init__(
             name,
             url=url,
@@ -101,9 +118,10 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
             reconnect=reconnect,
             durability=durability,
         )
-        self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
-        wanted = None if _how == "attach" else settings
-        self._settings = self._open(lambda user: self._operations.open(_how, wanted, user))
+        self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
+        self._settings = self._open(
+            lambda user: self._operations.open(_how, settings, user, stated)
+        )
 
     @classmethod
     def create(cls: type[Self], name: str, **options: Any) -> Self:
@@ -115,16 +133,10 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
 
     @classmethod
     def attach(cls: type[Self], name: str, **options: Any) -> Self:
-        """A handle to the queue called ``name``, with whatever options the queue has.
+        """A handle to the queue called ``name``; the rest is as for the class itself.
 
-        ``options`` are those that say where and how to connect, and the ``id`` callable, if the
-        queue has one. Raises QueueDoesNotExistError.
+        Raises QueueDoesNotExistError.
         """
-        recorded = {"ttr", "ttl", "zombie", "keep", "max_deliveries"} & options.keys()
-        if recorded:
-            raise ArgumentTypeError(
-                f"attach() takes the queue's own {', '.join(sorted(recorded))}: leave it out"
-            )
         return cls(name, _how="attach", **options)
 
     @property

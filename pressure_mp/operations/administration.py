@@ -41,8 +41,9 @@ class TaskAdministrationOperations(TaskOperations):
         while limit is None or kicked < limit:
             number = MOST_ITEMS if limit is None else min(limit - kicked, MOST_ITEMS)
             reply = yield from self._call("kick", (number, delay, or_none(ttl)))
-            kicked += reply[2]
-            if reply[2] < number:
+            _, _, looked, number_kicked = reply
+            kicked += number_kicked
+            if looked < number:
                 break
         return kicked
 

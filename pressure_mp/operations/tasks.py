@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ..effects import (
@@ -32,6 +32,7 @@ from ..exceptions import (
     NotTaken,
     PressureError,
     QueueAlreadyExistsError,
+    QueueMismatchError,
     ShutDown,
     TaskError,
     TaskExists,
@@ -93,31 +94,33 @@ class TaskOperations(QueueOperations):
         super().__init__(name, lease, TASKS)
 
     def open(
-        self, how: str, settings: TaskSettings | None, user: str = ""
+        self, how: str, settings: TaskSettings, user: str = "", stated: Collection[str] = ()
     ) -> Operation[TaskSettings]:
         """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).
 
-        Answers the queue's settings, which are to be ``settings``, if given. Raises
-        QueueAlreadyExistsError, QueueDoesNotExistError, QueueMismatchError.
+        It is created with ``settings``. Answers the queue's own, which are to agree with these in
+        those that were ``stated``. Raises QueueAlreadyExistsError, QueueDoesNotExistError,
+        QueueMismatchError.
         """
-        options, numbers = "", (0, 0, 0, 0, 0)
-        if settings is not None:
-            options = settings.dump()
-            times = settings.ttr, settings.ttl, settings.zombie
-            numbers = (*times, int(settings.keep), settings.max_deliveries)
-        args = (how, options, self.discipline, FORMAT, user, *numbers)
+        times = settings.ttr, settings.ttl, settings.zombie
+        numbers = (*times, int(settings.keep), settings.max_deliveries)
+        args = (how, settings.dump(), self.discipline, FORMAT, user, *numbers)
         reply = yield from self._call("open", args)
         if reply[0] == EXISTS:
             raise QueueAlreadyExistsError(
                 f"queue {self.name!r} exists already, with {load(reply[1])}"
             )
         if reply[0] == MISMATCH:
-            what, have = reply[1].decode(), reply[2].decode()
-            if what == "options":
-                raise self._mismatch("the options", str(load(have)), settings)
+            what = reply[1].decode()
             wanted = {"format": FORMAT}.get(what, self.discipline)
-            raise self._mismatch(what, have, wanted)
-        return load(reply[1])
+            raise self._mismatch(what, reply[2].decode(), wanted)
+        found = load(reply[1])
+        others = [name for name in stated if getattr(found, name) != getattr(settings, name)]
+        if others:
+            raise QueueMismatchError(
+                f"queue {self.name!r} exists with {found.tell(others)}, not {settings.tell(others)}"
+            )
+        return found
 
     def put(
         self,
@@ -310,19 +313,21 @@ class TaskOperations(QueueOperations):
         task: bytes,
         owner: str,
         call: int,
+        ttl: int,
         tube: str | None,
         error: str,
         edit: Edit,
         whole: bool,
     ) -> Operation[Raw]:
-        """A taken task is put aside."""
-        args = (*_shift(tube), _text(error), *edit.args)
+        """A taken task is put aside, for good or until ``ttl`` has passed."""
+        args = (ttl, *_shift(tube), _text(error), *edit.args)
         return (yield from self._by_taker("bury", task, owner, call, args, whole))
 
     def touch(
         self, task: bytes, owner: str, call: int, increment: int | None, edit: Edit, whole: bool
     ) -> Operation[Raw]:
-        """A taken task is kept for longer; without ``increment`` for the queue's ttr from now."""
+        """A taken task is kept for longer; without ``increment`` for the queue's ttr from now. With
+        ``call`` 0 a ready one is, and its ttl is what counts."""
         args = (or_none(increment), *edit.args)
         return (yield from self._by_taker("touch", task, owner, call, args, whole))
 
@@ -332,6 +337,11 @@ class TaskOperations(QueueOperations):
         reply = yield from self._call(op, (task, owner, call, *args, int(whole)))
         self._check_task(reply, task, op)
         return Raw(task, reply[2], reply[3])
+
+    def length(self, tube: str) -> Operation[int]:
+        """How many tasks are ready, of one tube or, if that is "", of all."""
+        reply = yield from self._call("length", (tube,))
+        return int(reply[2])
 
     def peek(self, task: bytes) -> Operation[Raw]:
         """A task as it is. Raises TaskNotFound."""
@@ -440,7 +450,8 @@ class TaskOperations(QueueOperations):
             return self._error(NotOwner, task, "T", f"{op} is for its owner, which is {who}")
         state = reply[2].decode()
         if op in ("ack", "release", "bury", "touch", "snatch"):
-            return self._error(NotTaken, task, state, f"{op} is for a task that is taken")
+            taken = "taken, or ready with a ttl" if op == "touch" else "taken"
+            return self._error(NotTaken, task, state, f"{op} is for a task that is {taken}")
         return self._error(WrongState, task, state, f"{op} is not for that state")
 
     def _error(self, kind: type[TaskError], task: bytes, state: str, why: str) -> TaskError:

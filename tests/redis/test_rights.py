@@ -205,6 +205,7 @@ class Uses:
         with TaskQueue(self.name + "-3", url=self.url) as tasks:
             tasks.put_many([1, 2], tube="tube")
             tasks.take(0).ack()
+            tasks.qsize("tube")
             tasks.take(0, tube="tube").bury()
             tasks.kick()
             tasks.put(3)

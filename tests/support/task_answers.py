@@ -9,6 +9,7 @@ from waiting import Background, until
 
 from pressure_mp import PressureError, TaskQueue
 from pressure_mp.drivers import drive
+from pressure_mp.effects import MISMATCH
 from pressure_mp.operations.administration import TaskAdministrationOperations
 from pressure_mp.operations.tasks import Changed, Edit
 
@@ -25,7 +26,7 @@ def each_without_a_task(operations, *fence):
     edit = Edit(True, b"new", OLD)
     yield operations.ack(*fence, None, None, edit, False)
     yield operations.release(*fence, 0, None, b"", None, "", edit, False)
-    yield operations.bury(*fence, None, "", edit, False)
+    yield operations.bury(*fence, 0, None, "", edit, False)
     yield operations.touch(*fence, None, edit, False)
 
 
@@ -45,7 +46,8 @@ def play(url, name):
         *(operations.take("A", 1, 1, "", None, False, None), operations.ack_many([(b"1", 1)], "A")),
         *each_without_a_task(operations, b"1", "A", 1),
         *(operations.change("kill", b"1", "X"), operations.kick_some(1, 0, None)),
-        *(operations.peek(b"1"), operations.list("R", "", 1), operations.truncate()),
+        *(operations.length(""), operations.peek(b"1"), operations.list("R", "", 1)),
+        operations.truncate(),
         *(operations.wait(b"1", "ticket", 0), operations.stats(), operations.close()),
         *(operations.closed(), operations.delete(), operations.renew("A", True)),
         *(operations.requeue("A", "gone"), operations.dismiss(["A"])),
@@ -57,7 +59,8 @@ def play(url, name):
     # It is created; nothing is there.
     q = TaskQueue.create(name, url=url, serializer="raw")
     refused(TaskQueue.create, name, url=url)
-    refused(TaskQueue, name, url=url, ttr=1)
+    other_format = "open", "", "tasks", "0", "", 0, 0, 0, 0, 0
+    assert run(operations._call("open", other_format))[0] == MISMATCH
     refused(q.take, 0)
     for operation in (
         *each_without_a_task(operations, b"1", "A", 1),
@@ -110,6 +113,7 @@ def play(url, name):
     run(operations.requeue("A", "gone"))
     q.stats()
     q.put(b"4")
+    assert q.qsize() == 1
     q.truncate()
     run(operations._let_go(b"", ""))
     # It is shut down, and deleted.

@@ -88,7 +88,7 @@ ALONE = {
     "ack_many": lambda tasks: tasks.ack_many(5),
     "release": lambda tasks: tasks.by_taker("release", 5, 0, None, b"", None, "why"),
     "release later": lambda tasks: tasks.by_taker("release", 5, 10**6, None, b"", None, "why"),
-    "bury": lambda tasks: tasks.by_taker("bury", 5, None, "why"),
+    "bury": lambda tasks: tasks.by_taker("bury", 5, 0, None, "why"),
     "touch": lambda tasks: tasks.by_taker("touch", 5, 1000),
     "snatch": lambda tasks: tasks.change("snatch", 5, "R"),
     "kill": lambda tasks: tasks.change("kill", 5, "X"),

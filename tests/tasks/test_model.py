@@ -51,7 +51,7 @@ class Histories(RuleBasedStateMachine):
     @rule(
         kind=st.sampled_from(["auto_increment", "time64"]),
         ttl=st.sampled_from([None, 3600]),
-        kept=st.sampled_from([{}, {"keep": True}, {"zombie": 3600}]),
+        kept=st.sampled_from([{}, {"keep": True}, {"zombie": 3600}, {"zombie": True}]),
         limit=st.sampled_from([None, 1, 2]),
         ttr=st.sampled_from([None, 3600]),
     )
@@ -177,23 +177,31 @@ class Histories(RuleBasedStateMachine):
         self.run(lambda: self.operations.release(*args))
 
     @precondition(lambda self: self.created)
-    @rule(id=NUMBERS, owner=OWNERS, is_right=st.booleans(), tube=SHIFTS, edit=EDITS)
-    def bury(self, id, owner, is_right, tube, edit):
+    @rule(
+        id=NUMBERS,
+        owner=OWNERS,
+        is_right=st.booleans(),
+        ttl=st.sampled_from([0, 0, SOON, LATE]),
+        tube=SHIFTS,
+        edit=EDITS,
+    )
+    def bury(self, id, owner, is_right, ttl, tube, edit):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
-        self.run(lambda: self.operations.bury(id, owner, call, tube, "why", edit, False))
+        self.run(lambda: self.operations.bury(id, owner, call, ttl, tube, "why", edit, False))
 
     @precondition(lambda self: self.created)
     @rule(
         id=NUMBERS,
         owner=OWNERS,
-        is_right=st.booleans(),
+        whose=st.sampled_from(["right", "wrong", "nobody"]),
         increment=st.sampled_from([None, LATE]),
         edit=EDITS,
     )
-    def touch(self, id, owner, is_right, increment, edit):
+    def touch(self, id, owner, whose, increment, edit):
         id = self.named(id)
-        owner, call = self.fence(id, owner, is_right)
+        owner, call = self.fence(id, owner, whose == "right")
+        call = 0 if whose == "nobody" else call
         self.run(lambda: self.operations.touch(id, owner, call, increment, edit, True))
 
     @precondition(lambda self: self.created)
@@ -226,6 +234,11 @@ class Histories(RuleBasedStateMachine):
     def requeue(self, owner, whole):
         call = None if whole else 1
         self.run(lambda: self.operations.requeue(owner, "it died", call=call))
+
+    @precondition(lambda self: self.created)
+    @rule(tube=TUBES)
+    def length(self, tube):
+        self.run(lambda: self.operations.length(tube))
 
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS)

@@ -18,7 +18,7 @@ def test_an_operation_takes_a_task_out_of_the_states_of_the_table_only(operation
     queue = queue_for(state, name, url)
     task = bring(queue, state, tube="a")
     before = queue.peek(task.id)
-    allowed = states.sources(operation) or {states.TAKEN}  # touch changes no state
+    allowed = states.sources(operation) or {states.TAKEN, states.READY}  # touch changes no state
     if state in allowed - ({states.BURIED} if operation == "switch" else set()):
         OPERATIONS[operation](queue, task)
     else:
@@ -78,6 +78,10 @@ def happen(queue, transition):
         elif before == states.ZOMBIE:
             bring(queue, states.TAKEN, tube="a").ack(delay=0.01)
             time.sleep(0.03)
+        elif before == states.BURIED:
+            task = bring(queue, states.TAKEN, tube="a")
+            task.bury(ttl=0.01)
+            lapse(queue, task.id)
         else:
             options = {states.WAITING: {"delay": 0.01}, states.READY: {"ttl": 0.01}}[before]
             lapse(queue, queue.put("data", tube="a", **options))

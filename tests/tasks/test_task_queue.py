@@ -8,6 +8,8 @@ import time
 import uuid
 
 import pytest
+from task_life import check_stats
+from waiting import until
 
 from pressure_mp import (
     ArgumentError,
@@ -394,21 +396,161 @@ def test_times_and_options_that_make_no_sense_are_refused(queue, url, name):
     assert queue.stats().transitions == {}
 
 
-def test_the_options_are_the_queues_and_others_are_a_mismatch(url, name):
+def test_the_options_are_the_queues_and_need_not_be_repeated(url, name):
     queue = TaskQueue.create(name, url=url, ttr=5, keep=True)
-    with pytest.raises(QueueMismatchError, match=r"ttr=5.0, .*keep=True.* not ttr=60.0"):
-        TaskQueue(name, url=url)
     with pytest.raises(QueueAlreadyExistsError, match=r"exists already, with ttr=5\.0"):
         TaskQueue.create(name, url=url)
-    attached = TaskQueue.attach(name, url=url)
-    assert attached.settings == queue.settings
-    with pytest.raises(ArgumentTypeError, match="leave it out"):
-        TaskQueue.attach(name, url=url, ttr=5)
+    attached = TaskQueue(name, url=url)
+    assert attached.settings == TaskQueue.attach(name, url=url).settings == queue.settings
+    assert TaskQueue(name, url=url, ttr=5.0, keep=True).settings == queue.settings
     queue.delete()
     with pytest.raises(QueueDoesNotExistError):
         attached.put(1)
     with pytest.raises(QueueDoesNotExistError):
         TaskQueue.attach(name, url=url)
+
+
+@pytest.mark.parametrize("how", [TaskQueue, TaskQueue.attach])
+@pytest.mark.parametrize(
+    ("stated", "text"),
+    [
+        ({"ttr": 60.0}, r"with ttr=5\.0, not ttr=60\.0"),
+        ({"ttr": None, "keep": True}, r"with ttr=5\.0, not ttr=None"),
+        ({"ttl": 1}, "with ttl=None, not ttl=1"),
+        ({"keep": False}, "with keep=True, not keep=False"),
+        ({"zombie": True}, "with zombie=None, not zombie=True"),
+        ({"max_deliveries": 3}, "with max_deliveries=None, not max_deliveries=3"),
+        ({"id": "uuid"}, "with id='time64', not id='uuid'"),
+        ({"id": int}, "with id='time64', not id='callable'"),
+    ],
+    ids=str,
+)
+def test_a_stated_option_that_differs_is_a_mismatch_that_shows_it(how, stated, text, url, name):
+    queue = TaskQueue.create(name, url=url, ttr=5, keep=True)
+    with pytest.raises(QueueMismatchError, match=rf"^queue '{name}' exists {text}(\.0)?$"):
+        how(name, url=url, **stated)
+    queue.delete()
+
+
+def test_a_queue_is_created_with_the_usual_options_where_none_are_stated(url, name):
+    queue = TaskQueue(name, url=url)
+    usual = "ttr=60.0, ttl=None, zombie=None, keep=False, max_deliveries=None, id='time64'"
+    assert str(queue.settings) == usual
+    queue.delete()
+
+
+def test_zombies_of_a_queue_without_a_time_for_them_stay_until_they_are_removed(url, name):
+    queue = TaskQueue(name, url=url, zombie=True)
+    ids = queue.put_many(range(6), tube="a")
+    first, *others = queue.take_many(4)
+    assert queue.take(0, ack=first).data == 4
+    queue.ack_many(others)
+    queue.ack(queue.take(0), delay=3600)
+    zombies = queue.list("zombie")
+    assert [task.id for task in zombies] == [ids[5], *ids[:4]]
+    assert [task.due is None for task in zombies] == [False, True, True, True, True]
+    assert queue.wait(ids[0], 0)[0].state == "Z"
+    queue.kill(ids[0])
+    assert queue.restart(ids[1]).state == "R"
+    assert queue.switch(ids[1], "Z").due is None
+    assert queue.move(ids[2], "b").state == "Z"
+    assert check_stats(queue).words["zombie"] == 4
+    assert queue.truncate() == 5
+    queue.delete()
+
+
+def test_who_touches_a_ready_task_lets_it_live_for_longer(url, name):
+    queue = TaskQueue(name, url=url, ttl=3600)
+    id = queue.put(1, tube="a")
+    ready = queue.peek(id)
+    touched = queue.touch(id, 60)
+    assert touched.state == "R"
+    assert touched.due == pytest.approx(ready.due + 60)
+    ready.touch(40, update=lambda data: data + 1)
+    assert (ready.state, ready.data) == ("R", 2)
+    assert ready.due == pytest.approx(touched.due + 40)
+    assert queue.touch(id).due == pytest.approx(ready.due)  # that is later than its ttl from now
+    other = queue.put(2, ttl=0.001 * 60_000)
+    assert queue.touch(other).due >= queue.peek(other).since + 3600
+    check_stats(queue)
+    queue.delete()
+
+
+def test_a_ready_task_is_gone_when_the_time_that_it_was_touched_for_is_over(url, name):
+    queue = TaskQueue(name, url=url)
+    id = queue.put(1, ttl=0.05)
+    end = queue.touch(id, 0.2).due
+    until(lambda: queue.qsize() == 0)
+    assert queue.stats().now >= end
+    queue.delete()
+
+
+def test_a_ready_task_without_a_ttl_is_not_changed_by_a_touch(queue):
+    id = queue.put(1)
+    assert queue.touch(id, 60).due is None
+    assert queue.take(0).data == 1
+
+
+def test_who_has_lost_a_task_that_is_ready_is_told_so_by_touch(queue):
+    queue.put(1)
+    task = queue.take(0)
+    queue.snatch(task.id)
+    with pytest.raises(NotTaken, match="touch is for a task that is taken, or ready with a ttl"):
+        task.touch()
+    with pytest.raises(NotTaken):
+        queue.touch(task.id)
+
+
+def test_a_task_that_was_released_is_ready_for_who_released_it_too(queue):
+    queue.put(1)
+    task = queue.take(0)
+    task.release(ttl=3600)
+    before = task.due
+    task.touch(60)
+    assert task.due == pytest.approx(before + 60)
+
+
+def test_a_task_can_be_buried_for_a_time(queue):
+    ids = queue.put_many(range(3))
+    first, second, third = queue.take_many(3)
+    first.bury(ttl=0.01, error="not now")
+    second.bury(ttl=3600)
+    assert queue.bury(third).due is None
+    assert second.due == pytest.approx(second.since + 3600)
+    until(lambda: len(queue.list("B")) == 2)
+    assert queue.stats().transitions["B-X"] == 1
+    with pytest.raises(TaskNotFound):
+        queue.kick(id=ids[0])
+    assert queue.kick() == 2
+    assert queue.peek(ids[1]).due is None  # its ttl was for as long as it is buried
+    with pytest.raises(ArgumentError, match="ttl is 0 s"):
+        queue.take(0).bury(ttl=0)
+    check_stats(queue)
+
+
+def test_a_kick_passes_over_buried_tasks_whose_time_is_over(queue):
+    queue.put_many(range(300))
+    for task in queue.take_many(250):
+        task.bury(ttl=0.001)
+    for task in queue.take_many(50):
+        task.bury()
+    time.sleep(0.01)
+    assert queue.kick(10) == 10
+    check_stats(queue)
+    assert queue.kick() == 40
+    assert queue.qsize() == 50
+
+
+def test_the_size_of_a_queue_of_tasks_is_how_many_are_ready(queue):
+    queue.put_many(range(3), tube="a")
+    queue.put_many(range(2), tube="ab")
+    queue.put(1)
+    queue.put(1, delay=3600)
+    queue.take(0, tube="ab")
+    queue.take(0).bury()
+    assert (queue.qsize(), queue.qsize("a"), queue.qsize("ab"), queue.qsize("b")) == (4, 2, 1, 0)
+    with pytest.raises(ArgumentTypeError):
+        queue.qsize(1)
 
 
 @pytest.mark.parametrize("kind", [Queue, LifoQueue])

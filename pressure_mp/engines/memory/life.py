@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ class Living:
             return record.owner[-8:], record.call, self.id
         if record.state in (states.BURIED, states.DONE):
             return record.since, record.seq
-        return record.due, self.id
+        return record.due or math.inf, self.id
 
 
 class Life:
@@ -147,11 +148,15 @@ class Life:
         if self.keep:
             self.turn(task, states.DONE, 0, tube)
         elif zombie:
-            self.turn(task, states.ZOMBIE, self.now + zombie, tube)
+            self.turn(task, states.ZOMBIE, self.zombie_until(zombie), tube)
         else:
             self.vanish(task, b"processed")
             return
         self.conclude(task, b"processed")
+
+    def zombie_until(self, milliseconds: int) -> int:
+        """When a task is gone that becomes a zombie now; 0 when it stays."""
+        return 0 if milliseconds == states.FOR_GOOD else self.now + milliseconds
 
     def give_back(
         self, task: Living, error: str, delay: int, ttl: int | str, tube: str | None

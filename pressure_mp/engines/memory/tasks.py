@@ -78,8 +78,6 @@ class MemoryTasks:
                 return [EXISTS, have]
             if format != life.format:
                 return [MISMATCH, b"format", life.format.encode()]
-            if options and options != life.options:
-                return [MISMATCH, b"options", have]
         elif how == "attach":
             return [MISSING]
         else:
@@ -288,6 +286,7 @@ class MemoryTasks:
         id: bytes,
         owner: str,
         call: int,
+        ttl: int,
         tube: str,
         shift: int,
         error: str,
@@ -298,18 +297,26 @@ class MemoryTasks:
             return task
         if error:
             task.record = task.record._replace(error=error)
-        life.turn(task, states.BURIED, 0, tube if shift else None)
+        ends = life.now + ttl if ttl else 0
+        life.turn(task, states.BURIED, ends, tube if shift else None)
         return _told(task, edit[3])
 
     def _touch(
         self, life: Life, id: bytes, owner: str, call: int, increment: int | str, *edit: Any
     ) -> Reply:
-        task = self._in_hand(life, id, owner, call, edit)
+        ready = life.tasks.get(id) if call == 0 else None
+        if ready is not None and ready.record.state == states.READY:
+            if not self._edit(ready, *edit[:3]):
+                return [CHANGED, []]
+            task: Living | Reply = ready
+        else:
+            task = self._in_hand(life, id, owner, call, edit)
         if not isinstance(task, Living):
             return task
         due = task.record.due
         if due:
-            later = max(due, life.now + life.ttr) if increment == "" else due + int(increment)
+            usual = life.ttr if task.record.state == states.TAKEN else life.ttl
+            later = max(due, life.now + usual) if increment == "" else due + int(increment)
             life.postpone(task, later)
         return _told(task, edit[3])
 
@@ -345,7 +352,7 @@ class MemoryTasks:
         elif to in (states.READY, states.WAITING):
             life.revive(task, delay, ttl, where)
         else:
-            ends = life.now + (delay or life.zombie) if to == states.ZOMBIE else 0
+            ends = life.zombie_until(delay or life.zombie) if to == states.ZOMBIE else 0
             life.turn(task, to, ends, where)
             if to != states.BURIED:
                 life.conclude(task, b"processed")
@@ -353,10 +360,18 @@ class MemoryTasks:
 
     def _kick(self, life: Life, limit: int, delay: int, ttl: int | str) -> Reply:
         buried = life.ordered(states.BURIED)[:limit]
+        kicked = [task for task in buried if not 0 < task.record.due <= life.now]
         for task in buried:
-            task.record = task.record._replace(deliveries=0)
-            life.revive(task, delay, ttl, None)
-        return [DONE, [], len(buried)]
+            if task in kicked:
+                task.record = task.record._replace(deliveries=0)
+                life.revive(task, delay, ttl, None)
+            else:
+                life.lapse(task)
+        return [DONE, [], len(buried), len(kicked)]
+
+    def _length(self, life: Life, tube: str) -> Reply:
+        ready = life.ordered(states.READY)
+        return [DONE, [], sum(tube in ("", task.record.tube) for task in ready)]
 
     def _peek(self, life: Life, id: bytes) -> Reply:
         task = life.tasks.get(id)

@@ -3,7 +3,7 @@
 -- apply nothing has changed. It moves nothing that is due, as that of `put`. Answers the record that the
 -- task had.
 local function ack_one(id, owner, call)
-  if not settings or settings.keep or settings.zombie > 0 then return nil end
+  if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
   local ends, bundle, _, number, tube, whose = struct.unpack('>I8I4I4I8ss', record, 34)

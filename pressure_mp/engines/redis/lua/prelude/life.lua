@@ -180,6 +180,7 @@ local function leave(task)
     note(removed, expiry, task.id)
   else
     note(removed, shelf, shelved(task))
+    if task.ends > 0 then note(removed, expiry, task.id) end
   end
 end
 
@@ -197,9 +198,10 @@ local function enter(task)
     if task.ends > 0 then note(added, expiry, task.ends, task.id) end
     notice(task.tube)
   elseif state == 'Z' then
-    note(added, expiry, task.ends, task.id)
+    note(added, expiry, task.ends > 0 and task.ends or '+inf', task.id)
   elseif state == 'B' or state == 'D' then
     note(added, shelf, '0', shelved(task))
+    if task.ends > 0 then note(added, expiry, task.ends, task.id) end
   else
     if state == 'T' then note(added, taken, '0', hold(task.owner, task.call) .. task.id) end
     if task.ends > 0 then
@@ -289,6 +291,11 @@ local function give_back(task, error, delay, ttl, tube)
   else
     revive(task, delay, ttl, tube)
   end
+end
+
+-- When a task is gone that becomes a zombie now, 0 when it stays until somebody removes it.
+local function zombie_until(milliseconds)
+  return milliseconds ~= FOR_GOOD and now + milliseconds or 0
 end
 
 -- The time of a task's state is over.

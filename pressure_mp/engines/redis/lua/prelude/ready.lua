@@ -18,3 +18,9 @@ local function next_ready(tube, start, limit)
   if tube == '' then return redis.call('ZRANGE', ready, start, start + limit - 1) end
   return beginning(tubes, tube_of(tube), start, limit)
 end
+
+-- How many there are.
+local function number_ready(tube)
+  if tube == '' then return redis.call('ZCARD', ready) end
+  return redis.call('ZLEXCOUNT', tubes, '[' .. tube_of(tube), '(' .. tube_of(tube) .. LAST)
+end

@@ -27,8 +27,8 @@ local function processed(task, zombie, tube)
   if settings.keep then
     turn(task, 'D', 0, tube)
     conclude(task.id, 'processed')
-  elseif zombie > 0 then
-    turn(task, 'Z', now + zombie, tube)
+  elseif zombie ~= 0 then
+    turn(task, 'Z', zombie_until(zombie), tube)
     conclude(task.id, 'processed')
   else
     vanish(task, 'processed')

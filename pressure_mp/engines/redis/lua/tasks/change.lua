@@ -33,7 +33,7 @@ elseif to == 'X' then
 elseif to == 'R' or to == 'W' then
   revive(task, delay, ttl, tube)
 else
-  turn(task, to, to == 'Z' and now + (delay > 0 and delay or settings.zombie) or 0, tube)
+  turn(task, to, to == 'Z' and zombie_until(delay > 0 and delay or settings.zombie) or 0, tube)
   if to ~= 'B' then conclude(task.id, 'processed') end
 end
 return answer('done', pack(task), told)

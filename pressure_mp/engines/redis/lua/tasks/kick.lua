@@ -1,16 +1,24 @@
 -- kick: the oldest buried tasks are ready again, or wait.
 -- args: limit delay ttl
--- replies: done bells number | missing
+-- replies: done bells looked number | missing
 -- uses: storage life shelf
 -- once: yes
+-- `looked` is at how many, none of which is left when it is below the limit; of these so many were kicked,
+-- and the others should have been gone already.
 if not settings then return {'missing'} end
 sweep()
 local members = beginning(shelf, 'B', 0, tonumber(ARGV[1]))
 for i, member in ipairs(members) do members[i] = id_shelved(member) end
 local found = #members > 0 and redis.call('HMGET', records, unpack(members)) or {}
+local kicked = 0
 for i, id in ipairs(members) do
   local task = read(id, found[i])
-  task.deliveries = 0
-  revive(task, tonumber(ARGV[2]), ARGV[3] ~= '' and tonumber(ARGV[3]) or nil)
+  if task.ends > 0 and task.ends <= now then
+    lapse(task)
+  else
+    task.deliveries = 0
+    revive(task, tonumber(ARGV[2]), ARGV[3] ~= '' and tonumber(ARGV[3]) or nil)
+    kicked = kicked + 1
+  end
 end
-return answer('done', #members)
+return answer('done', #members, kicked)

@@ -13,13 +13,15 @@
 --   shelf   B and D: the letter, since when, arrival, id
 -- and with the time at which the state ends by itself as score:
 --   due     W and T: then the task is ready; of a bundle, after a zero byte, its member of `taken`
---   expiry  Z, and R with a ttl: then it is gone
+--   expiry  Z, and R and B with a ttl: then it is gone; at '+inf' never
 -- `wake` has one element when somebody should look: a task is ready, or will be soon.
 
 -- How many tasks one call moves whose time has come.
 local MOST_DUE = 100
 -- Who waits looks again after so many milliseconds, without being woken.
 local TICK = 900
+-- The time as a zombie of those that stay.
+local FOR_GOOD = -1
 -- Milliseconds for which the outcome of a task is kept for one who waited for it.
 local KEPT = 60000
 
@@ -33,7 +35,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local settings
 local kept = redis.call('HMGET', meta, 'settings', 'closed', 'seq', 'id', 'named')
 if kept[1] then
-  local ttr, ttl, zombie, keep, limit = struct.unpack('>I8I8I8I8I8', kept[1])
+  local ttr, ttl, zombie, keep, limit = struct.unpack('>I8I8i8I8I8', kept[1])
   settings = {
     ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit,
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),

@@ -1,19 +1,23 @@
--- touch: a taken task is kept for longer.
+-- touch: a taken task is kept for longer, or a ready one.
 -- args: id owner call increment edit data digest whole
---   increment  milliseconds more; '' for the queue's ttr from now
+--   call       0 for a task that is ready
+--   increment  milliseconds more; '' for the queue's ttr, or ttl, from now
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
 -- uses: storage life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()
 local id, owner, call, increment, edit, data, digest, whole = unpack(ARGV, 1, 8)
-local task, refusal = held(id, owner, call)
+local task, refusal = find(id), nil
+local is_ready = call == '0' and task and task.state == 'R'
+if not is_ready then task, refusal = held(id, owner, call) end
 if not task then return refusal end
 if not is_known(id, digest) then return answer('changed') end
 if task.ends > 0 then
-  part(task, {}, 0)
-  task.ends = increment ~= '' and task.ends + increment or math.max(task.ends, now + settings.ttr)
-  note(added, due, task.ends, id)
+  if not is_ready then part(task, {}, 0) end
+  local usual = is_ready and settings.ttl or settings.ttr
+  task.ends = increment ~= '' and task.ends + increment or math.max(task.ends, now + usual)
+  note(added, is_ready and expiry or due, task.ends, id)
   tell(task)
 end
 return answer_task(task, edit, data, whole)

@@ -1,0 +1,26 @@
+"""Options that nobody stated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Default:
+    """Stands for an option that was not stated: a queue is created with its ``value``, and one that
+    exists may have any other."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def chosen(option: Any) -> Any:
+    """The value of an option, stated or not."""
+    return option.value if isinstance(option, Default) else option
+
+
+def is_stated(option: Any) -> bool:
+    """Whether somebody stated it."""
+    return not isinstance(option, Default)

@@ -1,0 +1,8 @@
+-- length: how many tasks are ready.
+-- args: tube
+--   tube  '' for those of all tubes
+-- replies: done bells number | missing
+-- uses: storage life ready
+if not settings then return {'missing'} end
+sweep()
+return answer('done', number_ready(ARGV[1]))
