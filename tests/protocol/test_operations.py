@@ -27,7 +27,13 @@ from pressure_mp import (
 SIGN, CLOSED = ("list", 1), ("list", 2)
 
 #: A queue that nobody has used yet, with a bound of 3.
-CREATED = {":bound": b"3", ":producer_free": SIGN, ":consumer_free": SIGN, ":not_full": SIGN}
+CREATED = {
+    ":bound": b"3",
+    ":producer_free": SIGN,
+    ":consumer_free": SIGN,
+    ":not_full": SIGN,
+    ":stats:consumed_bytes": b"0",
+}
 
 #: Every operation that needs a queue.
 NEEDS_A_QUEUE = {

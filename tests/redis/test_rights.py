@@ -175,6 +175,10 @@ class Uses:
         finally:
             self.admin.set(key, right or "0")
 
+    def meet_a_queue_that_another_make_created(self):
+        self.admin.persist(f"__pressure__:{self.name}:stats:consumed_bytes")
+        self.queue.stats()
+
     def end_the_queue(self):
         self.queue.shutdown(immediate=True)
         self.queue.delete()
@@ -222,7 +226,8 @@ class Uses:
             fetch_and_put_back,
         ),
         *(look, wait_in_line, wake, take_the_long_way, unlock),
-        *(meet_a_counter_that_is_no_number, end_the_queue, use_an_anonymous_queue, use_tasks),
+        *(meet_a_counter_that_is_no_number, meet_a_queue_that_another_make_created),
+        *(end_the_queue, use_an_anonymous_queue, use_tasks),
     )
 
     def everything(self, tolerant=False):

@@ -492,8 +492,8 @@ class MemoryFifo:
         return [DONE, [u.encode() for u in self._state.users]] if self._state else [MISSING]
 
     def _dismiss(self, *users: str) -> Reply:
-        if self._state is None:
-            return [MISSING]
+        if self._state is None or not self._state.users:
+            return [MISSING]  # without users, it is not these processes' to remove
         self._state.users.difference_update(users)
         left = len(self._state.users)
         if not left:

@@ -8,6 +8,7 @@ import hiredis
 
 from ...effects import DONE, LOST, Reply
 from .errors import translate
+from .incarnation import adopt, is_strange
 from .wire import Wire
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ async def call(
     reply = await move(wire, binding, args, limit)
     if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
         await wire.request("SCRIPT", "LOAD", binding.scripts["store"].source, timeout=limit)
+        reply = await move(wire, binding, args, limit)
+    while is_strange(reply):
+        await adopt(wire, binding, limit)
         reply = await move(wire, binding, args, limit)
     if type(reply) is not list:
         raise await translate(reply, binding, "store", args, wire)

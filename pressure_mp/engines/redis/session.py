@@ -9,6 +9,7 @@ from ...exceptions import PressureError
 from . import contents
 from .durability import check, confirm
 from .errors import AGAIN, STALE, refuse_wait, stale, translate
+from .incarnation import adopt, is_strange
 from .outage import Outage, patience
 from .pool import Pool
 from .scripts import read_bare
@@ -172,6 +173,10 @@ class RedisSession:
         if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
             source = self._binding.scripts[op].source
             await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+            command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+            reply = await wire.exchange(command, limit)
+        while is_strange(reply):
+            await adopt(wire, self._binding, limit)
             command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
         if op in self._binding.bare:

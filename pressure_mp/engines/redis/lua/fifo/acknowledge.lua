@@ -1,13 +1,14 @@
 -- acknowledge: an item in flight is dealt with.
--- keys: bound produced_messages consumed_messages done finished flying flights uploads parts
+-- keys: bound produced_messages consumed_messages done finished flying flights uploads parts consumed_bytes
 -- args: owner seq
 --   seq  the item, or empty when the owner has none: then it is the oldest in flight, if any is
 -- replies: done unfinished left | passed | late | excess | missing
--- uses: bound tasks flights parts
+-- uses: bound tasks flights parts incarnation
 -- once: yes
 -- `passed`: another process acknowledged this item before, having none of its own. `late`: the
 -- item was taken away from this owner; it is, or was, another's. `left` is there when the content was in
 -- parts, which are removed now: of how many contents there are more to remove, see sweep.
+if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local owner, seq = ARGV[1], ARGV[2]
 local flying, flights = KEYS[6], KEYS[7]

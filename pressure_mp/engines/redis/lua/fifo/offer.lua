@@ -1,5 +1,5 @@
 -- offer: append one item if that can be done at once (specification: Put, Put (Non-Blocking)).
--- keys: data bound closed producer producer_free not_full produced_messages produced_bytes done
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes
 -- args: item client
 -- replies: done | declined
 -- uses: bound count
@@ -23,7 +23,6 @@ if not total then
   redis.call('LPOP', data)
   return problem
 end
-if total == 1 then redis.call('DEL', KEYS[9]) end -- left by a queue that a foreign client deleted
 if texts[2] ~= client then redis.call('SET', KEYS[4], client) end
 if length == bound then redis.call('DEL', not_full) end
 return 1

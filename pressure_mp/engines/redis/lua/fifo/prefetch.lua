@@ -8,7 +8,7 @@
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
 -- replies: done items | large | empty item | busy consumer tickets again | closed | ended | missing
--- uses: role line bound count parts batch consume flights departures
+-- uses: role line bound count parts batch consume flights departures incarnation
 -- Nobody takes more than its share of what is there. A call that comes twice has the same answer,
 -- since what it fetched is kept. `large`: the next item's content is in parts; nobody keeps such an
 -- item ahead of its need, it is to be got. After `empty` in mode wait the caller has the consumer
@@ -19,6 +19,7 @@ local data, waiting = KEYS[1], KEYS[11]
 local flights, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
 
+if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local _, last, _, _, apart = read_reader(redis.call('HGET', readers, reader))
 if last == call then
   return {'done', (read_fetched(fetched, reader, apart))}
@@ -54,11 +55,9 @@ redis.call('LLEN', returned)
 local now = milliseconds()
 local share = fair_share(length, readers, reader, waiting, held, now)
 local number = math.min(tonumber(ARGV[3]), share)
-local steps, total, _, size = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
-if not steps then return total end
+local steps, problem, _, size = remove_many(data, number, tonumber(ARGV[4]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
+if not steps then return problem end
 local items = joined(steps)
--- Left by a queue that a client of another make deleted.
-if total == #items then redis.call('DEL', flights, fetched, readers) end
 
 local first = first_seq(next_seq)
 local seqs, deliveries, fresh = number_items(items, returned, first)

@@ -3,10 +3,11 @@
 -- args: reader call number
 --   number  how many it handed out: those stay out
 -- replies: done returned | late | missing
--- uses: bound tasks flights returns
+-- uses: bound tasks flights returns incarnation
 -- `late`: the items were taken away from this reader.
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped, and count as done.
+if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
 local fetched, readers, reader = KEYS[11], KEYS[12], ARGV[1]

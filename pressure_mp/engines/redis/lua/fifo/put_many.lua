@@ -1,5 +1,5 @@
 -- put_many: append as many items as there is space for, in order (specification: Put).
--- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done waiting
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder waiting
 -- args: number item... client ticket mode turn lease conn
 --   number    how many items there are
 --   mode      wait | now
@@ -14,7 +14,7 @@ local client, ticket, mode, turn, lease, conn = unpack(ARGV, number + 2, number 
 local data, not_full = KEYS[1], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
-local entry = leave_line(KEYS[12], turn, ticket)
+local entry = leave_line(KEYS[11], turn, ticket)
 local state, held, ends = standing('producer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local closed = redis.call('EXISTS', KEYS[3]) == 1
@@ -28,7 +28,7 @@ local at_bound = bound > 0 and length >= bound
 local full = at_bound or signs == 0
 if state == 'foreign' or (state == 'ours' and (mode == 'wait' or full)) then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
-  return busy('producer', held, ends, KEYS[12], entry, who)
+  return busy('producer', held, ends, KEYS[11], entry, who)
 end
 if full then
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
@@ -45,7 +45,6 @@ local taken, size = bound > 0 and math.min(number, bound - length) or number, 0
 for i = 2, taken + 1 do size = size + #ARGV[i] end
 local total, problem = count(KEYS[7], KEYS[8], size, taken)
 if not total then return problem end
-if total == taken then redis.call('DEL', KEYS[11]) end -- left by a queue that a foreign client deleted
 redis.call('LPUSH', data, unpack(ARGV, 2, taken + 1))
 redis.call('SET', KEYS[4], client)
 if bound > 0 and length + taken >= bound then redis.call('DEL', not_full) end

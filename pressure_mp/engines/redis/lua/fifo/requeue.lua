@@ -5,9 +5,10 @@
 --   call    only what the owner took in this call; empty: all of it
 --   number  how many seqs follow; if any do, only these items, which nobody was given
 -- replies: done returned | renewed | missing
--- uses: bound tasks flights parts returns
+-- uses: bound tasks flights parts returns incarnation
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped. What is not put back counts as done.
+if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
 local flying, flights, presence, fetched, readers, uploads = KEYS[11], KEYS[12], KEYS[13], KEYS[15], KEYS[16], KEYS[17]

@@ -10,7 +10,7 @@
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
 -- replies: done seqs items | empty item | busy consumer tickets again | closed | ended | missing
--- uses: role line bound count parts batch consume flights departures
+-- uses: role line bound count parts batch consume flights departures incarnation
 -- once: yes
 -- What the reader fetched with `prefetch`, and is not known to have handed out, stays as it is: it may
 -- still come back. After `empty` in mode wait the caller has the consumer role and waits for an item
@@ -22,6 +22,7 @@ local flying, flights, presence, returned = KEYS[13], KEYS[14], KEYS[15], KEYS[1
 local fetched, readers, uploads = KEYS[17], KEYS[18], KEYS[19]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
+if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
 local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
@@ -48,16 +49,11 @@ if reader ~= '' then
   share, record = fair_share(length, readers, reader, waiting, held, now)
   number = math.min(number, share)
 end
-local steps, total, token =
+local steps, problem, token =
   remove_many(data, number, tonumber(ARGV[5]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
-if not steps then return total end
+if not steps then return problem end
 local items = joined(steps)
 if token then redis.call('ZREM', uploads, token) end
--- Left by a queue that a client of another make deleted.
-if total == #items then
-  redis.call('DEL', flying, flights, fetched, readers)
-  record = nil
-end
 
 local first = first_seq(next_seq)
 local seqs, deliveries, fresh = number_items(items, returned, first)

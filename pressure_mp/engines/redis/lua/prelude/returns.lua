@@ -22,9 +22,7 @@ end
 -- Answers how many.
 local function return_items(back, bound, data, not_full, messages, bytes, returned)
   local number, size, newest = #back, 0, 0
-  local consumed = tonumber(redis.call('GET', messages) or '0')
-  -- Not consumed in this queue: left by one that a client of another make deleted.
-  if number == 0 or consumed < number then return 0 end
+  if number == 0 then return 0 end
   for _, flight in ipairs(back) do
     size, newest = size + flight[4], math.max(newest, flight[1])
   end

@@ -1,10 +1,10 @@
 -- close: close the queue for everyone, for good (specification: Close).
--- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting meta returned uploads
+-- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting meta returned uploads consumed_bytes
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop what is queued; the dropped items count as done
 -- replies: done holder holder | busy producer tickets again | busy consumer tickets again | closed | missing
--- uses: role line bound tasks storage
+-- uses: role line bound tasks storage incarnation
 -- once: yes
 -- durable: yes
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
@@ -12,6 +12,7 @@ local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
 local p_free, p_claim, p_holder = KEYS[10], KEYS[11], KEYS[12]
 local c_free, c_claim, c_holder = KEYS[13], KEYS[14], KEYS[15]
 
+if ARGV[2] == '1' and is_strange(KEYS[1], KEYS[20]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[16], turn, ticket)
 local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[7])
 local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[7])

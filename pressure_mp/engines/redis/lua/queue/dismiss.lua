@@ -2,8 +2,10 @@
 -- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers fetched readers uploads parts
 -- args: user...
 -- replies: done left | missing
--- uses: storage
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+-- uses: storage incarnation
+-- `missing` too when the queue is another one, which nobody is noted with: that is not theirs to remove.
+if redis.call('EXISTS', KEYS[1]) == 0 or is_strange(KEYS[1], KEYS[11]) then return {'missing'} end
+if redis.call('HLEN', KEYS[2]) == 0 then return {'missing'} end
 redis.call('HDEL', KEYS[2], unpack(ARGV))
 local left = redis.call('HLEN', KEYS[2])
 if left == 0 then redis.call('UNLINK', unpack(KEYS)) end

@@ -4,13 +4,14 @@
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
 -- replies: done item | empty item | busy consumer tickets again | closed | ended | missing
--- uses: role line bound count storage parts consume
+-- uses: role line bound count storage parts consume incarnation
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local data, waiting = KEYS[1], KEYS[11]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
+if ARGV[1] == '1' and is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
 local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])

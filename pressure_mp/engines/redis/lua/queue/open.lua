@@ -5,12 +5,13 @@
 --   maxsize  the bound to create with; on attach, one that is not 0 must be the queue's own
 --   user     the process that uses an anonymous queue; empty for a named one
 -- replies: done bound created | exists bound | missing | mismatch what have
--- uses: bound storage
+-- uses: bound storage incarnation
 -- once: yes
 local how, maxsize, discipline, format, user = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local bound = redis.call('GET', KEYS[1])
 if read_bound(KEYS[1]) then
   if how == 'create' then return {'exists', bound} end
+  if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
   local meta = redis.call('HMGET', KEYS[13], 'discipline', 'format')
   if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end
   if meta[2] and meta[2] ~= format then return {'mismatch', 'format', meta[2]} end
@@ -22,6 +23,7 @@ if how == 'attach' then return {'missing'} end
 -- What an unfinished deletion left behind would be taken for this queue's.
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
 redis.call('SET', KEYS[1], maxsize)
+mark(KEYS[10], '0')
 redis.call('LPUSH', KEYS[5], '1')
 redis.call('LPUSH', KEYS[6], '1')
 redis.call('LPUSH', KEYS[11], '1')

@@ -1,12 +1,12 @@
 -- put: add one item (specification: Put, Put (Non-Blocking)).
--- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder done waiting uploads
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder consumed_bytes waiting uploads
 -- args: item overfill order parted client ticket mode turn lease conn
 --   overfill  1: do not look at the bound
 --   order     where the item belongs, as its discipline wants to know it
 --   parted    1: the item is a manifest, and its content was stored
 --   mode      wait | now
 -- replies: done | full space length | lost | unordered other | busy producer tickets again | closed | missing
--- uses: role line bound count storage parts
+-- uses: role line bound count storage parts incarnation
 -- once: yes
 -- durable: yes
 -- After `full` in mode wait the caller has the producer role and waits for space with it. `lost`: the
@@ -15,6 +15,7 @@ local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[5], AR
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
+if ARGV[4] == '1' and is_strange(bound_key, KEYS[11]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[12], turn, ticket)
 local state, held, ends = standing('producer', turn, free, claim, holder, ticket, ARGV[9])
 local bound = read_bound(bound_key)
@@ -64,7 +65,6 @@ end
 local weight = weigh(KEYS[13], item)
 local total, problem = count(KEYS[7], KEYS[8], weight, 1)
 if not total then return problem end
-if total == 1 then redis.call('DEL', KEYS[11]) end -- left by a queue that a foreign client deleted
 add(item)
 if token then redis.call('ZADD', KEYS[13], '+inf', token) end
 redis.call('SET', KEYS[4], client)

@@ -1,11 +1,12 @@
 -- reject: set aside an item that was got and cannot be decoded; it counts as done.
--- keys: bound produced_messages consumed_messages done finished rejected flying flights uploads
+-- keys: bound produced_messages consumed_messages done finished rejected flying flights uploads consumed_bytes
 -- args: item owner seq
 --   owner, seq  whose item in flight it is; empty when it was got for good
 -- replies: done | late | missing
--- uses: bound tasks flights parts
+-- uses: bound tasks flights parts incarnation
 -- once: yes
 -- `late`: the item was taken away from this owner; nothing is done.
+if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if ARGV[3] ~= '' then
   local deliveries, _, _, whose = read_flight(redis.call('HGET', KEYS[8], ARGV[3]))

@@ -1,8 +1,9 @@
 -- rejected: the items that were set aside, oldest first.
--- keys: bound rejected
+-- keys: bound rejected consumed_bytes
 -- args: limit
 -- replies: done items | missing
--- uses: bound
+-- uses: bound incarnation
+if is_strange(KEYS[1], KEYS[3]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local items = redis.call('LRANGE', KEYS[2], -tonumber(ARGV[1]), -1)
 local oldest_first = {}

@@ -1,10 +1,11 @@
 -- retire: a process is no longer a producer of the queue.
--- keys: bound producers consumer_holder
+-- keys: bound producers consumer_holder consumed_bytes
 -- args: owner seen
 --   seen  the end of its lease, as the caller saw it; empty: whatever the lease says
 -- replies: done holder | renewed | missing
--- uses: bound
+-- uses: bound incarnation
 -- `done` names the connection (or '') that waits for an item, when no producer is left: wake it.
+if is_strange(KEYS[1], KEYS[4]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local producers = KEYS[2]
 if ARGV[2] ~= '' and redis.call('HGET', producers, ARGV[1]) ~= ARGV[2] then return {'renewed'} end

@@ -1,0 +1,32 @@
+"""What is kept beside a queue is that queue's, and not that of a former one of its name.
+
+Scripts that believe what is kept refuse while it may be a former queue's; see the Lua files
+``prelude/incarnation`` and ``queue/adopt``. Then the latter is run, and the call is made again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import translate
+
+if TYPE_CHECKING:
+    from .engine import RedisBinding
+    from .wire import Wire
+
+
+def is_strange(reply: Any) -> bool:
+    """Whether a script refused, and did nothing, for that reason."""
+    return type(reply) is not list and str(reply).startswith("ADOPT ")
+
+
+async def adopt(wire: Wire, binding: RedisBinding, limit: float | None) -> None:
+    """Remove what is a former queue's, and let what is kept from now on be this one's."""
+    command = binding.command("adopt", (), wire.id, wire.lane, "")
+    reply = await wire.exchange(command, limit)
+    if str(reply).startswith("NOSCRIPT"):
+        source = binding.scripts["adopt"].source
+        await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+        reply = await wire.exchange(command, limit)
+    if type(reply) is not list:
+        raise await translate(reply, binding, "adopt", (), wire)
