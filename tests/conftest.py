@@ -12,8 +12,13 @@ import random_histories
 import repeating
 import rights
 from servers import Server
+from waiting import HOURS
 
 from pressure_mp import presence
+from pressure_mp.engines.memory import engine as memory_engine
+from pressure_mp.engines.redis import engine as redis_engine
+from pressure_mp.engines.redis import session
+from pressure_mp.operations import tasks, turns
 
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
 KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
@@ -98,6 +103,17 @@ def url(request: pytest.FixtureRequest, name: str) -> str:
     fixture = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
     found: Server = request.getfixturevalue(fixture)
     return found.url if request.param == "valkey" else rights.url(found)
+
+
+@pytest.fixture
+def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits in this process does not look again by itself: what wakes it ends its wait.
+
+    A lease is renewed all the same, at a third of it; HOURS is one that is long enough.
+    """
+    for module in (memory_engine, redis_engine, session, turns, tasks):
+        monkeypatch.setattr(module, "TICK", HOURS)
+    monkeypatch.setattr(turns, "_FIRST_WATCH", HOURS)
 
 
 @pytest.fixture

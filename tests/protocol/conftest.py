@@ -8,7 +8,7 @@ import pytest
 import redis
 from servers import Server
 from stepwise import StepwiseClient
-from waiting import blocked, lasting, until
+from waiting import HOURS, blocked, lasting, until
 
 from pressure_mp import PressureQueue
 
@@ -21,9 +21,15 @@ def client(server: Server) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def ours(server: Server, name: str) -> PressureQueue:
+def lease(request: pytest.FixtureRequest) -> float:
+    """Seconds of a lease; where nobody is to look by itself, one that is never renewed."""
+    return 3 * HOURS if "no_ticks" in request.fixturenames else 5.0
+
+
+@pytest.fixture
+def ours(server: Server, name: str, lease: float) -> PressureQueue:
     """Our client of the queue. Threads may share it."""
-    return PressureQueue(name, url=server.url)
+    return PressureQueue(name, url=server.url, lease=lease)
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import waiting
+
 
 class _Complaints(logging.Handler):
     """What asyncio logs: a task that was destroyed while it waited, an error nobody saw."""
@@ -20,7 +22,7 @@ class _Complaints(logging.Handler):
         self.messages.append(record.getMessage())
 
 
-def run(main: Callable[[], Coroutine[Any, Any, Any]], limit: float = 30.0) -> Any:
+def run(main: Callable[[], Coroutine[Any, Any, Any]], limit: float = 50.0) -> Any:
     """``asyncio.run(main())``, with a time limit.
 
     Fails when asyncio had something to complain about. What is left open becomes a
@@ -45,7 +47,7 @@ async def _limited(main: Callable[[], Coroutine[Any, Any, Any]], limit: float) -
     return task.result()
 
 
-async def until(condition: Callable[[], Any], limit: float = 10.0) -> Any:
+async def until(condition: Callable[[], Any], limit: float = waiting.LIMIT) -> Any:
     """Look until ``condition()`` is true; its value. Fails the test after ``limit`` seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + limit

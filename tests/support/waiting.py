@@ -9,8 +9,13 @@ from typing import Any
 
 import redis
 
+#: Seconds: longer than any test waits. What takes so long if nobody wakes it was woken.
+HOURS = 10_000.0
+#: Seconds after which a test gives up waiting. No machine is that slow.
+LIMIT = 40.0
 
-def until(condition: Callable[[], Any], limit: float = 10.0) -> Any:
+
+def until(condition: Callable[[], Any], limit: float = LIMIT) -> Any:
     """Look until ``condition()`` is true; its value. Fails the test after ``limit`` seconds."""
     deadline = time.monotonic() + limit
     while True:
@@ -63,7 +68,7 @@ class Background(threading.Thread):
             self._error = error
         self.ended_at = time.monotonic()
 
-    def result(self, limit: float = 10.0) -> Any:
+    def result(self, limit: float = LIMIT) -> Any:
         self.join(limit)
         assert not self.is_alive(), f"still running after {limit} s"
         if self._error is not None:
