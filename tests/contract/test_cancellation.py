@@ -7,18 +7,16 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import oracle_loops
 import pytest
 from oracle_clients import Client
+from waiting import HOURS, LIMIT
 
 SUPPORT = Path(__file__).parent.parent / "support"
-#: Seconds. A role that was left held would come free only after its lease, which is 5.
-AT_ONCE = 1.0
-#: Seconds until wait_for gives up: time enough to see that the operation waits.
-PATIENCE = 0.7
+#: Milliseconds. A role that was left held would come free only after that.
+LEASE = int(1000 * HOURS)
 
 since_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio has it since 3.11")
 
@@ -26,7 +24,7 @@ since_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio has 
 @pytest.fixture
 def client(url, name):
     """One queue with room for one item."""
-    client = Client(url, name)
+    client = Client(url, name, LEASE)
     client.open(1)
     return client
 
@@ -49,11 +47,21 @@ class _Cancel:
 
 class _WaitFor:
     def begin(self, operation):
-        return asyncio.ensure_future(asyncio.wait_for(operation, PATIENCE))
+        return asyncio.ensure_future(asyncio.wait_for(operation, HOURS))
 
     async def end(self, task):
+        time_is_up()
         with pytest.raises(asyncio.TimeoutError):
             await task
+
+
+def time_is_up():
+    """What has hours of time has no more: asyncio's timer goes off."""
+    loop = asyncio.get_running_loop()
+    timers = [timer for timer in loop._scheduled if not timer.cancelled()]
+    (timer,) = [timer for timer in timers if timer.when() - loop.time() > HOURS / 2]
+    loop.call_soon(timer._callback, *timer._args)
+    timer.cancel()
 
 
 async def parked(client, number):
@@ -62,11 +70,8 @@ async def parked(client, number):
 
 
 async def at_once(operation):
-    """The operation's value; fails when it takes longer than a client that finds a free role."""
-    begin = time.monotonic()
-    value = await operation
-    assert time.monotonic() - begin < AT_ONCE
-    return value
+    """The operation's value. A role that was left held would keep it for hours."""
+    return await operation
 
 
 async def all_is_well(client):
@@ -233,7 +238,7 @@ class _Midway:
 def remote(own_server, name):
     """One queue on a server, with one item, and its scripts loaded. While the server keeps its
     answers to itself, nobody else may ask."""
-    client = Client(own_server.url, name)
+    client = Client(own_server.url, name, LEASE)
     client.open()
     client.put(b"warm")
     client.get()
@@ -274,7 +279,7 @@ def test_a_consumer_is_cancelled_while_its_item_is_on_its_way(remote):
             task = asyncio.ensure_future(consume())
             await midway.caught()
             task.cancel()
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=LIMIT)
         assert task.cancelled()
         assert got + await rest(remote) == [b"item"]
         assert remote.roles() == []
@@ -288,7 +293,7 @@ def test_wait_for_gives_up_while_the_item_is_on_its_way(remote):
 
         async def consume():
             try:
-                got.append(await asyncio.wait_for(remote.aget(), 0.2))
+                got.append(await asyncio.wait_for(remote.aget(), HOURS))
             except asyncio.TimeoutError:
                 pass
             await asyncio.sleep(0.1)  # nobody cancelled this
@@ -297,7 +302,8 @@ def test_wait_for_gives_up_while_the_item_is_on_its_way(remote):
         async with _Midway(remote) as midway:
             task = asyncio.ensure_future(consume())
             await midway.caught()
-            await asyncio.sleep(0.4)
+            time_is_up()
+            await asyncio.sleep(0.1)  # the task learns of it
         await asyncio.wait([task])
         assert not task.cancelled()
         assert task.result() == "well"
@@ -322,7 +328,7 @@ def test_a_task_in_wait_for_is_cancelled_while_the_item_is_on_its_way(remote):
             task = asyncio.ensure_future(consume())
             await midway.caught()
             task.cancel()
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=LIMIT)
         assert task.cancelled()
         assert got + await rest(remote) == [b"item"]
 
@@ -336,7 +342,7 @@ def test_a_timeout_block_ends_while_the_item_is_on_its_way(remote):
 
         async def consume():
             try:
-                async with asyncio.timeout(0.2):
+                async with asyncio.timeout(HOURS):
                     got.append(await remote.aget())
             except TimeoutError:
                 pass
@@ -346,7 +352,8 @@ def test_a_timeout_block_ends_while_the_item_is_on_its_way(remote):
         async with _Midway(remote) as midway:
             task = asyncio.ensure_future(consume())
             await midway.caught()
-            await asyncio.sleep(0.4)
+            time_is_up()
+            await asyncio.sleep(0.1)  # the task learns of it
         await asyncio.wait([task])
         assert not task.cancelled()
         assert task.result() == "well"
@@ -364,15 +371,16 @@ def test_a_timeout_block_goes_on_after_the_item_and_still_ends(remote):
         got = []
 
         async def consume():
-            async with asyncio.timeout(0.2):
+            async with asyncio.timeout(HOURS):
                 got.append(await remote.aget())
                 await asyncio.sleep(20)
 
         async with _Midway(remote) as midway:
             task = asyncio.ensure_future(consume())
             await midway.caught()
-            await asyncio.sleep(0.4)
-        await asyncio.wait([task], timeout=5)
+            time_is_up()
+            await asyncio.sleep(0.1)  # the task learns of it
+        await asyncio.wait([task], timeout=LIMIT)
         assert task.done()
         assert isinstance(task.exception(), TimeoutError)
         assert got + await rest(remote) == [b"item"]
@@ -393,7 +401,7 @@ def test_a_timeout_block_in_the_cleanup_of_a_cancelled_task(remote):
             except asyncio.CancelledError:
                 pass
             try:
-                async with asyncio.timeout(0.2):
+                async with asyncio.timeout(HOURS):
                     got.append(await remote.aget())
             except TimeoutError:
                 pass
@@ -405,7 +413,8 @@ def test_a_timeout_block_in_the_cleanup_of_a_cancelled_task(remote):
             await asyncio.sleep(0)
             task.cancel()
             await midway.caught()
-            await asyncio.sleep(0.4)
+            time_is_up()
+            await asyncio.sleep(0.1)  # the task learns of it
         await asyncio.wait([task])
         assert not task.cancelled()
         assert task.result() == "well"
@@ -435,7 +444,7 @@ def test_a_task_group_fails_while_the_item_is_on_its_way(remote):
             task = asyncio.ensure_future(group(midway))
             await midway.caught()
             await asyncio.sleep(0.05)
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=LIMIT)
         assert isinstance(task.exception(), Exception)
         assert "1 sub-exception" in str(task.exception())
         assert got + await rest(remote) == [b"item"]
@@ -458,7 +467,7 @@ def test_a_busy_producer_is_cancelled_while_its_put_is_on_its_way(remote):
             task = asyncio.ensure_future(produce())
             await midway.caught()
             task.cancel()
-        await asyncio.wait([task], timeout=2)
+        await asyncio.wait([task], timeout=LIMIT)
         assert task.cancelled()
         assert len(put) <= 1
         assert await rest(remote) == [b"item", *put]
@@ -482,7 +491,7 @@ def test_a_busy_consumer_is_cancelled(remote):
         task = asyncio.ensure_future(consume())
         await oracle_loops.until(lambda: got)
         task.cancel()
-        await asyncio.wait([task], timeout=2)
+        await asyncio.wait([task], timeout=LIMIT)
         assert task.cancelled()
         assert 0 < len(await rest(remote)) == 201 - len(got)
 
@@ -491,7 +500,7 @@ def test_a_busy_consumer_is_cancelled(remote):
 
 def test_a_big_put_that_is_cancelled_half_way_is_not_there(server, name):
     """The server reads the first part of a command that never becomes whole."""
-    client = Client(server.url, name)
+    client = Client(server.url, name, LEASE)
     client.open()
 
     async def main():
@@ -505,7 +514,7 @@ def test_a_big_put_that_is_cancelled_half_way_is_not_there(server, name):
             await asyncio.sleep(0)
         finally:
             server.process.send_signal(signal.SIGCONT)
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task], timeout=LIMIT)
         assert task.cancelled()
         assert await rest(client) == [b"before"]
         await all_is_well(client)
@@ -523,7 +532,7 @@ def test_a_second_cancellation_leaves_no_role_held(remote):
         victim.cancel()
         await asyncio.sleep(0)
         victim.cancel()
-        await asyncio.wait([victim], timeout=5)
+        await asyncio.wait([victim], timeout=LIMIT)
         assert victim.cancelled()
         await remote.aput(b"item")
         assert await at_once(remote.aget()) == b"item"
@@ -547,7 +556,7 @@ def test_a_second_cancellation_of_one_whose_turn_has_come(remote):
             for _ in range(turns):
                 await asyncio.sleep(0)
             victim.cancel()
-            await asyncio.wait([holder, victim], timeout=5)
+            await asyncio.wait([holder, victim], timeout=LIMIT)
             assert holder.cancelled()
             assert victim.cancelled()
             await remote.aput(b"item")
@@ -569,10 +578,8 @@ def test_an_operation_that_is_cancelled_as_soon_as_it_begins_to_wait(remote):
             for _ in range(turns):
                 await asyncio.sleep(0)
             victim.cancel()
-            begin = time.monotonic()
-            await asyncio.wait([victim], timeout=5)
+            await asyncio.wait([victim], timeout=LIMIT)
             assert victim.cancelled()
-            assert time.monotonic() - begin < AT_ONCE / 2, turns
         await remote.aput(b"item")
         assert await at_once(holder) == b"item"
         await all_is_well(remote)
@@ -590,13 +597,8 @@ class _Traffic:
         self.items = [b"%d" % number for number in range(items)]
         self.to_put = list(self.items)
         self.got = []
-        self.longest_pause = 0.0
-        self._last = time.monotonic()
 
     def _received(self, item):
-        now = time.monotonic()
-        self.longest_pause = max(self.longest_pause, now - self._last)
-        self._last = now
         self.got.append(item)
 
     async def produce(self):
@@ -630,7 +632,7 @@ class _Traffic:
             kind, task = tasks[number]
             if task.cancel():
                 ended += 1
-            await asyncio.wait([task], timeout=5)
+            await asyncio.wait([task], timeout=LIMIT)
             assert task.done(), "it was cancelled and goes on"
             if not task.cancelled():
                 task.result()  # a producer that has nothing left; anything else raises
@@ -642,13 +644,11 @@ class _Traffic:
             task.cancel()
         await asyncio.wait(tasks)
         assert sorted(self.got) == sorted(self.items)
-        # A role that is left held stops everyone until its lease ends.
-        assert self.longest_pause < 3
         await all_is_well(self.client)
 
 
 def test_tasks_that_are_cancelled_at_random_lose_and_double_nothing(url, name):
-    client = Client(url, name)
+    client = Client(url, name, LEASE)
     client.open(5)
     traffic = _Traffic(client, 2000)
     print("seed", traffic.seed)
@@ -663,7 +663,7 @@ def test_tasks_that_are_cancelled_at_random_lose_and_double_nothing(url, name):
 
 
 def test_gets_whose_time_is_up_at_random_lose_nothing(url, name):
-    client = Client(url, name)
+    client = Client(url, name, LEASE)
     client.open(5)
     traffic = _Traffic(client, 1000)
     print("seed", traffic.seed)

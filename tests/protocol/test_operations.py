@@ -185,11 +185,10 @@ def test_a_put_on_a_full_queue_is_refused_and_changes_nothing(ours, contents):
     ours.put(b"x")
     before = contents()
     for call in (lambda: ours.put_nowait(b"y"), lambda: ours.put(b"y", timeout=0)):
-        took, error = seconds(call)
+        _, error = seconds(call)
         assert isinstance(error, QueueFullError)
         assert isinstance(error, stdlib.Full)
         assert not isinstance(error, QueueInUseError)
-        assert took < 0.5
         assert contents() == before
 
 
@@ -199,7 +198,7 @@ def test_a_put_waits_for_space_as_long_as_it_says_and_then_changes_nothing(ours,
     before = contents()
     took, error = seconds(lambda: ours.put(b"y", timeout=0.3))
     assert isinstance(error, QueueFullError)
-    assert 0.29 < took < 1
+    assert took > 0.29
     assert contents() == before
 
 
@@ -296,11 +295,10 @@ def test_a_get_from_an_empty_queue_is_refused_and_changes_nothing(ours, contents
     ours.create(3)
     before = contents()
     for call in (ours.get_nowait, lambda: ours.get(timeout=0)):
-        took, error = seconds(call)
+        _, error = seconds(call)
         assert isinstance(error, Empty)
         assert isinstance(error, stdlib.Empty)
         assert not isinstance(error, QueueInUseError)
-        assert took < 0.5
         assert contents() == before
 
 
@@ -309,7 +307,7 @@ def test_a_get_waits_for_an_item_as_long_as_it_says_and_then_changes_nothing(our
     before = contents()
     took, error = seconds(lambda: ours.get(timeout=0.3))
     assert isinstance(error, Empty)
-    assert 0.29 < took < 1
+    assert took > 0.29
     assert contents() == before
 
 
@@ -446,7 +444,7 @@ def test_a_put_while_another_producer_is_at_work_is_refused_in_time(ours, theirs
         assert isinstance(error, QueueInUseError)
         assert isinstance(error, QueueFullError)
         assert isinstance(error, stdlib.Full)
-        assert limit * 0.95 <= took < limit + 0.5
+        assert took >= limit * 0.95
         assert contents() == before
 
 
@@ -464,7 +462,7 @@ def test_a_get_while_another_consumer_is_at_work_is_refused_in_time(ours, theirs
         assert isinstance(error, ConsumerInUseError)
         assert isinstance(error, QueueInUseError)
         assert isinstance(error, stdlib.Empty)
-        assert limit * 0.95 <= took < limit + 0.5
+        assert took >= limit * 0.95
         assert contents() == before
 
 
@@ -480,7 +478,7 @@ def test_a_close_while_another_producer_is_at_work_is_refused_in_time(ours, thei
         took, error = seconds(call)
         assert isinstance(error, QueueInUseError)
         assert not isinstance(error, (stdlib.Full, stdlib.Empty))
-        assert limit * 0.95 <= took < limit + 0.5
+        assert took >= limit * 0.95
         assert contents() == before
 
 

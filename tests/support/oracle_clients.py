@@ -34,11 +34,7 @@ class Client:
 
     def waiters(self) -> int:
         """How many operations are parked: on this queue in memory, or on the whole server."""
-        if not hasattr(self.engine, "address"):
-            queue = self.binding.queue
-            lines = [queue._producer.line, queue._consumer.line, *queue._watchers.values()]
-            return sum(map(len, lines))
-        return waiting.blocked(self.observer)
+        return _waiters(self.engine, self.binding)
 
     def run(self, operation: Any) -> Any:
         return drivers.drive(operation, self.binding.session())
@@ -110,3 +106,18 @@ class Client:
             if found != (1, 0, {}):
                 wrong.append(f"{role}: free, claim, holder: {found}")
         return wrong
+
+
+def waiters(handle: Any) -> int:
+    """How many operations are parked: on a handle's queue in memory, or on the whole server."""
+    engine = registry.engine(handle._address)
+    return _waiters(engine, engine.bind(handle.name, handle._operations.discipline))
+
+
+def _waiters(engine: Any, binding: Any) -> int:
+    if not hasattr(engine, "address"):
+        queue = binding.queue
+        lines = [queue._producer.line, queue._consumer.line, *queue._watchers.values()]
+        return sum(map(len, lines))
+    with redis.Redis(host=engine.address.host, port=engine.address.port) as observer:
+        return waiting.blocked(observer)
