@@ -10,34 +10,30 @@ import socket
 import threading
 from typing import NamedTuple
 
-from .processes import has_ended, host
+from .processes import incarnation, mark, start, state
 
 
 class _Identity(threading.local):
     """One thread's client id; a forked child starts with a new one."""
 
     def __init__(self) -> None:
-        incarnation = secrets.token_hex(4)
-        pid = os.getpid()
-        self.text = f"{socket.gethostname()}:{pid}:{threading.get_native_id()}:{incarnation}"
-        self.tickets = f"{host()}/{pid}/{incarnation}"
+        incarnation = f"{mark()}-{start()}-{secrets.token_hex(4)}"
+        thread = threading.get_native_id()
+        self.text = f"{socket.gethostname()}:{os.getpid()}:{thread}:{incarnation}"
 
 
-_CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):[0-9a-f]{8}", re.DOTALL)
-_TICKET = re.compile(r"(.+)/(\d{1,9})/[0-9a-f]{8}:\d+", re.DOTALL)
-
-#: Names that many machines have.
-_NO_NAMES = {"localhost", "localhost.localdomain"}
+_CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):([0-9a-f]{12})-(\d*)-[0-9a-f]{8}", re.DOTALL)
 
 _identity = _Identity()
 _numbers = itertools.count(1)
 
 
 def client_id() -> str:
-    """The calling thread's id: hostname, process id, thread id, and 8 random hex digits.
+    """The calling thread's id: hostname, process id, thread id, and an incarnation.
 
-    The random part tells a process from a later one with the same pid. Stays the same for the
-    life of the thread; the child of a fork gets another (specification: Clients).
+    The incarnation is where that pid means one process, when the process was started, and 8 random
+    hex digits. Stays the same for the life of the thread; the child of a fork gets another
+    (specification: Clients).
     """
     return _identity.text
 
@@ -47,11 +43,11 @@ def ticket() -> str:
 
     :func:`is_gone` can tell from it whether the process still lives.
     """
-    return f"{_identity.tickets}:{next(_numbers)}"
+    return f"{incarnation()}:{next(_numbers)}"
 
 
 def process_of(ticket: str) -> str:
-    """What all tickets of one process's thread have in common."""
+    """What all tickets of one process have in common."""
     return ticket.rpartition(":")[0]
 
 
@@ -72,16 +68,11 @@ def parse_client(text: str) -> Client | None:
 def is_gone(who: str) -> bool | None:
     """Whether the process of a client id or of a ticket has ended; None when it is not known.
 
-    It is known of processes of this host only. A client id names the host by its name alone, so
-    a process of another machine with the same name would be looked for here.
+    It is known of processes of this host only, and of those that the kernel shows to this one.
     """
-    drawn = _TICKET.fullmatch(who)
-    if drawn:
-        return has_ended(int(drawn[2])) if drawn[1] == host() else None
-    client = parse_client(who)
-    if client is None or client.host != socket.gethostname() or client.host in _NO_NAMES:
-        return None
-    return has_ended(client.pid)
+    client = _CLIENT_ID.fullmatch(who)
+    seen = state(f"{client[1]}-{client[4]}/{client[2]}/{client[5]}" if client else who)
+    return None if seen == "unknown" else seen == "dead"
 
 
 def _after_fork_in_child() -> None:

@@ -21,7 +21,7 @@ from .effects import Operation, T
 from .endings import call_at_end
 from .engines.base import Engine
 from .exceptions import PressureError, QueueDoesNotExistError
-from .processes import host, is_dead, user
+from .processes import host, state, user
 
 
 class Membership(Protocol):
@@ -126,7 +126,8 @@ def _release(key: tuple[int, str]) -> None:
 def _dismiss(use: _Use, users: list[str]) -> None:
     """Take off ``users`` and the dead ones of this host. What fails is left to the next sweep."""
     try:
-        gone = users + [other for other in use.run(use.operations.users()) if is_dead(other)]
+        others = use.run(use.operations.users())
+        gone = users + [other for other in others if state(other) == "dead"]
         left = use.run(use.operations.dismiss(gone)) if gone else 1
         if user() in users:
             use.engine.leave(use.operations.name, use.operations.discipline)

@@ -1,116 +1,221 @@
-"""Processes, as other processes of the same host can know them."""
+"""Processes, as other processes of the same host can know them.
+
+Whether one lives is decided by what the kernel says of its pid and of its start, and by nothing
+that moves with a clock. What the kernel does not show, as with ``/proc`` mounted ``hidepid``, is
+not known: only a pid that does not exist has ended for sure.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import os
+import re
 import secrets
 import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, NamedTuple
+
+State = Literal["alive", "stopped", "dead", "unknown"]
+
+#: What follows the host in a user id, and in all that begins with one: pid and start.
+_PROCESS = re.compile(r"/(\d{1,9})/(\d*)(?:/.*)?", re.DOTALL)
+
+#: Whether two starts that differ are those of two processes. Linux counts the ticks since boot;
+#: elsewhere the start is a time, which may be told differently after a correction of the clock.
+_STARTS_NEVER_MOVE = sys.platform == "linux"
+
+#: Where the threads of one that is no longer shown as running are counted, and where its start
+#: is, behind the name in ``/proc/pid/stat``. proc_pid_stat(5) has them as fields 20 and 22.
+_THREADS, _START = 17, 19
+
+_once: dict[str, str] = {}
+
+
+def _drawn_once(what: str, draw: Callable[[], str]) -> str:
+    if what not in _once:
+        # Of threads that come here at the same time, one decides for all.
+        _once.setdefault(what, draw())
+    return _once[what]
+
+
+def mark() -> str:
+    """Where a pid means one process: this boot of this machine, this pid and time namespace.
+
+    Where that cannot be read, each process has a mark of its own: it then knows nothing of any
+    other, instead of taking another machine's processes for its host's.
+    """
+    return _drawn_once("mark", _mark)
+
+
+def _mark() -> str:
+    try:
+        return hashlib.sha256(_boot().encode()).hexdigest()[:12]
+    except OSError:
+        return secrets.token_hex(6)
+
+
+def _boot() -> str:
+    """What this boot and these namespaces have for themselves. Raises OSError."""
+    if sys.platform == "darwin":
+        return _boot_session()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    if not boot.strip():
+        raise OSError("boot_id is empty")
+    try:
+        # In another time namespace the kernel tells other starts.
+        clocks = os.readlink("/proc/self/ns/time")
+    except FileNotFoundError:  # Linux before 5.6 has none
+        clocks = ""
+    return boot + os.readlink("/proc/self/ns/pid") + clocks
+
+
+def _boot_session() -> str:
+    import ctypes
+
+    text = ctypes.create_string_buffer(64)
+    size = ctypes.c_size_t(len(text))
+    failed = ctypes.CDLL(None).sysctlbyname(
+        b"kern.bootsessionuuid", text, ctypes.byref(size), None, ctypes.c_size_t(0)
+    )
+    if failed or not text.value:
+        raise OSError("kern.bootsessionuuid cannot be read")
+    return text.value.decode()
 
 
 @functools.cache
 def host() -> str:
-    """This boot of this machine, and this pid namespace: where a pid means one process."""
-    marks = [_read(Path("/proc/sys/kernel/random/boot_id")), _link(Path("/proc/self/ns/pid"))]
-    mark = hashlib.sha256("".join(marks).encode()).hexdigest()[:12]
-    return f"{socket.gethostname()}-{mark}"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # not on this system
-        return ""
-
-
-def _link(path: Path) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
+    """This machine's name and :func:`mark`: processes of the same host can know of each other."""
+    return f"{socket.gethostname()}-{mark()}"
 
 
 @functools.cache
 def user() -> str:
-    """This process: host, pid, and the second it began, since a pid is used again."""
-    import psutil
-
-    return f"{host()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
+    """This process: host, pid, and when it was started, since a pid is used again."""
+    return f"{host()}/{os.getpid()}/{start()}"
 
 
-_incarnations: dict[str, str] = {}
+@functools.cache
+def start() -> str:
+    """When this process was started, as :func:`state` compares it; empty when that is not known."""
+    seen = _see(None)
+    return seen.start if seen else ""
 
 
 def incarnation() -> str:
     """This process, as no other was or will be: its user id, and 8 random hex digits."""
-    me = user()
-    if me not in _incarnations:
-        # Of threads that come here at the same time, one decides for all.
-        _incarnations.setdefault(me, f"{me}/{secrets.token_hex(4)}")
-    return _incarnations[me]
+    return _drawn_once("incarnation", lambda: f"{user()}/{secrets.token_hex(4)}")
 
 
-def state(other: str) -> str:
-    """``alive``, ``stopped`` or ``dead``; ``unknown`` for a process of another host.
+def state(who: str) -> State:
+    """Whether a process lives, as far as this one can know it. Stopped is one that got SIGSTOP.
 
-    ``other`` is a user id, or the incarnation of a process. Stopped is one that got SIGSTOP.
+    ``who`` is a user id or begins with one, as an incarnation or a ticket does. ``dead`` is known
+    for sure. ``unknown`` is a process of another host, and one that this one is not shown.
     """
-    where, *rest = other.split("/")
-    if where != host() or len(rest) < 2:
+    if who == user() or who.startswith(user() + "/"):
+        return "alive"
+    named = _named(who)
+    if named is None:
         return "unknown"
-    pid, began = rest[:2]
-    import psutil
-
-    try:
-        process = psutil.Process(int(pid))
-        # The start is reckoned from the boot time, which the clock's corrections can shift.
-        if abs(process.create_time() - float(began)) >= 5:
-            return "dead"
-        status = process.status()
-    except psutil.NoSuchProcess:
-        return "dead"
-    except psutil.AccessDenied:
-        return "unknown"
-    named = {psutil.STATUS_ZOMBIE: "dead", psutil.STATUS_STOPPED: "stopped"}
-    return named.get(status, "alive")
+    pid, noted = named
+    seen = _see(pid) if _shows_our_pids() else None
+    if seen is None:
+        return "unknown" if _exists(pid) else "dead"
+    if seen.start != noted and seen.state != "dead":
+        return "dead" if noted and _STARTS_NEVER_MOVE else "unknown"
+    return seen.state
 
 
-def is_there(other: str) -> bool | None:
-    """Whether any process has the pid of ``other``, which takes a hundredth of the time of
+def is_there(who: str) -> bool | None:
+    """Whether any process has the pid of ``who``, which takes a hundredth of the time of
     :func:`state`; None for a process of another host."""
-    where, *rest = other.split("/")
-    if where != host() or len(rest) < 2:
-        return None
+    named = _named(who)
+    return None if named is None else _exists(named[0])
+
+
+def _named(who: str) -> tuple[int, str] | None:
+    """Pid and start of a process of this host."""
+    here = host()
+    found = _PROCESS.fullmatch(who, len(here)) if who.startswith(here) else None
+    return (int(found[1]), found[2]) if found else None
+
+
+def _exists(pid: int) -> bool:
+    """Whether a process has that pid, shown or not. False is certain."""
     try:
-        os.kill(int(rest[0]), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except OSError:  # it is another user's
         pass
     return True
 
 
-def is_dead(other: str) -> bool:
-    """Whether it is known that the process with this user id has ended."""
-    return state(other) == "dead"
+class _Seen(NamedTuple):
+    start: str
+    state: State
 
 
-def has_ended(pid: int) -> bool:
-    """Whether no process of this host has that pid, or only one that is not yet waited for.
+if sys.platform == "linux":
 
-    When a pid is used again the answer is no.
-    """
-    import psutil
+    def _see(pid: int | None) -> _Seen | None:
+        """What the kernel shows of a process, None being this one; nothing when it shows nothing,
+        be it there or not."""
+        try:
+            text = Path(f"/proc/{pid or 'self'}/stat").read_bytes()
+        except OSError:
+            return None
+        # Before that stands the program's name in parentheses, which can be any text.
+        fields = text.rpartition(b") ")[2].decode().split()
+        if len(fields) <= _START:
+            return None
+        named: dict[str, State] = {"T": "stopped", "Z": "dead", "X": "dead"}
+        state = named.get(fields[0], "alive")
+        if state == "dead" and int(fields[_THREADS]) > 1:
+            state = "unknown"  # its first thread has ended; the others may run on
+        return _Seen(fields[_START], state)
 
-    try:
-        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
+    def _shows_our_pids() -> bool:
+        """Whether the numbers in /proc are pids of our namespace: it may be mounted of another."""
+        try:
+            status = Path("/proc/self/status").read_bytes()
+        except OSError:
+            return False
+        ours = re.search(rb"^NSpid:\s*(.*)$", status, re.MULTILINE)
+        return ours is not None and ours[1].split() == [str(os.getpid()).encode()]
+
+else:
+
+    def _see(pid: int | None) -> _Seen | None:
+        """What the kernel shows of a process, None being this one; nothing when it shows nothing,
+        be it there or not."""
+        import psutil
+
+        try:
+            process = psutil.Process(pid)
+            start = f"{process.create_time() * 1e6:.0f}"
+            status = process.status()
+        except psutil.ZombieProcess:
+            return _Seen("", "dead")
+        except psutil.Error:
+            return None
+        named: dict[str, State] = {
+            psutil.STATUS_STOPPED: "stopped",
+            psutil.STATUS_ZOMBIE: "dead",
+        }
+        return _Seen(start, named.get(status, "alive"))
+
+    def _shows_our_pids() -> bool:
         return True
-    except psutil.AccessDenied:
-        return False
 
 
-os.register_at_fork(after_in_child=user.cache_clear)
-os.register_at_fork(after_in_child=_incarnations.clear)
+def _after_fork_in_child() -> None:
+    _once.clear()
+    for known in (host, user, start):
+        known.cache_clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -22,7 +22,8 @@ class Peer:
     """A client of the queue.
 
     ``host``, ``pid`` and ``thread`` are None when its id has another make's form. ``alive`` is
-    None when that cannot be known: of processes of other hosts, and of clients of another make.
+    None when that cannot be known: of processes of other hosts, of those that the kernel does not
+    show to this one, and of clients of another make.
     """
 
     id: str
@@ -224,10 +225,9 @@ class _Peers:
         self._gone: dict[str, bool | None] = {}
 
     def peer(self, client: str, ticket: str = "") -> Operation[Peer]:
-        who = ticket or client
-        process = process_of(who)
+        process = process_of(ticket) if ticket else client
         if process not in self._gone:
-            self._gone[process] = yield Gone(who)
+            self._gone[process] = yield Gone(ticket or client)
         gone = self._gone[process]
         named = parse_client(client)
         host, pid, thread = named if named else (None, None, None)

@@ -64,7 +64,7 @@ STRANGER = "another-host/1/1/aaaaaaaa"
 
 def test_threads_that_are_the_first_at_the_same_time_are_one_process(monkeypatch):
     both, draw = threading.Barrier(2), processes.secrets.token_hex
-    monkeypatch.setattr(processes, "_incarnations", {})
+    monkeypatch.setattr(processes, "_once", {"mark": processes.mark()})
     monkeypatch.setattr(processes.secrets, "token_hex", lambda size: (both.wait(10), draw(size))[1])
     threads = [Background(processes.incarnation) for _ in range(2)]
     one, other = (thread.result() for thread in threads)
@@ -367,8 +367,7 @@ def test_an_anonymous_queue_with_items_in_flight_leaves_no_key(valkey, name):
 def crowd(q, size):
     """Many processes of this host that are there, and one that is about not to be."""
     ending = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    began = psutil.Process(ending.pid).create_time()
-    name = f"{processes.host()}/{ending.pid}/{began:.0f}/00000000"
+    name = f"{processes.host()}/{ending.pid}/{processes._see(ending.pid).start}/00000000"
     for number in range(size):
         elsewhere(q, "renew", f"{processes.user()}/{number:08x}", True, False)
     q.put("x")

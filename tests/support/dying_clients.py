@@ -17,7 +17,7 @@ from pressure_mp import identity
 def wait(queue: Any, operation: str, elsewhere: bool = False) -> None:
     """What the process does; as if on another host, if so said."""
     if elsewhere:
-        identity._identity.tickets = f"another-host/{os.getpid()}/00000000"
+        identity.incarnation = lambda: f"another-host/{os.getpid()}/1/00000000"
     if operation == "put":
         queue.put(b"from the dead")
     else:

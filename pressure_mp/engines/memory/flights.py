@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from ...effects import DONE, EXCESS, LATE, MISSING, PASSED, RENEWED, Reply
+from .clock import milliseconds
 from .fifo import MemoryFifo
 from .orders import Entry, Fifo
 from .state import FifoState, Flight, Reader, owner_of
@@ -49,17 +49,17 @@ class MemoryFlights(MemoryFifo):
             state.flights[entry.seq] = Flight(flown, owner, call, limit, token)
             state.parts.forget(token)
         if fetches:
-            state.readers[reader] = Reader(call, [], 0, _now() + lease)
+            state.readers[reader] = Reader(call, [], 0, milliseconds() + lease)
         return [DONE, [b"%d" % entry.seq for entry in taken], [entry.item for entry in taken]]
 
     def _depart(self, state: FifoState, taken: list[Entry], owner: str, lease: int) -> list[Entry]:
         """What was taken out is in flight from now on: it has numbers."""
-        state.presence[owner] = max(state.presence.get(owner, 0), _now() + lease)
+        state.presence[owner] = max(state.presence.get(owner, 0), milliseconds() + lease)
         return [entry._replace(seq=entry.seq or next(state.seqs)) for entry in taken]
 
     def _fair_share(self, state: FifoState, reader: str, ticket: str) -> int:
         """How many of the items one consumer may fetch, of those that wait or consume."""
-        now, role = _now(), self._consumer
+        now, role = milliseconds(), self._consumer
         active = sum(name != reader and other.until >= now for name, other in state.readers.items())
         waits = role.holder not in (None, ticket)
         line = set(self._line.tickets(role.name)) - {ticket.encode()}
@@ -88,7 +88,7 @@ class MemoryFlights(MemoryFifo):
             assert isinstance(found, list)
             return found
         taken = self._depart(state, self._take_more(found, number, size, client), owner, lease)
-        state.readers[reader] = Reader(call, taken, 0, _now() + lease)
+        state.readers[reader] = Reader(call, taken, 0, milliseconds() + lease)
         return [DONE, [entry.item for entry in taken]]
 
     def _handed(self, reader: str, call: int, number: int, lease: int) -> Reply:
@@ -98,7 +98,7 @@ class MemoryFlights(MemoryFifo):
         found = state.readers.get(reader)
         if found is None or found.call != call:
             return [LATE]
-        found.handed, found.until = max(number, found.handed), _now() + lease
+        found.handed, found.until = max(number, found.handed), milliseconds() + lease
         return [DONE]
 
     def _put_back(self, reader: str, call: int, number: int) -> Reply:
@@ -201,7 +201,7 @@ class MemoryFlights(MemoryFifo):
         state = self._state
         if state is None:
             return [MISSING]
-        now = _now()
+        now = milliseconds()
         if consumes:
             state.presence[owner] = now + lease
         if produces:
@@ -222,8 +222,3 @@ class MemoryFlights(MemoryFifo):
 def _flat(leases: dict[str, int] | None) -> list[bytes | int]:
     """Names, each followed by the end of its lease."""
     return [word for name, until in (leases or {}).items() for word in (name.encode(), until)]
-
-
-def _now() -> int:
-    """Milliseconds since the epoch."""
-    return int(time.time() * 1000)

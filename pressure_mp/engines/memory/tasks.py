@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +26,7 @@ from ...effects import (
     Reply,
 )
 from ...records import Record
+from .clock import milliseconds
 from .life import Life, Living
 from .task_waiting import TaskWaiting
 from .waiting import Waiter
@@ -36,7 +36,7 @@ class MemoryTasks:
     """The queue of tasks of one name: every operation, and what clients wait for."""
 
     #: The broker's clock, in milliseconds since the epoch; tests set it.
-    clock: Callable[[], int] = staticmethod(lambda: int(time.time() * 1000))
+    clock: Callable[[], int] = staticmethod(milliseconds)
 
     def __init__(self, lock: threading.Lock) -> None:
         self._lock = lock
