@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from dying_clients import Doomed
 from order_keys import same
-from waiting import Background, blocked, lasting, until
+from waiting import HOURS, Background, blocked, lasting, until
 
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, ShutDown
-
-#: Seconds: a second, and what a loaded machine takes; less than the lease.
-SOON, LEASE = 3.0, 20.0
 
 KINDS = {
     "lifo": lambda **options: LifoQueue(**options),
@@ -23,24 +18,22 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_consumer_killed_with_the_role_does_not_keep_the_next_from_an_item(kind, valkey, name):
-    q = KINDS[kind](maxsize=1, name=name, url=valkey.url, lease=LEASE)
+    q = KINDS[kind](maxsize=1, name=name, url=valkey.url, lease=HOURS)
     with valkey.client() as observer:
         doomed = Doomed(observer, q, "get")
         until(doomed.is_waiting)
         before = blocked(observer)
         getting = Background(q.get)
         until(lambda: blocked(observer) > before)
-        begin = time.monotonic()
         doomed.kill()
         q.put("item")
         assert getting.result() == "item"
-        assert time.monotonic() - begin < SOON
         q.delete()
         assert not lasting(observer, f"*{name}*")
 
 
 def test_a_producer_killed_with_the_role_does_not_keep_the_next_from_space(valkey, name):
-    q = FairQueue(same, 1, name, url=valkey.url, lease=LEASE)
+    q = FairQueue(same, 1, name, url=valkey.url, lease=HOURS)
     q.put("first")
     with valkey.client() as observer:
         doomed = Doomed(observer, q, "put")
@@ -48,11 +41,9 @@ def test_a_producer_killed_with_the_role_does_not_keep_the_next_from_space(valke
         before = blocked(observer)
         putting = Background(q.put, "second")
         until(lambda: blocked(observer) > before)
-        begin = time.monotonic()
         doomed.kill()
         assert q.get() == "first"
         putting.result()
-        assert time.monotonic() - begin < SOON
         assert q.get() == "second"
 
 

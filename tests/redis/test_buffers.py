@@ -6,19 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import buffer_programs as programs
 import pytest
 from servers import Server
-from waiting import Background, lasting, until
+from waiting import HOURS, LIMIT, Background, lasting, until
 
 from pressure_mp import BrokerUnavailable, JoinableQueue, Queue, ShutDown
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-
-#: Seconds: what is promised on one host, and a little for a loaded machine.
-AT_ONCE = 1.0 + 2.5
 
 
 @pytest.fixture
@@ -26,6 +22,7 @@ def make(valkey, name):
     made = []
 
     def make(kind=Queue, buffering=64, **options):
+        options.setdefault("lease", HOURS)  # what waits for its end does not end
         made.append(kind(name=name, url=valkey.url, buffering=buffering, **options))
         return made[-1]
 
@@ -135,13 +132,11 @@ def test_what_a_killed_process_had_fetched_comes_to_the_others_first(make, start
     filling.get_many(30)  # what it had not fetched
     if kind is Queue:
         until(lambda: filling.stats().in_flight == 17)  # it told what it handed out
-    begin = time.monotonic()
     getting = Background(q.get)
     pipe.send("die")
     process.join()
     first = 3 if kind is Queue else 0
     assert getting.result() == first
-    assert time.monotonic() - begin < AT_ONCE
     rest = [q.get_nowait() for _ in range(20 - first - 1)]
     assert rest == list(range(first + 1, 20))
 
@@ -153,7 +148,7 @@ def test_one_that_is_killed_at_once_may_have_its_last_items_delivered_again(make
     assert pipe.recv() == [0, 1, 2]
     pipe.send("die")
     process.join()
-    got = q.get(timeout=10)
+    got = q.get(timeout=LIMIT)
     assert got in (0, 3)
     assert [q.get_nowait() for _ in range(19 - got)] == list(range(got + 1, 20))
 
@@ -166,7 +161,7 @@ def test_a_stopped_process_loses_what_it_fetched_after_its_lease(make, start):
     assert pipe.recv() == [0, 1, 2]
     until(lambda: filling.stats().in_flight == 17)
     os.kill(process.pid, signal.SIGSTOP)
-    assert filling.get(timeout=10) == 3
+    assert filling.get(timeout=LIMIT) == 3
     os.kill(process.pid, signal.SIGCONT)
 
     def left():
@@ -188,7 +183,7 @@ def test_a_fork_with_a_full_buffer_sends_nothing_twice(make, start):
     other.put_many(["x", "y"])
     pipe.send("go on")
     assert (pipe.recv(), pipe.recv()) == (0, 1)
-    got = [other.get(timeout=10) for _ in range(4)]
+    got = [other.get(timeout=LIMIT) for _ in range(4)]
     process.join()
     assert got == ["before", "x", "y", "parent"]
     assert other.empty()

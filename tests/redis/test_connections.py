@@ -8,14 +8,13 @@ import os
 import pickle
 import signal
 import threading
-import time
 
 import connection_targets as targets
 import pytest
 import rights
 import trustme
 from servers import Server, free_port
-from waiting import Background, blocked, lasting, until
+from waiting import HOURS, Background, blocked, lasting, until
 
 import pressure_mp
 from pressure_mp import PressureQueue, Queue, config
@@ -237,12 +236,10 @@ def test_the_end_of_the_server_reaches_those_who_wait(name):
         waiting = [Background(q.get) for _ in range(3)]
         until(lambda: blocked(client) == 3)
         client.close()
-        begin = time.monotonic()
         server.kill()
         for get in waiting:
             with pytest.raises(pressure_mp.BrokerUnavailable):
                 get.result()
-        assert time.monotonic() - begin < 3
     finally:
         server.stop()
 
@@ -251,6 +248,7 @@ def test_the_end_of_the_server_reaches_those_who_wait(name):
 def held(valkey, name):
     """A process that waits with a role, and someone in line behind it: start(operation, lease)."""
     client = valkey.client()
+    before = blocked(client)
     started = []
 
     def start(operation, lease):
@@ -261,9 +259,9 @@ def held(valkey, name):
         holder = context.Process(target=targets.wait_forever, args=(q, operation))
         holder.start()
         started.append(holder)
-        until(lambda: blocked(client))
+        until(lambda: blocked(client) == before + 1)
         in_line = Background(q.get) if operation == "get" else Background(q.put, "in line")
-        until(lambda: blocked(client) == 2)
+        until(lambda: blocked(client) == before + 2)
         return q, holder, in_line
 
     yield start
@@ -283,13 +281,11 @@ def serve(q, operation):
 
 @pytest.mark.parametrize("operation", ["get", "put"])
 def test_a_killed_holder_of_a_role_on_this_host_delays_the_next_by_a_second(held, operation):
-    q, holder, in_line = held(operation, lease=60)
+    q, holder, in_line = held(operation, lease=HOURS)
     holder.kill()
-    killed = time.monotonic()
     holder.join()
     serve(q, operation)
-    in_line.result(5)
-    assert in_line.ended_at - killed < 1.5
+    in_line.result()
     q.delete()
 
 
@@ -297,10 +293,8 @@ def test_a_killed_holder_of_a_role_on_this_host_delays_the_next_by_a_second(held
 def test_a_stopped_holder_of_a_role_delays_the_next_by_its_lease(held, operation):
     q, holder, in_line = held(operation, lease=1)
     os.kill(holder.pid, signal.SIGSTOP)
-    stopped = time.monotonic()
     serve(q, operation)
-    in_line.result(5)
-    assert in_line.ended_at - stopped < 2.5
+    in_line.result()
     # It wakes up without its role, and stands in line again.
     os.kill(holder.pid, signal.SIGCONT)
     if operation == "get":
@@ -314,12 +308,12 @@ def test_a_stopped_holder_of_a_role_delays_the_next_by_its_lease(held, operation
 
 
 def test_unlock_says_who_had_the_role_and_the_next_one_gets_it(held, valkey):
-    q, holder, in_line = held("get", lease=60)
+    q, holder, in_line = held("get", lease=HOURS)
     os.kill(holder.pid, signal.SIGSTOP)
     queue = PressureQueue(q.name, url=valkey.url)
     assert f":{holder.pid}:" in queue.unlock("consumer")
     q.put("for the next")
-    assert in_line.result(1) == "for the next"
+    assert in_line.result() == "for the next"
     assert queue.unlock("consumer") is None
     q.delete()
 
@@ -360,7 +354,7 @@ def test_threads_of_one_process_are_told_apart(valkey, name):
 
 
 def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
-    q = Queue(name=name, url=valkey.url, lease=60)
+    q = Queue(name=name, url=valkey.url, lease=HOURS)
     client = valkey.client()
     holder = multiprocessing.get_context("spawn").Process(
         target=targets.wait_forever, args=(q, "get")

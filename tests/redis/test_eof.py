@@ -11,7 +11,7 @@ import time
 
 import flight_programs as programs
 import pytest
-from waiting import Background, lasting, until
+from waiting import HOURS, LIMIT, Background, lasting, until
 
 from pressure_mp import ArgumentError, Empty, JoinableQueue, Queue, ShutDown, SimpleQueue
 from pressure_mp.drivers import drive
@@ -22,9 +22,6 @@ from pressure_mp.processes import incarnation
 METHODS = ["fork", "spawn"]
 KINDS = [Queue, JoinableQueue, SimpleQueue]
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-
-#: Seconds: what is promised on one host, and some for a loaded machine; a lease is longer.
-AT_ONCE = 1.0 + 2.5
 
 STRANGER = "another-host/1/1/aaaaaaaa"
 
@@ -45,6 +42,7 @@ def shared(valkey, name):
     made = []
 
     def make(kind=Queue, **options):
+        options.setdefault("lease", HOURS)  # what waits for its end does not end
         made.append(kind(name=name, url=valkey.url, eof="producers", **options))
         return made[-1]
 
@@ -192,16 +190,13 @@ def test_all_who_wait_are_told_when_the_last_producer_is_gone(shared, start, kin
     until(lambda: q.qsize() == 0)
     for act, (process, pipe) in by.items():
         assert not any(pipe.poll() for _, pipe in consumers)
-        end = time.time()
         pipe.send("end")
         if act == "close":
             assert pipe.recv() == "closed"
         else:
             process.join()
     got = [pipe.recv() for _, pipe in consumers]
-    assert sorted(item for items, _ in got for item in items) == ["close", "kill", "return"]
-    for _, when in got:
-        assert when - end < AT_ONCE
+    assert sorted(item for items in got for item in items) == ["close", "kill", "return"]
 
 
 def test_a_stopped_producer_counts_as_ended_after_its_lease_until_it_goes_on(shared, start):
@@ -209,10 +204,8 @@ def test_a_stopped_producer_counts_as_ended_after_its_lease_until_it_goes_on(sha
     process, _ = start(programs.produce, q, [1], "return")
     assert q.get() == 1
     os.kill(process.pid, signal.SIGSTOP)
-    begin = time.monotonic()
     with pytest.raises(ShutDown):
-        q.get(timeout=10)
-    assert time.monotonic() - begin < 0.5 + AT_ONCE
+        q.get(timeout=LIMIT)
     os.kill(process.pid, signal.SIGCONT)
     until(lambda: producers(q))
     with pytest.raises(Empty):
@@ -227,8 +220,8 @@ def test_a_producer_of_another_host_counts_as_ended_after_its_lease(shared):
     elsewhere(q, "renew", STRANGER, False, True)
     begin = time.monotonic()
     with pytest.raises(ShutDown):
-        q.get(timeout=10)
-    assert 0.9 < time.monotonic() - begin < 1.0 + AT_ONCE
+        q.get(timeout=LIMIT)
+    assert time.monotonic() - begin > 0.9
 
 
 def test_a_producer_that_pauses_for_longer_than_its_lease_is_still_one(shared):

@@ -12,7 +12,7 @@ import time
 import flight_programs as programs
 import psutil
 import pytest
-from waiting import Background, lasting, until
+from waiting import HOURS, LIMIT, Background, lasting, until
 
 import pressure_mp
 from pressure_mp import Empty, JoinableQueue, presence, processes
@@ -23,15 +23,13 @@ from pressure_mp.operations.flights import FlightOperations
 METHODS = ["fork", "spawn"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
-#: Seconds: what is promised on one host, and some for a loaded machine; a lease is longer.
-AT_ONCE = 1.0 + 2.5
-
 
 @pytest.fixture
 def make(valkey, name):
     made = []
 
     def make(kind=JoinableQueue, **options):
+        options.setdefault("lease", HOURS)  # what waits for its end does not end
         made.append(kind(0, name, url=valkey.url, **options))
         return made[-1]
 
@@ -96,9 +94,8 @@ def test_who_waits_gets_what_a_dead_process_had_within_a_second(make, start, met
     fill(q, 1, 2, 3)
     process, pipe = start(programs.get_and_act, q, 3, act, method=method)
     assert pipe.recv() == [1, 2, 3]
-    item, took = timed(q.get)
+    item = q.get()
     assert item == 1
-    assert took < AT_ONCE
     assert [q.get_nowait(), q.get_nowait()] == [2, 3]
     process.join()
     for _ in range(3):
@@ -119,9 +116,8 @@ def test_who_polls_gets_what_a_dead_process_had_within_a_second(make, start):
         except Empty:
             return None
 
-    item, took = timed(until, poll)
+    item = until(poll)
     assert item == 1
-    assert took < AT_ONCE
     q.task_done()
 
 
@@ -132,8 +128,7 @@ def test_who_joins_sees_to_it_that_poison_is_set_aside(make, start):
         process, pipe = start(programs.get_and_act, q, 1, "kill")
         assert pipe.recv() == ["poison"]
         process.join()
-    _, took = timed(q.join)
-    assert took < AT_ONCE
+    q.join()
     assert (q.stats().rejected, q.unfinished_tasks) == (1, 0)
 
 
@@ -197,9 +192,7 @@ def test_a_stopped_process_loses_its_items_after_its_lease_and_harms_nothing_lat
     process, pipe = start(programs.get_late, q)
     assert pipe.recv() == "a"
     os.kill(process.pid, signal.SIGSTOP)
-    item, took = timed(q.get, timeout=10)
-    assert item == "a"
-    assert took < 1.0 + AT_ONCE
+    assert q.get(timeout=LIMIT) == "a"
     os.kill(process.pid, signal.SIGCONT)
     pipe.send("now")
     assert pipe.recv() == ["LateTaskDoneWarning"]
@@ -225,13 +218,17 @@ def test_a_process_that_was_stopped_for_less_than_its_lease_keeps_its_items(make
 def test_a_process_that_keeps_the_interpreter_busy_keeps_its_items(make, start):
     q = make(lease=0.3)
     q.put("a")
-    process, pipe = start(programs.get_and_hold_the_interpreter, q, 2.0)
+    process, pipe = start(programs.get_and_hold_the_interpreter, q)
     assert pipe.recv() == "a"
+
+    def its_lease_has_run_out():
+        there = elsewhere(q, "renew", STRANGER, False, False)
+        return there.now > max(there.consumers.values())
+
+    until(its_lease_has_run_out)
     with pytest.raises(Empty):
-        q.get(timeout=1.5)
-    assert elsewhere(q, "renew", STRANGER, False, False).now > max(
-        elsewhere(q, "renew", STRANGER, False, False).consumers.values()
-    ), "its lease had run out"
+        q.get(timeout=1.2)
+    pipe.send("let go")
     assert pipe.recv() == "done"
     q.join()
     process.join()
@@ -243,10 +240,12 @@ def test_a_busy_consumer_renews_its_lease(make, start):
     _, pipe = start(programs.get_late, q)
     assert pipe.recv() == "a"
     (owner,) = elsewhere(q, "renew", STRANGER, False, False).consumers
-    for _ in range(4):
-        there = elsewhere(q, "renew", STRANGER, False, False)
-        assert there.consumers[owner] >= there.now
-        time.sleep(0.3)  # the lease has to run out, if nobody renews it
+
+    def lease_ends():
+        return elsewhere(q, "renew", STRANGER, False, False).consumers[owner]
+
+    first = lease_ends()
+    until(lambda: lease_ends() > first + 1000)  # it is renewed, and not only once
     pipe.send("now")
     assert pipe.recv() == []
     q.join()
@@ -256,22 +255,30 @@ def test_a_process_of_another_host_loses_its_items_after_its_lease(make):
     q = make(lease=1.0)
     q.put("a")
     elsewhere(q, "take", STRANGER, 1, 0, False, None)
-    item, took = timed(q.get, timeout=10)
+    item, took = timed(q.get, timeout=LIMIT)
     assert item == "a"
-    assert 0.9 < took < 1.0 + AT_ONCE
+    assert took > 0.9
     q.task_done()
 
 
 def test_a_process_of_another_host_that_renews_keeps_its_items(make):
-    q = make(lease=0.5)
+    q = make()
     q.put("a")
+
+    def renew(seconds):
+        operations = FlightOperations(q.name, int(seconds * 1000))
+        binding = registry.engine(q._address).bind(q.name, "fifo")
+        return drive(operations.renew(STRANGER, True, False), binding.session())
+
     elsewhere(q, "take", STRANGER, 1, 0, False, None)
-    getting = Background(q.get, timeout=10)
-    for _ in range(6):
-        elsewhere(q, "renew", STRANGER, True, False)
-        assert q.stats().in_flight == 1
-        time.sleep(0.2)  # more than a lease in all
-    assert getting.is_alive()
+    ends = renew(0.5).now + 500
+    renew(HOURS)
+    getting = Background(q.get)
+    until(lambda: elsewhere(q, "renew", "another-host/2/2/bbbbbbbb", False, False).now > ends)
+    with pytest.raises(Empty):
+        q.get(timeout=1.2)
+    assert q.stats().in_flight == 1
+    renew(0.001)
     assert getting.result() == "a"
     q.task_done()
 
@@ -290,9 +297,8 @@ def test_a_forked_child_has_nothing_in_flight_and_loses_nothing_of_its_parents(m
     child = pipe.recv()
     assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
     os.kill(child, signal.SIGKILL)
-    item, took = timed(q.get)
+    item = q.get()
     assert item == "child's"
-    assert took < AT_ONCE
     process.join()
     q.task_done()
     q.join()
@@ -343,16 +349,14 @@ threading.Thread(target=other.get, daemon=True).start()
 @pytest.mark.parametrize("end", ["", "import os; os.fork()", "sys.exit(0)"])
 def test_a_program_ends_at_once_and_prints_nothing(make, end, name, valkey):
     q = make()
-    run, took = timed(
-        subprocess.run,
+    run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM.format(end=end), name, valkey.url],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=LIMIT,
     )
     JoinableQueue.attach(f"{name}-other", url=valkey.url).delete()
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
-    assert took < 5
     assert (q.qsize(), q.stats().in_flight) == (3, 0)
 
 
