@@ -217,7 +217,7 @@ def test_the_death_of_a_forked_parent_frees_its_place_in_line(valkey, name):
 def test_a_server_that_went_and_came_back_serves_the_next_operation(name):
     server = Server("valkey")
     try:
-        q = Queue(name=name, url=server.start().url)
+        q = Queue(name=name, url=server.start().url, reconnect=0.2)
         q.put(1)
         server.kill()
         with pytest.raises(pressure_mp.BrokerUnavailable):
