@@ -81,8 +81,11 @@ class QueueMismatchError(PressureError, ValueError):
     """The queue exists, but with another maxsize, discipline or format than asked for."""
 
 
-class HandleClosedError(PressureError, ValueError):
-    """This handle was closed with ``close()``; the queue itself goes on."""
+class HandleClosedError(PressureError, ValueError, OSError):
+    """This handle was closed with ``close()``; the queue itself goes on.
+
+    ``multiprocessing`` raises ValueError from put and get, and OSError from the others.
+    """
 
 
 class TaskDoneError(PressureError, ValueError):

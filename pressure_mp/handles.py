@@ -37,6 +37,10 @@ DEFAULT_RECONNECT = DEFAULTS.reconnect
 class Handle:
     """One object that refers to a queue. Threads may share it; it may be pickled."""
 
+    #: Whether a negative timeout is an error, as in the class of ``queue`` that this one mirrors.
+    #: Elsewhere the time is over then, as it is in ``multiprocessing``.
+    _refuses_negative_timeouts = False
+
     def __init__(
         self,
         name: str | None,
@@ -137,6 +141,23 @@ class Handle:
         """One call, without what an operation of several needs around it."""
         return do((self._binding or self._attach()).session(), op, args)
 
+    def _seconds(self, timeout: float | None) -> float | None:
+        """The time to wait for a ``timeout``, None for no limit. Raises ArgumentError,
+        ArgumentTypeError."""
+        if timeout is None:
+            return None
+        try:
+            seconds = timeout + 0.0
+        except TypeError:
+            raise ArgumentTypeError(
+                f"'timeout' is a number of seconds or None, not {type(timeout).__name__}"
+            ) from None
+        if seconds != seconds:
+            raise ArgumentError("'timeout' is a number of seconds or None, not nan")
+        if seconds < 0 and self._refuses_negative_timeouts:
+            raise ArgumentError("'timeout' must be a non-negative number")
+        return max(seconds, 0.0)
+
     def _check_open(self) -> None:
         if self._handle_closed:
             raise HandleClosedError(f"{type(self).__name__} {self._name!r} is closed")
@@ -201,8 +222,9 @@ class ItemHandle(Handle):
     def _make_operations(self, lease: int) -> FifoOperations:
         return FifoOperations(self._name, lease)
 
-    def _open_bounded(self, how: str, maxsize: int) -> None:
-        self._open(lambda user: self._operations.open(how, check_maxsize(maxsize), user))
+    def _open_bounded(self, how: str, maxsize: int, is_stated: bool = True) -> None:
+        bound = check_maxsize(maxsize)
+        self._open(lambda user: self._operations.open(how, bound, user, is_stated))
 
     def _shortly(self, shortcut: Shortcut | None, *args: bytes) -> Reply | None:
         """The reply to the smaller call that did it; None when the operation is to be run."""
@@ -213,7 +235,7 @@ class ItemHandle(Handle):
         return reply if shortcut.did(reply) else None
 
     def _delete(self, block: bool, timeout: float | None) -> None:
-        self._run(self._operations.delete(block, timeout))
+        self._run(self._operations.delete(block, self._seconds(timeout)))
         registry.engine(self._address).leave(self._name, self._operations.discipline)
 
     @property
@@ -250,8 +272,15 @@ def check_name(name: object) -> None:
 def check_maxsize(maxsize: object) -> int:
     """The bound for a ``maxsize``, where less than 1 is no bound. Raises ArgumentTypeError."""
     if not isinstance(maxsize, int) or isinstance(maxsize, bool):
-        raise ArgumentTypeError(f"maxsize is an int, not {type(maxsize).__name__}")
+        raise ArgumentTypeError(
+            f"maxsize is an int, not {type(maxsize).__name__}{ask_for_name(maxsize)}"
+        )
     return max(maxsize, 0)
+
+
+def ask_for_name(given: object) -> str:
+    """The end of an error's text where a name may have been given for something else."""
+    return f": did you mean name={given!r}?" if isinstance(given, str) else ""
 
 
 def check_max_items(max_items: object) -> None:

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 from . import serializers, signing
 from .buffers import Buffers
 from .codec import Codec
+from .defaults import chosen, is_stated
 from .exceptions import (
     ArgumentError,
     Full,
+    HandleClosedError,
     PressureError,
     RejectedItemWarning,
 )
@@ -99,9 +101,9 @@ class ObjectQueue(ItemHandle):
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
         ArgumentError, ArgumentTypeError.
         """
-        chosen = serializers.find(serializer)
+        encoder = serializers.find(serializer)
         keys = signing.gather(authkey, name is None, os.environ)
-        bound = check_maxsize(maxsize)
+        bound = check_maxsize(chosen(maxsize))
         if eof not in (None, "producers"):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
@@ -117,17 +119,18 @@ class ObjectQueue(ItemHandle):
             reconnect=reconnect,
             durability=durability,
         )
-        self._codec = Codec(chosen, keys, self.prefix, self._name, self._anonymous)
+        self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         if self._buffers is not None and self._operations.discipline != FIFO:
             raise ArgumentError(
                 f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
                 "another order. Leave it out; put_many and get_many are fast too"
             )
-        self._open_bounded(_how, bound)
+        self._open_bounded(_how, bound, is_stated(maxsize))
 
     def _reset(self) -> None:
         super()._reset()
         self._buffers = Buffers(self, self._buffering) if self._buffering else None
+        self._was_put_to = False
 
     def _make_incoming(self) -> Incoming:
         return IncomingForGood(self, self._buffering)
@@ -147,10 +150,10 @@ class ObjectQueue(ItemHandle):
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
         when the item cannot be serialized, AuthenticationError when this handle came to the
         process without its key, ItemTooLargeError, QueueDoesNotExistError,
-        HandleClosedError after :meth:`close`, ArgumentError for a negative timeout. Then nothing
-        was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
-        or by the end of ``timeout``; whether it has the item is not known. With ``durability``,
-        NotDurable says that the item is in the queue, but was not confirmed within 5 seconds.
+        HandleClosedError after :meth:`close`. Then nothing was queued. BrokerUnavailable says that
+        the broker did not answer for ``reconnect`` seconds, or by the end of ``timeout``; whether
+        it has the item is not known. With ``durability``, NotDurable says that the item is in the
+        queue, but was not confirmed within 5 seconds.
 
         A pickle of 256 KB or more is sent in parts, before this waits for space; the time for that
         is not part of ``timeout``. Arrays are sent from their own memory: what another thread
@@ -158,6 +161,8 @@ class ObjectQueue(ItemHandle):
         refused).
         (``queue.Queue.put``; specification: Put)
         """
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
         if self._buffers is not None:
             try:
                 self._buffers.outgoing.put(self, item, block, timeout)
@@ -178,6 +183,7 @@ class ObjectQueue(ItemHandle):
         self, payload: bytes | Large, block: bool, timeout: float | None, order: bytes = b""
     ) -> None:
         """Let the broker have an item."""
+        self._was_put_to = True
         if self._eof:
             self._here.produce(self._run, self._token)
         short = self._operations.offer if timeout is None else None
@@ -209,8 +215,11 @@ class ObjectQueue(ItemHandle):
         With ``buffering`` too it returns when the broker has them, and what was put before.
         """
         self._check_open()
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
         if self._buffers is not None:
             self._buffers.flush(self)
+        self._was_put_to = True
         given = list(items)
         try:
             orders = self._orders(given)
@@ -238,6 +247,8 @@ class ObjectQueue(ItemHandle):
         """
         self._check_open()
         check_max_items(max_items)
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
         if self._buffers is not None:
             first = self.get(block, timeout)
             return [first, *self._buffers.incoming.take(max_items - 1)]
@@ -285,14 +296,16 @@ class ObjectQueue(ItemHandle):
         consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
         for an item that cannot be decoded and AuthenticationError for one that is not signed with a
         key of this handle (they are set aside, see :meth:`rejected`),
-        QueueDoesNotExistError, HandleClosedError after :meth:`close`, ArgumentError for a
-        negative timeout, BrokerUnavailable. The parts of a large item are read after it was got;
-        the time for that is not part of ``timeout``. (``queue.Queue.get``; specification: Get)
+        QueueDoesNotExistError, HandleClosedError after :meth:`close`, BrokerUnavailable. The parts
+        of a large item are read after it was got; the time for that is not part of ``timeout``.
+        (``queue.Queue.get``; specification: Get)
 
         With ``buffering`` it hands out what was fetched before, and asks the broker when there is
         nothing left. If this process is killed, items that it was handed in the last half second,
         and that were fetched together with others, may be delivered again.
         """
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
         if self._buffers is not None:
             if self._buffers.outgoing.failure is not None:
                 self._buffers.outgoing.raise_failure(self)
@@ -380,8 +393,19 @@ class ObjectQueue(ItemHandle):
         return self._run(self._operations.length())
 
     def empty(self) -> bool:
-        """Whether no item is queued, at one moment. Never waits."""
-        return self.qsize() == 0
+        """Whether no item is queued, at one moment. Never waits.
+
+        On a closed handle it still answers, unless the queue was anonymous and is gone with its
+        last handle: then it raises HandleClosedError, an OSError, or, if nothing was ever put
+        through this handle, answers True. (``multiprocessing.Queue.empty``)
+        """
+        try:
+            return self.qsize() == 0
+        except HandleClosedError:
+            buffers = self._buffers
+            if self._was_put_to or (buffers is not None and buffers.outgoing.was_used):
+                raise
+            return True
 
     def rejected(self, limit: int = 100) -> list[bytes]:
         """Up to ``limit`` of the items that were set aside, oldest first, as they were queued.

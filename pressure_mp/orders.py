@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from . import ordering
+from .defaults import Default
 from .exceptions import ArgumentError, ArgumentTypeError
+from .handles import ask_for_name
 from .large import is_manifest
 from .operations.fair import FairOperations
 from .operations.fifo import FifoOperations
@@ -15,6 +17,8 @@ from .queues import Queue
 
 #: The bound of a FairQueue, unless another is given; its reference has the same.
 DEFAULT_FAIR_MAXSIZE = 128
+
+_FAIR_MAXSIZE: Any = Default(DEFAULT_FAIR_MAXSIZE)
 
 
 class _OrderedQueue(Queue):
@@ -27,9 +31,11 @@ class _OrderedQueue(Queue):
 class LifoQueue(_OrderedQueue):
     """A last-in, first-out queue that processes on any machine share (``queue.LifoQueue``).
 
-    All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
-    use it.
+    A negative timeout is a ValueError. All else is as for :class:`Queue`. Clients of the pressure
+    protocol in other languages cannot use it.
     """
+
+    _refuses_negative_timeouts = True
 
     def _make_operations(self, lease: int) -> FifoOperations:
         return OrderedOperations(self._name, lease, "lifo")
@@ -43,9 +49,11 @@ class PriorityQueue(_OrderedQueue):
     is its own priority, as a number, or a tuple such as ``(number, text)``; of a tuple the first
     members count that can be priorities, as in ``(number, job)``.
 
-    All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
-    use it.
+    A negative timeout is a ValueError. All else is as for :class:`Queue`. Clients of the pressure
+    protocol in other languages cannot use it.
     """
+
+    _refuses_negative_timeouts = True
 
     def __init__(
         self,
@@ -117,7 +125,7 @@ class FairQueue(_OrderedQueue):
     def __init__(
         self,
         key: Callable[[Any], Any],
-        maxsize: int | None = DEFAULT_FAIR_MAXSIZE,
+        maxsize: int | None = _FAIR_MAXSIZE,
         name: str | None = None,
         *,
         weight: Callable[[Any], int] | None = None,
@@ -127,8 +135,9 @@ class FairQueue(_OrderedQueue):
 
         :param key: tells an item's key: None, a bool, int, float, str, bytes, or a tuple of
             these. None is a key like any other.
-        :param maxsize: items the queue holds before a put waits; None or 0 is no bound. To
-            attach with another bound than the queue's own is an error; None or 0 takes any.
+        :param maxsize: items the queue holds before a put waits, 128 if it is not stated; None or 0
+            is no bound. To attach and state another bound than the queue's own is an error; None or
+            0 takes any.
         :param weight: tells of a key how many items it has served in a round, 1 or more. It is
             asked when an item is put.
 
@@ -226,5 +235,7 @@ def _encode_key(key: Any) -> bytes:
 
 def _check_callable(name: str, given: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
     if given is not None and not callable(given):
-        raise ArgumentTypeError(f"{name} is a callable, not {type(given).__name__}")
+        raise ArgumentTypeError(
+            f"{name} is a callable, not {type(given).__name__}{ask_for_name(given)}"
+        )
     return given

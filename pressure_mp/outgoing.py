@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .drivers import noting
 from .endings import call_at_end
-from .exceptions import ArgumentError, Full, PressureError
+from .exceptions import Full, PressureError
 from .large import THRESHOLD, Large
 from .operations.batches import next_batch
 
@@ -61,6 +61,11 @@ class Outgoing:
 
     def __len__(self) -> int:
         return len(self._items)
+
+    @property
+    def was_used(self) -> bool:
+        """Whether anything was ever put here."""
+        return bool(self._sent or self._items)
 
     # Putting
 
@@ -312,11 +317,9 @@ def _leave() -> None:
 
 
 def deadline(block: bool, timeout: float | None) -> float | None:
-    """When to stop waiting, None for never. Raises ArgumentError for a negative timeout."""
+    """When to stop waiting, None for never."""
     if not block or timeout is None:
         return None
-    if timeout < 0:
-        raise ArgumentError("'timeout' must be a non-negative number")
     return time.monotonic() + timeout
 
 

@@ -12,9 +12,9 @@ class PressureQueue(ItemHandle):
     """A queue that programs in other languages may share (specification: Queue Operations).
 
     A handle refers to the queue by name; making one neither creates nor looks for the queue.
-    Items are bytes. ``timeout`` is in seconds, None for no limit. Every operation is atomic:
-    whatever is raised, it was done wholly or not at all. Every one but ``exists`` and ``create``
-    raises QueueDoesNotExistError, and every one BrokerUnavailable.
+    Items are bytes. ``timeout`` is in seconds, None for no limit; a negative one is 0. Every
+    operation is atomic: whatever is raised, it was done wholly or not at all. Every one but
+    ``exists`` and ``create`` raises QueueDoesNotExistError, and every one BrokerUnavailable.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PressureQueue(ItemHandle):
         QueueClosedError; NotDurable, when the item is in the queue, but was not confirmed as the
         handle's ``durability`` asks.
         """
-        self._run(self._operations.put(_check_item(item), True, timeout, overfill))
+        self._run(self._operations.put(_check_item(item), True, self._seconds(timeout), overfill))
 
     def put_nowait(self, item: bytes, *, overfill: bool = False) -> None:
         """Append ``item`` at once (specification: Put (Non-Blocking)).
@@ -90,7 +90,7 @@ class PressureQueue(ItemHandle):
         """
         given = [_check_item(item) for item in items]
         try:
-            self._run(self._operations.put_many(given, bool(block), timeout))
+            self._run(self._operations.put_many(given, bool(block), self._seconds(timeout)))
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise
@@ -103,7 +103,7 @@ class PressureQueue(ItemHandle):
         Blocks as :meth:`get` does until there is one, or not at all. Raises what that does.
         """
         check_max_items(max_items)
-        return self._run(self._operations.get_many(max_items, bool(block), timeout))
+        return self._run(self._operations.get_many(max_items, bool(block), self._seconds(timeout)))
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
@@ -111,7 +111,7 @@ class PressureQueue(ItemHandle):
         Raises Empty or ConsumerInUseError when the time is up, QueueClosedError when the queue
         is closed and empty.
         """
-        return self._run(self._operations.get(True, timeout))
+        return self._run(self._operations.get(True, self._seconds(timeout)))
 
     def get_nowait(self) -> bytes:
         """Take the oldest item at once (specification: Get (Non-Blocking)).
@@ -126,7 +126,7 @@ class PressureQueue(ItemHandle):
         Raises QueueClosedError when it is closed already, QueueInUseError when the time is up
         (specification: Close).
         """
-        self._run(self._operations.close(True, timeout, once=True))
+        self._run(self._operations.close(True, self._seconds(timeout), once=True))
 
     def close_nowait(self) -> None:
         """Close the queue at once. Raises QueueClosedError, QueueInUseError."""

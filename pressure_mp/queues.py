@@ -19,7 +19,8 @@ class Queue(ObjectQueue):
     """A first-in, first-out queue that processes on any machine share.
 
     It has the interface of ``queue.Queue`` and of ``multiprocessing.Queue``. A handle can be
-    pickled: pass it to a process, or through another queue.
+    pickled: pass it to a process, or through another queue. A negative timeout is 0, as in
+    ``multiprocessing``.
     """
 
     @classmethod
@@ -204,7 +205,12 @@ def _check_limit(max_deliveries: object) -> int:
 
 
 class SimpleQueue(ObjectQueue):
-    """The ``SimpleQueue`` of ``multiprocessing`` and ``queue``: no bound, tasks or shutdown."""
+    """The ``SimpleQueue`` of ``multiprocessing`` and ``queue``: no bound, tasks or shutdown.
+
+    A negative timeout is a ValueError, as of ``queue.SimpleQueue``.
+    """
+
+    _refuses_negative_timeouts = True
 
     def __init__(self, name: str | None = None, **options: Any) -> None:
         """As for :class:`Queue`, with ``maxsize`` 0."""

@@ -10,7 +10,7 @@ from . import takers
 from .codec import Codec
 from .effects import Operation
 from .engines import registry
-from .exceptions import ArgumentError, ArgumentTypeError
+from .exceptions import ArgumentError
 from .handles import Handle
 from .operations.administration import TaskAdministrationOperations
 from .operations.tasks import NO_EDIT, Changed, Edit, Raw
@@ -84,14 +84,3 @@ def check_times(delay: float | None, ttl: float | None) -> tuple[int, int | None
         )
     life = None if ttl is None else milliseconds("ttl", ttl, least=0.001)
     return milliseconds("delay", delay), life
-
-
-def check_timeout(timeout: float) -> float:
-    """Raise ArgumentError or ArgumentTypeError for what is no time to wait, in seconds."""
-    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
-        raise ArgumentTypeError(
-            f"a time to wait is a number of seconds, not {type(timeout).__name__}"
-        )
-    if not timeout >= 0:
-        raise ArgumentError(f"timeout is 0 s or more, not {timeout}")
-    return timeout

@@ -13,7 +13,7 @@ from .identity import ticket
 from .operations.tasks import Raw
 from .records import Record, check_tube, decode_id, encode_id, encode_priority
 from .task import Task
-from .task_handle import TaskHandle, check_timeout, check_times
+from .task_handle import TaskHandle, check_times
 
 
 class TaskProducer(TaskHandle):
@@ -86,7 +86,7 @@ class TaskProducer(TaskHandle):
             if len(reply) == 3 and not reply[1]:  # what happens mostly
                 return decode_id(reply[2])
             return decode_id(self._run(self._operations.added(reply))[0])
-        deadline = time.monotonic() + check_timeout(wait)
+        deadline = time.monotonic() + (self._seconds(wait) or 0.0)
         who = ticket()
         putting = self._operations.put([(named, payload)], self._settings.id, *options, who)
         (put,) = self._run(putting)
@@ -176,8 +176,7 @@ class TaskProducer(TaskHandle):
 
         self._check_open()
         named = encode_id(id)
-        limit = None if timeout is None else check_timeout(timeout)
-        return self._wait(named, ticket(), limit, None)
+        return self._wait(named, ticket(), self._seconds(timeout), None)
 
     def _wait(
         self, id: bytes, who: str, timeout: float | None, known: Raw | None

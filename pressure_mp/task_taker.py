@@ -20,7 +20,7 @@ from .operations.tasks import NO_EDIT, Edit, Raw
 from .processes import incarnation
 from .records import call_of, check_tube, encode_id, encode_priority
 from .task import UNCHANGED, Backoff, Task, check_on_error
-from .task_handle import TaskHandle, check_timeout, check_times
+from .task_handle import TaskHandle, check_times
 from .task_settings import milliseconds
 
 #: Makes the operation for a task's id, the number of its take, a change of its data, and whether
@@ -43,8 +43,8 @@ class TaskTaker(TaskHandle):
     ) -> Task:
         """Take the next task; of one tube, if one is given.
 
-        Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 not at all.
-        Those who wait are served in the order in which they came.
+        Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 or less not
+        at all. Those who wait are served in the order in which they came.
 
         :param ttr: seconds until the task is ready again if nothing is said of it; instead of the
             queue's own.
@@ -60,9 +60,9 @@ class TaskTaker(TaskHandle):
         HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
         """
 
+        if timeout is not None:
+            timeout = self._seconds(timeout)
         if ack is not None:
-            if timeout is not None:
-                check_timeout(timeout)
             next_one = self._take_next(ack, ttr, tube, on_error, backoff)
             if next_one is not None:
                 return next_one
@@ -87,6 +87,7 @@ class TaskTaker(TaskHandle):
         """
 
         check_max_items(max_tasks)
+        timeout = self._seconds(timeout)
         return self._take(max_tasks, timeout, ttr, tube, on_error, backoff)
 
     def _take(

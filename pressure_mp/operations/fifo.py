@@ -86,10 +86,13 @@ class FifoOperations(QueueOperations):
             self.offer = Shortcut("offer", takes=1)
             self.poll = Shortcut("poll", takes=0, waiting=Shortcut("stand_by", takes=0))
 
-    def open(self, how: str, maxsize: int, user: str = "") -> Operation[int]:
+    def open(
+        self, how: str, maxsize: int, user: str = "", is_stated: bool = True
+    ) -> Operation[int]:
         """Create (``how="create"``), attach (``"attach"``), or either (``"open"``).
 
-        Answers the queue's bound. ``user`` is the process to note as a user of an anonymous
+        Answers the queue's bound, which is to be ``maxsize``, if that is not 0 and somebody stated
+        it. ``user`` is the process to note as a user of an anonymous
         queue. Raises QueueAlreadyExistsError, QueueDoesNotExistError, QueueMismatchError.
         """
         reply: Reply = yield Call("open", (how, maxsize, self.discipline, FORMAT, user))
@@ -98,10 +101,12 @@ class FifoOperations(QueueOperations):
                 f"queue {self.name!r} exists already, with maxsize {int(reply[1])}"
             )
         if reply[0] == MISMATCH:
-            wanted = {b"maxsize": maxsize, b"format": FORMAT}.get(reply[1], self.discipline)
+            wanted = {b"format": FORMAT}.get(reply[1], self.discipline)
             raise self._mismatch(reply[1].decode(), reply[2].decode(errors="replace"), wanted)
-        self._check(reply)
-        return int(reply[1])
+        bound = int(self._check(reply)[1])
+        if is_stated and maxsize not in (0, bound):
+            raise self._mismatch("maxsize", str(bound), maxsize)
+        return bound
 
     def length(self) -> Operation[int]:
         """How many items are queued."""

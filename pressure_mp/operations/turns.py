@@ -21,7 +21,7 @@ from ..effects import (
     Park,
     Reply,
 )
-from ..exceptions import ArgumentError, PressureError
+from ..exceptions import PressureError
 from ..identity import client_id, process_of, ticket
 
 #: The statuses after which trying again may help; a signal to park on follows them.
@@ -32,11 +32,9 @@ _FIRST_WATCH = 0.05
 
 
 def deadline(block: bool, timeout: float | None) -> Operation[float | None]:
-    """When to stop waiting, on the driver's clock. Raises ArgumentError for a negative timeout."""
+    """When to stop waiting, on the driver's clock; None for never."""
     if not block or timeout is None:
         return None
-    if timeout < 0:
-        raise ArgumentError("'timeout' must be a non-negative number")
     now: float = yield Now()
     return now + timeout
 

@@ -182,15 +182,6 @@ def test_how_many_is_a_positive_number(url, name, number, error):
         q.get_many(number)
 
 
-def test_a_negative_timeout_is_an_error_and_puts_nothing(url, name):
-    q = Queue(name=name, url=url)
-    with pytest.raises(ValueError, match="timeout"):
-        q.put_many([1], timeout=-1)
-    with pytest.raises(ValueError, match="timeout"):
-        q.get_many(1, timeout=-1)
-    assert q.empty()
-
-
 def test_a_closed_handle_puts_and_gets_none(url, name):
     q = Queue(name=name, url=url)
     q.close()

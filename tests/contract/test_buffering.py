@@ -125,15 +125,6 @@ def test_what_cannot_be_encoded_raises_in_the_caller(make):
     assert [q.get(), q.get()] == [1, 1]
 
 
-def test_a_negative_timeout_is_an_error(make):
-    q = make()
-    for _ in range(2):
-        with pytest.raises(ValueError, match="non-negative"):
-            q.put(1, timeout=-1)
-        with pytest.raises(ValueError, match="non-negative"):
-            q.get(timeout=-1)
-
-
 # A bounded queue
 
 

@@ -13,7 +13,7 @@ from servers import Server, free_port
 from waiting import lasting
 
 import pressure_mp
-from pressure_mp import PressureQueue, Queue
+from pressure_mp import JoinableQueue, PressureQueue, Queue
 
 
 class Unpicklable:
@@ -117,13 +117,35 @@ def test_url_and_host_together_are_an_error():
         Queue(url="redis://localhost", port=1)
 
 
-def test_a_negative_timeout_is_a_value_error(url, name):
-    q = Queue(name=name, url=url)
-    with pytest.raises(ValueError, match="non-negative"):
-        q.get(timeout=-1)
-    with pytest.raises(ValueError, match="non-negative"):
-        q.put(1, timeout=-0.1)
+@pytest.mark.parametrize("buffering", [0, 8])
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_a_closed_queue_that_nothing_was_put_to_is_empty(kind, buffering, url):
+    q = kind(url=url, buffering=buffering)
+    q.close()
+    q.join_thread()
     assert q.empty()
+
+
+@pytest.mark.parametrize("put", [lambda q: q.put(1), lambda q: q.put_many([1])])
+@pytest.mark.parametrize("buffering", [0, 8])
+def test_a_closed_queue_that_was_put_to_is_an_os_error_when_it_is_gone(put, buffering, url):
+    q = Queue(url=url, buffering=buffering)
+    put(q)
+    q.close()
+    for error in (OSError, ValueError):
+        for call in (q.empty, q.get, lambda: q.put(1)):
+            with pytest.raises(error, match="is closed"):
+                call()
+
+
+def test_a_closed_handle_says_whether_a_queue_that_goes_on_is_empty(url, name):
+    q, other = Queue(name=name, url=url), Queue(name=name, url=url)
+    q.close()
+    other.put(1)
+    assert not q.empty()
+    other.get()
+    assert q.empty()
+    other.delete()
 
 
 def test_an_unpicklable_object_raises_in_the_caller_and_nothing_is_queued(url, name):

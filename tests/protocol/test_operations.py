@@ -321,17 +321,6 @@ def test_a_get_waits_for_an_item_and_then_gets_it(ours, parked, protocol_keys):
     assert protocol_keys()[":consumer_free"] == SIGN
 
 
-@pytest.mark.parametrize("timeout", [-1, -0.001, float("-inf")])
-def test_a_negative_timeout_is_refused(ours, contents, timeout):
-    ours.create(1)
-    ours.put(b"x")
-    before = contents()
-    for call in (ours.get, ours.close, ours.delete, lambda timeout: ours.put(b"y", timeout)):
-        with pytest.raises(ValueError, match="timeout"):
-            call(timeout=timeout)
-    assert contents() == before
-
-
 # Close.
 
 

@@ -17,7 +17,7 @@ from waiting import Background, blocked, until, waiters
 
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
-from pressure_mp.effects import Call
+from pressure_mp.effects import MISMATCH, Call
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
@@ -208,8 +208,8 @@ def note_answers(monkeypatch):
 
 
 def call(op, *args):
-    """An operation of one call."""
-    yield Call(op, args)
+    """An operation of one call; answers the reply."""
+    return (yield Call(op, args))
 
 
 def play(server, name, theirs, client):
@@ -254,7 +254,7 @@ def play(server, name, theirs, client):
     # It is created; tasks; waiting for items, for space and for each other.
     q = Queue.create(name, 1, url=server.url, serializer="raw")
     refused(Queue.create, name, url=server.url)
-    refused(Queue, 2, name, url=server.url)
+    assert run(call("open", "open", 0, "other", "1", ""))[0] == MISMATCH
     refused(run, operations.get(False, None, eof=True))  # the long way, whoever else waits
     getting = waits(q.get)
     in_line = waits(q.get)

@@ -13,6 +13,7 @@ from stdlib_running import NO_TEST_PACKAGE
 DOCUMENT = Path(__file__).parents[2] / "docs" / "differences.md"
 MODULES = {
     "_TestQueue": "test._test_multiprocessing",
+    "BaseQueueTestMixin": "test.test_queue",
     "BaseSimpleQueueTest": "test.test_queue",
 }
 

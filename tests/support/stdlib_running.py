@@ -16,12 +16,15 @@ NO_TEST_PACKAGE = "this interpreter ships without its test package"
 def names_in(case: type[unittest.TestCase], suite: type) -> list[Any]:
     """The names of a suite's tests, for ``parametrize``; what is listed as different must fail."""
     names = unittest.TestLoader().getTestCaseNames(case)
-    return [pytest.param(name, marks=_marks(f"{suite.__name__}.{name}")) for name in names]
+    return [
+        pytest.param(name, marks=_marks(case.__name__, f"{suite.__name__}.{name}"))
+        for name in names
+    ]
 
 
-def _marks(name: str) -> list[pytest.MarkDecorator]:
+def _marks(case: str, name: str) -> list[pytest.MarkDecorator]:
     listed = DIFFERENCES.get(name)
-    if listed is None:
+    if listed is None or (listed.cases and case not in listed.cases):
         return []
     return [pytest.mark.xfail(reason=listed.reason, raises=listed.raises, strict=True)]
 

@@ -109,8 +109,6 @@ class MemoryFifo:
                 return [MISMATCH, b"discipline", state.discipline.encode()]
             if state.format != format:
                 return [MISMATCH, b"format", state.format.encode()]
-            if maxsize not in (0, state.bound):
-                return [MISMATCH, b"maxsize", b"%d" % state.bound]
         elif how == "attach":
             return [MISSING]
         else:

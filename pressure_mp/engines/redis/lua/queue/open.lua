@@ -2,7 +2,7 @@
 -- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers fetched readers uploads parts
 -- args: how maxsize discipline format user
 --   how      open | create | attach
---   maxsize  the bound to create with; on attach, one that is not 0 must be the queue's own
+--   maxsize  the bound to create with
 --   user     the process that uses an anonymous queue; empty for a named one
 -- replies: done bound created | exists bound | missing | mismatch what have
 -- uses: bound storage incarnation
@@ -15,7 +15,6 @@ if read_bound(KEYS[1]) then
   local meta = redis.call('HMGET', KEYS[13], 'discipline', 'format')
   if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end
   if meta[2] and meta[2] ~= format then return {'mismatch', 'format', meta[2]} end
-  if maxsize ~= '0' and maxsize ~= bound then return {'mismatch', 'maxsize', bound} end
   if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
   return {'done', bound, 0}
 end
