@@ -5,8 +5,8 @@ Run it with a server of its own, or with yours:
     PRESSURE_URL=embedded:// python examples/fair_service.py
     PRESSURE_URL=redis://localhost:6379 python examples/fair_service.py
 
-One tenant puts all its jobs at once, three put one now and then, two processes work. This is done
-twice, first with a Queue and then with a FairQueue; the plot shows how long the jobs waited.
+One tenant puts very many jobs, then three put a few, then two processes work. This is done twice,
+first with a Queue and then with a FairQueue; the plot shows how long the jobs waited for them.
 """
 
 import statistics
@@ -18,42 +18,44 @@ from pressure_mp import FairQueue, Queue
 HOG_JOBS = 300
 TENANTS = ["alice", "bob", "carol"]
 JOBS = 10
-PAUSE_SECONDS = 0.02
 WORKERS = 2
 WORK_SECONDS = 0.004
 
 
-def tenant_of(job: tuple[str, float]) -> str:
+def tenant_of(job: tuple[str, int]) -> str:
     """The key of a job. It is a function of the module, so that handles can be pickled."""
     return job[0]
 
 
 def submit(jobs: Queue, tenant: str) -> None:
-    for _ in range(JOBS):
-        jobs.put((tenant, time.monotonic()))
-        time.sleep(PAUSE_SECONDS)
+    for number in range(JOBS):
+        jobs.put((tenant, number))
 
 
 def work(jobs: Queue, delays: Queue) -> None:
-    for tenant, put_at in jobs:
-        delays.put((tenant, time.monotonic() - put_at))
+    began = time.monotonic()
+    for tenant, _ in jobs:
+        delays.put((tenant, time.monotonic() - began))
         time.sleep(WORK_SECONDS)
+
+
+def run(processes: list[Process]) -> None:
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
 
 
 def serve(jobs: Queue) -> dict[str, float]:
     """The median delay of each tenant's jobs, in milliseconds."""
     delays = Queue()
-    for _ in range(HOG_JOBS):
-        jobs.put(("hog", time.monotonic()))
-    workers = [Process(target=work, args=(jobs, delays)) for _ in range(WORKERS)]
+    for number in range(HOG_JOBS):
+        jobs.put(("hog", number))
     tenants = [Process(target=submit, args=(jobs, tenant)) for tenant in TENANTS]
-    for process in workers + tenants:
-        process.start()
-    for process in tenants:
-        process.join()
+    workers = [Process(target=work, args=(jobs, delays)) for _ in range(WORKERS)]
+    run(tenants)
     jobs.shutdown()  # no more jobs: the workers drain the queue and end
-    for process in workers:
-        process.join()
+    run(workers)
     delays.shutdown()
 
     waited: dict[str, list[float]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +30,16 @@ def until(condition: Callable[[], Any], limit: float = LIMIT) -> Any:
 def blocked(client: redis.Redis) -> int:
     """How many connections of a server are in a blocking command."""
     return int(client.info("clients")["blocked_clients"])
+
+
+def parks(thread: threading.Thread) -> bool:
+    """Whether a thread waits in an operation, on any engine: the broker knows that it does."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == "park":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def waiters(client: redis.Redis) -> list[str]:

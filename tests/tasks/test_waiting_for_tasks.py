@@ -7,12 +7,9 @@ import time
 
 import pytest
 from servers import Server
-from waiting import Background, blocked, until, waiters
+from waiting import HOURS, LIMIT, Background, blocked, parks, until, waiters
 
 from pressure_mp import Empty, QueueDoesNotExistError, ShutDown, TaskNotFound, TaskQueue
-
-#: Seconds that are more than enough on a busy machine, and less than one tick.
-SOON = 0.6
 
 
 @pytest.fixture
@@ -24,33 +21,35 @@ def queue(url, name):
 
 
 def parked(number, queue, **options):
-    """So many takers that wait; without looking into a server."""
-    takers = [Background(queue.take, 10, **options) for _ in range(number)]
-    time.sleep(0.1)
-    assert all(taker.is_alive() for taker in takers)
-    return takers
+    """So many takers that wait."""
+    return [waits(queue.take, LIMIT, **options) for _ in range(number)]
+
+
+def waits(call, *args, **options):
+    """A call that waits."""
+    waiting = Background(call, *args, **options)
+    until(lambda: parks(waiting))
+    return waiting
 
 
 #: The tube of which takers take, and that into which tasks are put.
 TUBES = [(None, None), (None, "a"), ("a", "a")]
 
 
+@pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize(("tube", "into"), TUBES)
 def test_a_taker_that_waits_gets_what_is_put(tube, into, queue):
     (taker,) = parked(1, queue, tube=tube)
-    began = time.monotonic()
     queue.put(1, tube=into)
     assert taker.result().data == 1
-    assert taker.ended_at - began < SOON
 
 
+@pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize(("tube", "into"), TUBES)
 def test_many_takers_share_what_is_put_at_once(tube, into, queue):
     takers = parked(5, queue, tube=tube)
-    began = time.monotonic()
     queue.put_many(range(5), tube=into)
     assert sorted(taker.result().data for taker in takers) == list(range(5))
-    assert max(taker.ended_at for taker in takers) - began < SOON
 
 
 def test_a_taker_of_a_tube_is_not_served_with_another_tube(queue):
@@ -69,13 +68,13 @@ def test_a_taker_that_waits_gets_what_becomes_ready_by_itself(tube, queue):
     began = time.monotonic()
     queue.put(1, delay=0.2, tube="a")
     task = taker.result()
-    assert 0.2 <= taker.ended_at - began < 0.2 + SOON
+    assert taker.ended_at - began >= 0.2
     began = time.monotonic()
     task.release(delay=0.2)
-    assert queue.take(10, tube=tube, ttr=0.2).id == task.id
-    assert 0.2 <= time.monotonic() - began < 0.2 + SOON
-    assert queue.take(10, tube=tube).id == task.id
-    assert 0.4 <= time.monotonic() - began < 0.4 + 2 * SOON
+    assert queue.take(LIMIT, tube=tube, ttr=0.2).id == task.id
+    assert time.monotonic() - began >= 0.2
+    assert queue.take(LIMIT, tube=tube).id == task.id
+    assert time.monotonic() - began >= 0.4
 
 
 @pytest.mark.parametrize("how", ["release", "kick", "snatch", "restart", "move"])
@@ -101,7 +100,7 @@ def test_the_time_to_wait_is_kept(queue):
         began = time.monotonic()
         with pytest.raises(Empty, match=r"still after 0\.3 s"):
             queue.take(0.3, tube=tube)
-        assert 0.3 <= time.monotonic() - began < 0.3 + SOON
+        assert time.monotonic() - began >= 0.3
 
 
 def test_those_who_wait_are_told_of_a_shutdown(queue):
@@ -122,15 +121,12 @@ def test_those_who_wait_are_told_of_a_deletion(queue):
 
 def test_a_wait_ends_when_the_task_is_processed(queue):
     id = queue.put(1)
-    waiting = [Background(queue.wait, id) for _ in range(2)]
-    time.sleep(0.1)
+    waiting = [waits(queue.wait, id) for _ in range(2)]
     task = queue.take(0)
-    began = time.monotonic()
     task.ack()
     for one in waiting:
         seen, processed = one.result()
         assert (seen.id, seen.data, seen.state, processed) == (id, 1, "X", True)
-        assert one.ended_at - began < SOON
     with pytest.raises(TaskNotFound):
         queue.wait(id)
 
@@ -139,22 +135,22 @@ def test_a_wait_ends_when_the_task_is_processed(queue):
     ("how", "state"), [("bury", "B"), ("kill", "X"), ("drop", "X"), ("nothing", "T")]
 )
 def test_a_wait_ends_without_the_task_being_processed(how, state, queue):
-    id = queue.put(1, ttl=1 if how == "drop" else None)
-    waiting = Background(queue.wait, id, 0.8 if how == "nothing" else None)
-    time.sleep(0.1)
+    id = queue.put(1)
+    task = queue.take(0)
+    waiting = waits(queue.wait, id, 0.3 if how == "nothing" else None)
     if how == "bury":
-        queue.take(0).bury()
+        task.bury()
     elif how == "kill":
         queue.kill(id)
-    elif how == "nothing":
-        queue.take(0)
+    elif how == "drop":
+        task.release(ttl=0.1)
     seen, processed = waiting.result()
     assert (seen.state, processed) == (state, False)
 
 
 def test_a_put_can_wait_until_the_task_is_processed(queue):
-    putting = Background(queue.put, "data", wait=10, tube="a")
-    task = queue.take(10)
+    putting = Background(queue.put, "data", wait=LIMIT, tube="a")
+    task = queue.take(LIMIT)
     task.ack()
     seen, processed = putting.result()
     assert (seen.id, seen.data, seen.tube, seen.state, processed) == (
@@ -172,10 +168,9 @@ def test_a_put_can_wait_until_the_task_is_processed(queue):
 
 def test_who_waited_sees_what_the_worker_made_of_the_data(url, name):
     queue = TaskQueue(name, url=url, keep=True)
-    waiting = Background(queue.put, 3, wait=10)
+    waiting = Background(queue.put, 3, wait=LIMIT)
     task = queue.take()
-    also = Background(queue.wait, task.id)
-    time.sleep(0.1)
+    also = waits(queue.wait, task.id)
     task.ack(update=9)
     for one in (waiting, also):
         found, processed = one.result()
@@ -192,6 +187,7 @@ def sleepy_server():
         server.stop()
 
 
+@pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("tube", [None, "a"])
 def test_a_delayed_task_is_taken_when_it_is_due(sleepy_server, name, tube):
     queue = TaskQueue(name, url=sleepy_server.url)
@@ -202,7 +198,6 @@ def test_a_delayed_task_is_taken_when_it_is_due(sleepy_server, name, tube):
         queue.put(1, tube="a", delay=delay)
         taker.result().ack()
         late.append(taker.ended_at - due)
-    assert sorted(late)[len(late) // 2] < 0.1
     assert min(late) > 0
 
 
@@ -211,7 +206,7 @@ def test_what_is_kept_can_be_waited_for_afterwards(url, name):
     seen = []
     worker = threading.Thread(target=lambda: queue.take().ack())
     worker.start()
-    seen, processed = queue.put(1, wait=10)
+    seen, processed = queue.put(1, wait=LIMIT)
     worker.join()
     assert (seen.state, processed) == ("D", True)
     assert queue.wait(seen.id)[1]
@@ -222,7 +217,7 @@ def test_a_taker_that_is_cut_off_while_it_waits_goes_on(server, name):
     queue = TaskQueue(name, url=server.url)
     with server.client() as client:
         before = blocked(client)
-        takers = [Background(queue.take, 10), Background(queue.take, 10, tube="a")]
+        takers = [Background(queue.take, LIMIT), Background(queue.take, LIMIT, tube="a")]
         until(lambda: blocked(client) == before + 2)
         for waiter in waiters(client):
             client.client_kill_filter(_id=waiter)
@@ -232,18 +227,17 @@ def test_a_taker_that_is_cut_off_while_it_waits_goes_on(server, name):
     queue.delete()
 
 
-def test_a_tube_that_is_fed_does_not_wake_those_who_wait_for_another(server, name):
-    queue = TaskQueue(name, url=server.url)
-    with server.client() as client:
-        before = blocked(client)
-        waiting = [Background(queue.take, 5, tube="quiet") for _ in range(5)]
-        until(lambda: blocked(client) == before + 5)
+@pytest.mark.usefixtures("no_ticks", "no_looks")
+def test_a_tube_that_is_fed_does_not_wake_those_who_wait_for_another(own_server, name):
+    queue = TaskQueue(name, url=own_server.url, lease=HOURS)
+    with own_server.client() as client:
+        waiting = [Background(queue.take, HOURS, tube="quiet") for _ in range(5)]
+        until(lambda: blocked(client) == 5)
         client.config_resetstat()
         for number in range(50):
             queue.put(number, tube="loud")
             queue.take(0, tube="loud")
-        calls = client.info("commandstats")["cmdstat_evalsha"]["calls"]
-        assert calls < 100 + 60  # the waiters looked by themselves at most, about once a second
+        assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == 100, "somebody woke"
         queue.put_many(range(5), tube="quiet")
         assert sorted(taker.result().data for taker in waiting) == list(range(5))
     queue.delete()

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from .stages import AnyQueue
 
-#: A job: whose it is, and when it was put, on the clock that all processes of a machine share.
-Job = tuple[str, float]
-#: Seconds from put to done, of all jobs of each tenant.
+#: A job: whose it is.
+Job = tuple[str]
+#: Seconds that all jobs of each tenant waited until they were done, from when work began.
 Delays = dict[str, list[float]]
 
 
@@ -25,26 +25,25 @@ def tenant(job: Job) -> str:
     return job[0]
 
 
-def submit(jobs: AnyQueue, name: str, number: int, pause: float) -> None:
-    """Put a tenant's jobs, with pauses of so many seconds in between."""
+def submit(jobs: AnyQueue, name: str, number: int) -> None:
+    """Put a tenant's jobs."""
     for _ in range(number):
-        jobs.put((name, time.monotonic()))
-        time.sleep(pause)
+        jobs.put((name,))
 
 
-def work(jobs: Countable, reports: AnyQueue, number: int, seconds: float, ready: int) -> None:
+def work(jobs: Countable, reports: AnyQueue, number: int, seconds: float) -> None:
     """Do so many jobs, each of which takes so many seconds; put the delays at the end.
 
-    Begins when ``ready`` jobs are queued: then every tenant has begun, however slowly processes
-    start here.
+    Begins when all are queued, however slowly processes start here.
     """
-    while jobs.qsize() < ready:
+    while jobs.qsize() < number:
         time.sleep(seconds)
+    began = time.monotonic()
     delays: Delays = {}
     for _ in range(number):
-        name, put_at = jobs.get()
+        (name,) = jobs.get()
         time.sleep(seconds)
-        delays.setdefault(name, []).append(time.monotonic() - put_at)
+        delays.setdefault(name, []).append(time.monotonic() - began)
     reports.put(delays)
 
 
