@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import lifetimes, presence
+from . import endings, lifetimes, presence
 from .config import resolve
 from .drivers import do, drive
 from .effects import Operation, Reply, T
@@ -98,11 +98,12 @@ class Handle:
         self._begin(engine, binding)
         return opened
 
-    def _bind(self, engine: Engine) -> Binding:
-        return engine.bind(self._name, self._operations.discipline, self._options)
+    def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
+        return engine.bind(self._name, self._operations.discipline, options or self._options)
 
     def _engine(self) -> Engine:
         engine = registry.engine(self._address)
+        endings.meet(engine)
         lifetimes.sweep(engine, lambda name, discipline: QueueOperations(name, 0, discipline))
         return engine
 
@@ -115,7 +116,7 @@ class Handle:
             try:
                 drive(enlisting, binding.session())
             except QueueDoesNotExistError:
-                engine.forget(host(), self._name, self._operations.discipline)
+                engine.forget(host(), [(self._name, self._operations.discipline)])
                 raise QueueDoesNotExistError(
                     f"anonymous queue {self._name!r} is gone: the processes that used it ended "
                     f"before this one first did, or it is not at {self.url}"
@@ -236,7 +237,7 @@ class ItemHandle(Handle):
 
     def _delete(self, block: bool, timeout: float | None) -> None:
         self._run(self._operations.delete(block, self._seconds(timeout)))
-        registry.engine(self._address).leave(self._name, self._operations.discipline)
+        registry.engine(self._address).leave([(self._name, self._operations.discipline)])
 
     @property
     def _here(self) -> Presence:

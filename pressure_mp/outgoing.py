@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .drivers import noting
-from .endings import call_at_end
+from . import endings
+from .drivers import drive, noting
+from .engines import registry
+from .engines.base import Options
 from .exceptions import Full, PressureError
 from .large import THRESHOLD, Large
 from .operations.batches import next_batch
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 #: Seconds for which the thread waits for more to send before it ends.
 _LINGER = 1.0
+#: Seconds until an ending process first asks whether the broker answers, and then between two such
+#: questions.
+_FIRST_LOOK = 0.05
+_LOOK = 0.5
 
 
 class Outgoing:
@@ -164,7 +169,7 @@ class Outgoing:
             self._handle = handle
             # Before this process says that it no longer produces, and before it waits for its
             # children: they may be waiting for what it put.
-            call_at_end(_leave, priority=20)
+            endings.call_at_end(_leave, priority=20)
             if self._thread is not None:
                 self._awake.set()
                 return
@@ -294,26 +299,51 @@ class Outgoing:
             self.failure, self._failed = None, []
             self._changed.notify_all()
 
-    def leave(self) -> None:
-        """The process ends: whatever is put from now on is sent at once."""
+    def leave(self, look: float) -> None:
+        """The process ends: whatever is put from now on is sent at once.
+
+        A queue that is full is waited for. A broker that does not answer is not: it is asked from
+        the moment ``look`` on.
+        """
         self.turn_off()
         if not self.is_awaited:
             return
-        self.settle(block=True)
+        handle = self._handle
+        while not self.settle(block=True, end=look):
+            look = time.monotonic() + _LOOK
+            if handle is not None and not _answers(handle):
+                self._tell(len(self._items), f"the broker at {handle.url} does not answer")
+                return
         if self.failure is not None:
-            print(
-                f"pressure_mp: {len(self._failed)} items that were put on queue {self._queue!r} "
-                f"were not sent, or it is not known: {self.failure}",
-                file=sys.stderr,
-            )
+            self._tell(len(self._failed), str(self.failure))
+
+    def _tell(self, number: int, why: str) -> None:
+        endings.tell(
+            f"{number} items that were put on queue {self._queue!r} were not sent, or it is not "
+            f"known: {why}"
+        )
+
+
+def _answers(handle: ObjectQueue) -> bool:
+    """Whether a handle's broker answers within what is left of the process's last seconds."""
+    engine = registry.engine(handle._address)
+
+    def ask(options: Options) -> None:
+        drive(handle._operations.exists(), handle._bind(engine, options).session())
+
+    try:
+        return endings.answers(engine, ask)
+    except PressureError:
+        return True  # a refusal is an answer
 
 
 _all: weakref.WeakSet[Outgoing] = weakref.WeakSet()
 
 
 def _leave() -> None:
+    look = time.monotonic() + _FIRST_LOOK
     for outgoing in list(_all):
-        outgoing.leave()
+        outgoing.leave(look)
 
 
 def deadline(block: bool, timeout: float | None) -> float | None:

@@ -21,9 +21,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from . import endings
 from .drivers import drive
 from .effects import LATE, PASSED, Operation, T
-from .endings import call_at_end
 from .engines.base import Engine, Options
 from .exceptions import (
     Empty,
@@ -69,11 +69,13 @@ class Presence:
     """This process in one queue. As a context manager: while it waits for what others have."""
 
     def __init__(self, engine: Engine, name: str, discipline: str) -> None:
-        self._engine = engine
+        self.engine = engine
         self._lease = 0
         self._name = name
         self._discipline = discipline
         self._use_lease(0)
+        # The next look tries again: this one must not keep other queues waiting.
+        self._options = Options(reconnect=0)
         self.reset()
 
     def _use_lease(self, lease: int) -> None:
@@ -298,20 +300,37 @@ class Presence:
                 with _lock:
                     self._readers.discard(reader)
 
-    def leave(self) -> None:
-        """The process ends: at once, instead of after a lease."""
+    def leave(self) -> bool:
+        """The process ends: at once, instead of after a lease. Answers whether the broker was told;
+        if not, others see that this process has ended."""
+        if not self._has_something:
+            return True
+        before = self._options
+        try:
+            return endings.say(self.engine, self._say_farewell)
+        except PressureError:
+            return True  # there is no such queue any more, or not for this process
+        finally:
+            self._options = before
+
+    @property
+    def _has_something(self) -> bool:
+        """Whether the broker has noted anything of this process that its end is to take back."""
+        return bool(
+            self.is_holding or self._producers or self._retires or self._doubtful or self._returning
+        )
+
+    def _say_farewell(self, options: Options) -> None:
+        self._options = options
         for reader in list(self._readers):
             reader.leave(self)
         held = bool(self.is_holding or self._doubtful or self._returning)
         producing = self._retires or bool(self._producers)
         self.reset()
-        try:
-            if held:
-                self.run_now(self.operations.requeue(incarnation()))
-            if producing:
-                self.run_now(self.operations.retire(incarnation()))
-        except PressureError:
-            pass  # others see that it has ended
+        if held:
+            self.run_now(self.operations.requeue(incarnation()))
+        if producing:
+            self.run_now(self.operations.retire(incarnation()))
 
     def look_after(self) -> None:
         """This process has something of the queue."""
@@ -321,14 +340,13 @@ class Presence:
     def _keep_looking(self) -> None:
         """See to it that the thread runs, and looks as often as this queue needs."""
         self._is_gone = False
-        if self._engine.outlives_process or self._readers:
+        if self.engine.outlives_process or self._readers:
             _needed.add(self)
             _start_looking(self.interval)
 
     def run_now(self, operation: Operation[T]) -> T:
         """Run an operation of a look: without waiting for a broker that is away."""
-        # The next look tries again: this one must not keep other queues waiting.
-        binding = self._engine.bind(self._name, self._discipline, Options(reconnect=0))
+        binding = self.engine.bind(self._name, self._discipline, self._options)
         return drive(operation, binding.session())
 
 
@@ -351,6 +369,7 @@ _needed: set[Presence] = set()  # also without a handle, as long as something is
 _thread: threading.Thread | None = None
 _sooner = threading.Event()
 _pace = _LOOK  # seconds from one look to the next, at present
+_looks_at: Presence | None = None  # the one that the thread looks at just now
 
 
 def of(engine: Engine, name: str, discipline: str, lease: int) -> Presence:
@@ -375,7 +394,7 @@ def _start_looking(interval: float) -> None:
     if _thread is None:
         # Not a negative priority: before this process's own children are waited for, because they
         # may be waiting for what it holds.
-        call_at_end(_leave, priority=10)
+        endings.call_at_end(_leave, priority=10)
         _thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
         try:
             _thread.start()
@@ -386,7 +405,7 @@ def _start_looking(interval: float) -> None:
 
 
 def _look_around() -> None:
-    global _thread, _pace
+    global _thread, _pace, _looks_at
     while True:
         with _lock:
             needed = {presence for presence in _needed if presence.is_needed}
@@ -400,23 +419,33 @@ def _look_around() -> None:
             continue
         for presence in needed:
             with _looking:
+                _looks_at = presence
                 presence.look()
+                _looks_at = None
 
 
 def _leave() -> None:
-    if not _looking.acquire(timeout=_LAST_LOOK):
-        return  # the broker does not answer; others see that this process has ended
-    try:
-        for presence in list(_needed):
-            presence.leave()
-    finally:
-        _looking.release()
+    looks = _looks_at
+    if not endings.enter(_looking, _LAST_LOOK) and looks is not None:
+        # A look that is in progress would renew what ends here.
+        endings.give_up(looks.engine)
+    untold: dict[str, int] = {}
+    for presence in list(_needed):
+        if not presence.leave():
+            url = presence.engine.address.url
+            untold[url] = untold.get(url, 0) + 1
+    for url, number in untold.items():
+        endings.tell(
+            f"the broker at {url} did not answer when this process ended: what it had in flight "
+            f"goes back to {number} queues, and it is no producer of them any more, when others "
+            "see that it has ended"
+        )
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _looking, _sooner, _thread
+    global _lock, _looking, _sooner, _thread, _looks_at
     _lock, _looking, _sooner = threading.RLock(), threading.Lock(), threading.Event()
-    _thread = None
+    _thread = _looks_at = None
     _needed.clear()
     for presence in list(_all.values()):
         presence.reset()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 
 from .effects import Operation
-from .engines.base import Engine
+from .engines.base import Engine, Options
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from .operations.tasks import Raw, TaskOperations
 from .presence import Presence, Run, find, is_over
@@ -119,14 +119,14 @@ class Takers(Presence):
         except PressureError:
             pass  # the broker does not answer; the next look tries again
 
-    def leave(self) -> None:
-        held = bool(self._held or self._doubtful)
+    @property
+    def _has_something(self) -> bool:
+        return bool(self._held or self._doubtful)
+
+    def _say_farewell(self, options: Options) -> None:
+        self._options = options
         self.reset()
-        try:
-            if held:
-                self.run_now(self._tasks.requeue(incarnation(), _GONE))
-        except PressureError:
-            pass  # others see that it has ended
+        self.run_now(self._tasks.requeue(incarnation(), _GONE))
 
 
 def of(engine: Engine, name: str, lease: int) -> Takers:

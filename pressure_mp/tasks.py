@@ -176,7 +176,7 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
         """
 
         self._run(self._operations.delete())
-        registry.engine(self._address).leave(self._name, self._operations.discipline)
+        registry.engine(self._address).leave([(self._name, self._operations.discipline)])
 
     def __enter__(self: Self) -> Self:
         return self

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..config import Address
 from ..drivers import AsyncSession, Session
 
 
@@ -26,9 +27,15 @@ class Options:
     #: Seconds for which a call that lost its connection tries to reach the broker again.
     reconnect: float = 10.0
     durability: Durability | None = None
+    #: When each call ends at the latest, on the monotonic clock, whatever it waits for: also to
+    #: connect, and for the reply of a server that is silent.
+    until: float | None = None
 
 
 DEFAULTS = Options()
+
+#: A queue's name and discipline.
+QueueKey = tuple[str, str]
 
 
 class Binding(Protocol):
@@ -44,6 +51,8 @@ class Binding(Protocol):
 class Engine(Protocol):
     """One broker. Threads share it; a forked child starts it afresh."""
 
+    address: Address
+
     outlives_process: bool
     """Whether queues stay when a process that uses them ends."""
 
@@ -57,14 +66,14 @@ class Engine(Protocol):
     def remember(self, host: str, name: str, discipline: str) -> None:
         """Note that processes of ``host`` use the anonymous queue ``name``."""
 
-    def remembered(self, host: str) -> Iterable[tuple[str, str]]:
-        """The anonymous queues that were noted for ``host``: name and discipline."""
+    def remembered(self, host: str) -> Iterable[QueueKey]:
+        """The anonymous queues that were noted for ``host``."""
 
-    def forget(self, host: str, name: str, discipline: str) -> None:
-        """Take back :meth:`remember`."""
+    def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
+        """Take back :meth:`remember` for each."""
 
-    def leave(self, name: str, discipline: str) -> None:
-        """This process no longer uses the queue: remove what the broker keeps for it alone."""
+    def leave(self, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
+        """This process no longer uses these queues: remove what the broker keeps for it alone."""
 
     def after_fork(self) -> None:
         """In a forked child: let go of what belongs to the parent, without a word to the broker."""

@@ -81,7 +81,7 @@ LAYERS = {
     "exceptions.py": ("authentication",),
     "authentication.py": ("exceptions",),
     "processes.py": (),
-    "endings.py": (),
+    "endings.py": ("engines.base", "exceptions"),
     "identity.py": ("processes",),
     "drivers.py": ("effects", "identity"),
     "config.py": ("exceptions",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import multiprocessing
 import os
@@ -9,13 +10,14 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 
 import lifetime_programs as programs
 import pytest
 from waiting import lasting, until
 
 import pressure_mp
-from pressure_mp import Queue, processes
+from pressure_mp import Queue, lifetimes, processes
 
 METHODS = ["fork", "spawn", "forkserver"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -121,17 +123,84 @@ def test_a_queue_goes_when_its_last_handle_is_closed(broker):
     assert broker.left() == []
 
 
-def test_a_queue_whose_handle_is_garbage_goes_with_the_next_one_made(broker):
+def test_a_queue_whose_handle_is_garbage_goes_by_itself(broker):
     q = Queue()
-    name = q.name
+    name = q.name.encode()
+    q.put(1)
+    q.flush()
     other = Queue()
     del q
     gc.collect()
-    another = Queue()
-    assert not any(name.encode() in key for key in broker.left())
+    until(lambda: not any(name in key for key in broker.left()))
+    other.put("still here")
+    assert other.get() == "still here"
     other.close()
-    another.close()
     assert broker.left() == []
+
+
+def test_a_thousand_queues_that_are_dropped_go_together_and_the_thread_that_clears_up_ends(broker):
+    before = _thread._count()
+    queues = [Queue() for _ in range(1000)]
+    assert _thread._count() == before
+    assert len(broker.left()) > 1000
+    queues.clear()
+    gc.collect()
+    until(lambda: broker.left() == [], 30)
+    until(lambda: _thread._count() == before)
+
+
+def test_queues_may_be_dropped_while_any_lock_is_held(broker):
+    first, second, third, fourth = (Queue() for _ in range(4))
+    with threading._active_limbo_lock:  # threading's own, without which it starts no thread
+        del first
+    with lifetimes._lock:
+        del second
+        with lifetimes._clearing:
+            del third
+
+    def in_a_signal_handler(number, frame):
+        nonlocal fourth
+        del fourth
+
+    before = signal.signal(signal.SIGUSR1, in_a_signal_handler)
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    gc.collect()
+    until(lambda: broker.left() == [])
+
+
+def test_a_queue_that_was_dropped_just_before_a_fork_goes(broker):
+    q = Queue()
+    del q
+    gc.collect()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    until(lambda: broker.left() == [])
+
+
+def test_a_program_that_ends_just_after_it_dropped_its_queues_leaves_no_key(broker):
+    run("import pressure_mp\nqueues = [pressure_mp.Queue() for _ in range(200)]\nqueues.clear()\n")
+    assert broker.left() == []
+
+
+def test_a_queue_that_was_dropped_while_its_broker_was_away_goes_with_the_next(own_server, name):
+    q = Queue(url=own_server.url, prefix=name, reconnect=0)
+    own_server.process.send_signal(signal.SIGSTOP)
+    try:
+        del q
+        gc.collect()
+        until(lambda: lifetimes._overdue, 20)
+    finally:
+        own_server.process.send_signal(signal.SIGCONT)
+    another = Queue(url=own_server.url, prefix=name)
+    del another
+    gc.collect()
+    with own_server.client() as client:
+        until(lambda: lasting(client, f"{name}*") == [])
 
 
 def test_a_queue_lives_as_long_as_one_of_its_users(broker):

@@ -40,7 +40,8 @@ def use(queues):
 
 
 def test_a_thousand_queues_share_one_connection_and_need_no_thread(alone):
-    use([Queue(url=alone.url)])
+    first = Queue(url=alone.url)
+    use([first])
     threads = threading.active_count()
     with alone.client() as client:
         before = connections(client)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...config import Address
 from ...effects import TICK, Reply
 from ...exceptions import ArgumentError
-from ..base import DEFAULTS, Options
+from ..base import DEFAULTS, Options, QueueKey
 from .flights import MemoryFlights
 from .tasks import MemoryTasks
 from .waiting import Waiter
@@ -29,6 +29,7 @@ class MemoryEngine:
     outlives_process = False
 
     def __init__(self, address: Address) -> None:
+        self.address = address
         self._lock = threading.Lock()
         self._queues: dict[tuple[type[_Queue], str], _Queue] = {}
         self._hosts: dict[str, set[tuple[str, str]]] = {}
@@ -58,11 +59,12 @@ class MemoryEngine:
     def remembered(self, host: str) -> list[tuple[str, str]]:
         return sorted(self._hosts.get(host, ()))
 
-    def forget(self, host: str, name: str, discipline: str) -> None:
-        self._hosts.get(host, set()).discard((name, discipline))
-        self._queues.pop((_kind(discipline), name), None)
+    def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
+        self._hosts.get(host, set()).difference_update(queues)
+        for name, discipline in queues:
+            self._queues.pop((_kind(discipline), name), None)
 
-    def leave(self, name: str, discipline: str) -> None:
+    def leave(self, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
         """Nothing is kept for one process."""
 
     def after_fork(self) -> None:

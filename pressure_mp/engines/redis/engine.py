@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import hiredis
 
 from ...config import Address
 from ...effects import TICK
-from ..base import DEFAULTS, Durability, Options
+from ..base import DEFAULTS, Durability, Options, QueueKey
 from . import contents, durability, keys, scripts, signals
 from .blocking import BlockingSession
 from .errors import not_done, refusal
-from .outage import Lane, Outage
+from .outage import Lane, Outage, patience
 from .packing import pack
 from .pool import LoopPool, Pool
 from .routes import Direct, Route
@@ -74,26 +75,38 @@ class RedisEngine:
         noted = finish(self._registry("SMEMBERS", host))
         return [(name, discipline) for discipline, _, name in map(_split, noted)]
 
-    def forget(self, host: str, name: str, discipline: str) -> None:
-        finish(self._registry("SREM", host, f"{discipline} {name}"))
+    def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
+        names = [f"{discipline} {name}" for name, discipline in queues]
+        if names:
+            finish(self._registry("SREM", host, *names, options=options))
 
-    def leave(self, name: str, discipline: str) -> None:
+    def leave(self, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
         pools = [self._threads, *self._loops.values()]
         lanes = [lane for pool in pools for lane in pool.lanes()]
-        if lanes:
+        found: dict[int, list[bytes]] = {}
+        for name, discipline in queues:
             kept = keys.kept(self.address.prefix, name, discipline)
-            finish(self._request("UNLINK", kept, *(kept + lane for lane in lanes)))
+            found.setdefault(self.slot(kept), []).extend(kept + lane for lane in lanes)
+        for each in found.values():
+            if each:
+                finish(self._request("UNLINK", *each, options=options))
 
-    async def _registry(self, command: str, host: str, *names: str) -> Any:
-        return await self._request(command, keys.registry(self.address.prefix, host), *names)
+    async def _registry(
+        self, command: str, host: str, *names: str, options: Options = DEFAULTS
+    ) -> Any:
+        key = keys.registry(self.address.prefix, host)
+        return await self._request(command, key, *names, options=options)
 
-    async def _request(self, command: str, key: bytes, *args: Any) -> Any:
+    async def _request(
+        self, command: str, key: bytes, *args: Any, options: Options = DEFAULTS
+    ) -> Any:
         """A command that may be done twice."""
-        outage = Outage(self._threads, DEFAULTS.reconnect, None)
+        outage = Outage(self._threads, options.reconnect, options.until)
         while True:
+            limit = patience(None, self._threads.silence, options.until)
             try:
-                async with self._threads.borrowed(self.slot(key)) as wire:
-                    reply = await wire.request(command, key, *args, timeout=self._threads.silence)
+                async with self._threads.borrowed(self.slot(key), limit) as wire:
+                    reply = await wire.request(command, key, *args, timeout=limit)
                     refused = isinstance(reply, Exception)
                     if refused and (not_now := not_done(str(reply), self.address)):
                         raise not_now
@@ -156,7 +169,7 @@ class RedisBinding:
             self._keep += durability.LIMIT
         #: The operations that are one exchange over a connection and nothing else, at their best.
         self.quick: set[str] = set()
-        if engine.thread_pool.silence is None:
+        if engine.thread_pool.silence is None and options.until is None:
             self.quick = set(self.scripts) - self._durable - set(contents.OPERATIONS)
         #: Those whose replies are to be read by :func:`scripts.read_bare`.
         self.bare = {op for op, script in self.scripts.items() if script.bare}

@@ -52,13 +52,22 @@ class Lane:
         return f"{calls[0]} {half * 2000:.0f}"
 
 
-def patience(end: float | None, silence: float | None) -> float | None:
+def patience(end: float | None, silence: float | None, until: float | None = None) -> float | None:
     """For how many seconds a reply is waited for, in a call that ends at ``end``, from a server
-    that is given up after ``silence`` seconds; None for no limit."""
-    if end is None:
-        return silence
-    left = max(end - time.monotonic(), 0.0) + _GRACE
-    return left if silence is None else min(left, silence)
+    that is given up after ``silence`` seconds; None for no limit. No reply is waited for after
+    ``until``."""
+    limits = [] if silence is None else [silence]
+    now = time.monotonic()
+    if end is not None:
+        limits.append(max(end - now, 0.0) + _GRACE)
+    if until is not None:
+        limits.append(max(until - now, 0.0))
+    return min(limits, default=None)
+
+
+def earlier(end: float | None, until: float | None) -> float | None:
+    """The first of two moments, each of which may be None for never."""
+    return min((moment for moment in (end, until) if moment is not None), default=None)
 
 
 class Outage:

@@ -81,9 +81,10 @@ class Pool:
             self._route.doubt(wire.node, error)
 
     @asynccontextmanager
-    async def borrowed(self, slot: int) -> AsyncIterator[Wire]:
-        """A connection for a few commands; closed when anything goes wrong with it."""
-        wire = await self.checkout(slot)
+    async def borrowed(self, slot: int, timeout: float | None = None) -> AsyncIterator[Wire]:
+        """A connection for a few commands; closed when anything goes wrong with it. ``timeout`` is
+        that of :meth:`checkout`."""
+        wire = await self.checkout(slot, timeout)
         try:
             yield wire
         except BrokerError:  # an error reply: the connection is as good as before

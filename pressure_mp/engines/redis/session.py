@@ -10,7 +10,7 @@ from . import contents
 from .durability import check, confirm
 from .errors import AGAIN, STALE, refuse_wait, stale, translate
 from .incarnation import adopt, is_strange
-from .outage import Outage, patience
+from .outage import Outage, earlier, patience
 from .pool import Pool
 from .scripts import read_bare
 from .wire import Wire
@@ -70,10 +70,11 @@ class RedisSession:
         lane, when the one in use is lost. A call that is ``begun`` was made once already.
         """
         outage = lane = None
+        options = self._binding.options
         while True:
             wire = None
             try:
-                limit = patience(end, self._pool.silence)
+                limit = patience(end, self._pool.silence, options.until)
                 if begun:
                     self._wire, number, outcome = begun
                     wire, lane = self._wire, self._wire.lane
@@ -90,7 +91,8 @@ class RedisSession:
                 begun = None
                 self.lose(wire, error)
                 try:
-                    outage = outage or Outage(self._pool, self._binding.options.reconnect, end)
+                    last = earlier(end, options.until)
+                    outage = outage or Outage(self._pool, options.reconnect, last)
                     await outage.ride_out(error)
                 except BaseException:
                     self._discard()  # nobody could be told that the wait is over

@@ -1,0 +1,96 @@
+"""Programs that use queues, and end when they are told that their broker is away."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+
+import pressure_mp
+from pressure_mp import JoinableQueue, Queue, TaskQueue
+
+#: What a program leaves behind, and needs its broker for at its end; by a name. What is put on a
+#: stopped server is in the buffer when the program ends.
+
+
+def anonymous(url):
+    queues = [Queue(url=url) for _ in range(5)]
+    for q in queues:
+        q.put(1)
+        q.flush()
+    return queues, lambda: None
+
+
+def in_flight(url):
+    q = JoinableQueue(url=url)
+    q.put_many(range(3))
+    assert [q.get(), q.get()] == [0, 1]
+    return q, lambda: None
+
+
+def buffered(url):
+    q = JoinableQueue(url=url, buffering=10)
+    for number in range(20):
+        q.put(number)
+    assert q.get() == 0
+    q.put(20)
+    q.flush()
+    return q, lambda: [q.put(number) for number in range(3)]
+
+
+def tasks(url):
+    q = TaskQueue(url=url)
+    q.put("one")
+    held = q.take()
+    return (q, held), lambda: None
+
+
+def named(url):
+    q = Queue(name=f"named-{time.time_ns()}", url=url, buffering=10)
+    q.put(0)
+    q.flush()
+    return q, lambda: [q.put(number) for number in range(3)]
+
+
+def run(what, *urls, wait=sys.stdin.readline):
+    """Use a queue, wait for a line, and end as such a program does."""
+    used = [globals()[what](url) for url in urls]
+    print("ready", flush=True)
+    wait()
+    for _, last in used:
+        last()
+    print("ending", flush=True)
+    sys.exit(7)
+
+
+def in_child(method, what, url):
+    context = multiprocessing.get_context(method)
+    here, there = context.Pipe()
+    child = context.Process(target=use_in_child, args=(what, url, there))
+    child.start()
+    sys.stdin.readline()
+    here.send("go on")
+    child.join()
+    print("ending", flush=True)
+    sys.exit(child.exitcode)
+
+
+def use_in_child(what, url, there):
+    run(what, url, wait=there.recv)
+
+
+def full(url):
+    """Puts on a queue that somebody else filled after this program last looked."""
+    q = Queue(4, name="full", url=url, buffering=10)
+    q.put("first")
+    q.flush()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(3):
+        q.put(number)
+    print("ending", flush=True)
+
+
+if __name__ == "__main__":
+    assert pressure_mp
+    globals()[sys.argv[1]](*sys.argv[2:])
