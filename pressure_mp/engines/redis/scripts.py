@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from ...effects import DECLINED, DONE
+from .keys import FIFO
 
 _ROOT = resources.files(__package__) / "lua"
 _HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable|bare|item): (.*)$", re.MULTILINE)
@@ -68,10 +69,11 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
             used.insert(0, f"local {names} = unpack(KEYS, {len(keys) + 1}, {last})")
         keys += storage.keys
     whole = "\n".join([*used, text])
-    once = header.get("once") == "yes"
+    once = "once" in header
+    mending = "true" if header.get("once") == "mending" else "false"
     if once:
         begin = f"{preludes['once']}\nlocal function operation()\n"
-        whole = f"{begin}{whole}\nend\nreturn once(operation)\n"
+        whole = f"{begin}{whole}\nend\nreturn once(operation, {mending})\n"
     source = whole.encode()
     return Script(
         name=name,
@@ -107,6 +109,8 @@ def names(folder: str) -> frozenset[str]:
 def load(discipline: str) -> dict[str, Script]:
     """Every script of a discipline, by the name of its operation."""
     preludes = _read(_ROOT / "prelude")
+    if discipline != FIFO:
+        preludes["incarnation"] = preludes["own_incarnation"]
     texts: dict[str, str] = {}
     for folder in folders(discipline):
         texts |= _read(_ROOT / folder)

@@ -4,6 +4,7 @@
 -- the counter `consumed_bytes` has a time to live, of about 285,000 years. To count on does not change it,
 -- and who deletes the queue deletes it too. Nothing that is kept belongs to a queue whose counter has none:
 -- then the caller is to call `adopt`, and to call again.
+
 local ADOPT_FIRST = redis.error_reply('ADOPT the queue first')
 
 local function is_strange(bound, consumed_bytes)

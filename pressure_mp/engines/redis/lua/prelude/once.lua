@@ -7,8 +7,9 @@
 -- header answers a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
 -- A table with `is_asked_for` is not kept, and a bare `done` then: who calls again asks for the rest.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
--- A reply that was given before is {'again', reply}.
-local function once(operation)
+-- A reply that was given before is {'again', reply}. With `once: mending` in its header a script is done
+-- also where the lane's key has what no client of ours writes there: that is removed.
+local function once(operation, mending)
   local kept, number, keep = KEYS[#KEYS], tonumber(ARGV[#ARGV]), nil
   if not number then
     if ARGV[#ARGV] == '' then return operation() end
@@ -16,7 +17,10 @@ local function once(operation)
     number = tonumber(number)
   end
   local last, counted = redis.pcall('HINCRBY', kept, 'number', 1), 1
-  if type(last) == 'table' then
+  if type(last) == 'table' and mending and string.sub(last.err, 1, 3) ~= 'OOM' then
+    redis.call('DEL', kept)
+    last = redis.call('HINCRBY', kept, 'number', 1)
+  elseif type(last) == 'table' then
     if string.sub(last.err, 1, 3) ~= 'OOM' then return last end
     -- To take an item is still allowed; after that the number can be noted.
     last, counted = tonumber(redis.call('HGET', kept, 'number') or 0) + 1, 0

@@ -3,11 +3,12 @@
 -- args: client ticket mode turn lease conn
 -- replies: done holder holder | busy producer tickets again holder holder | busy consumer tickets again holder holder | missing
 -- uses: role line storage
--- once: yes
+-- once: mending
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
 -- After `busy` in mode wait the queue no longer exists for others; only its roles are waited for,
 -- so that all who stood in line before are told. In mode now nobody of ours is waited for, and
--- nothing is done unless all of it can be done.
+-- nothing is done unless all of it can be done. A wreck, where one of the keys that say so is of another
+-- type, is removed at once: nobody can be waited for there.
 local client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local p_free, p_claim, p_holder = KEYS[5], KEYS[18], KEYS[19]
 local c_free, c_claim, c_holder = KEYS[6], KEYS[20], KEYS[21]
@@ -17,6 +18,15 @@ local exists = redis.call('EXISTS', KEYS[1]) == 1
 local begun = redis.call('EXISTS', KEYS[22], KEYS[12]) == 2
 if turn ~= 'first' and (exists or not begun) then return {'done', '', ''} end
 if not exists and not begun then return {'missing'} end
+
+local others = {[p_holder] = 'hash', [c_holder] = 'hash', [KEYS[23]] = 'hash', [KEYS[22]] = 'string'}
+for _, key in ipairs({p_free, p_claim, p_holder, c_free, c_claim, c_holder, KEYS[11], KEYS[12], KEYS[22], KEYS[23]}) do
+  local kind = redis.call('TYPE', key).ok
+  if kind ~= 'none' and kind ~= (others[key] or 'list') then
+    redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
+    return {'done', '', ''}
+  end
+end
 
 local entry = leave_line(KEYS[23], turn, ticket)
 local p_state, p_held, p_ends = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])

@@ -1,7 +1,7 @@
 -- delete: remove the queue and every key of it.
 -- keys: meta bound records payloads ready tubes due expiry taken bundles shelf counts wake woken waiting awaited outcomes presence users
 -- replies: done | missing
--- once: yes
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+-- once: mending
+if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then return {'missing'} end
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
 return {'done'}
