@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
-from waiting import Background, until
+from waiting import Background, parks, until
 
 from pressure_mp import Empty, Full, Queue
 from pressure_mp.drivers import WaitEnded, waits_end_when
@@ -25,12 +24,11 @@ def test_a_wait_ends_within_a_second_and_leaves_nothing_held(url, name, operatio
     calls = {"get": queue.get, "put": lambda: queue.put(2)}
     told = threading.Event()
     waiting = [Background(wait_until_told, told, calls[operation]) for _ in range(2)]
-    time.sleep(0.05)
-    assert all(one.is_alive() for one in waiting)
+    until(lambda: all(map(parks, waiting)))
     told.set()
     for one in waiting:
         with pytest.raises(WaitEnded):
-            one.result(2)
+            one.result()
     # Nobody holds a role or a place: others are served at once.
     if operation == "put":
         assert queue.get() == 1
@@ -61,6 +59,6 @@ def test_other_threads_and_later_waits_are_left_alone(url, name):
     queue.put("other")
     assert other.result() == "other"
     waiting = Background(queue.get)
-    until(waiting.is_alive)
+    until(lambda: parks(waiting))
     queue.put("later")
     assert waiting.result() == "later"

@@ -14,7 +14,7 @@ import pytest
 import rights
 import trustme
 from servers import Server, free_port
-from waiting import HOURS, Background, blocked, lasting, until
+from waiting import HOURS, LIMIT, Background, blocked, lasting, parks, until
 
 import pressure_mp
 from pressure_mp import PressureQueue, Queue, config
@@ -175,8 +175,7 @@ def test_a_forked_child_never_uses_its_parents_connection(valkey, name):
     q = Queue(name=name, url=valkey.url)
     results = Queue(name=f"{name}-results", url=valkey.url)
     getting = Background(q.get)  # one connection is in use while the process forks
-    client = valkey.client()
-    until(lambda: blocked(client))
+    until(lambda: parks(getting))
     children = [
         multiprocessing.get_context("fork").Process(target=targets.put_some, args=(results, n))
         for n in range(3)
@@ -191,24 +190,24 @@ def test_a_forked_child_never_uses_its_parents_connection(valkey, name):
         assert child.exitcode == 0
     q.put("for the parent")
     assert getting.result() == "for the parent"
-    client.close()
 
 
 def test_the_death_of_a_forked_parent_frees_its_place_in_line(valkey, name):
     """A child that inherited the parent's socket must not keep the connection alive."""
     q = Queue(name=name, url=valkey.url)
     client = valkey.client()
+    before = blocked(client)
     ours, theirs = multiprocessing.Pipe()
     parent = multiprocessing.get_context("spawn").Process(
         target=targets.get_and_fork, args=(q, theirs)
     )
     parent.start()
-    until(lambda: blocked(client))
+    until(lambda: blocked(client) == before + 1)
     ours.send("fork")
     child = ours.recv()
     parent.kill()
     parent.join()
-    until(lambda: not blocked(client), 3)
+    until(lambda: blocked(client) == before)
     ours.send("end")
     until(lambda: not targets.is_alive(child))
     client.close()
@@ -330,7 +329,7 @@ def test_unlock_frees_what_a_client_of_another_make_died_on(server, name):
     with pytest.raises(pressure_mp.ProducerInUseError):
         queue.put_nowait(b"y")
     assert queue.unlock("producer") == "theirs"
-    putting.result(2)
+    putting.result()
     assert queue.get_nowait() == b"x"
     with pytest.raises(pressure_mp.ArgumentError, match="'reader'"):
         queue.unlock("reader")
@@ -359,11 +358,12 @@ def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
     holder = multiprocessing.get_context("spawn").Process(
         target=targets.wait_forever, args=(q, "get")
     )
+    before = blocked(client)
     holder.start()
-    until(lambda: blocked(client))
+    until(lambda: blocked(client) == before + 1)
     holder.kill()
     holder.join()
-    q.delete(timeout=5)
+    q.delete(timeout=LIMIT)
     assert lasting(client, f"*{name}*") == []
     client.close()
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from waiting import until
+from waiting import LIMIT, until
 
 MAIN = "from pressure_mp.cli import main; main()"
 
@@ -43,7 +43,7 @@ def environment(name: str) -> dict[str, str]:
     return {**os.environ, "PRESSURE_PREFIX": name, "PYTHONPATH": support}
 
 
-def finished(command: Sequence[str], name: str, limit: float = 50) -> subprocess.CompletedProcess:
+def finished(command: Sequence[str], name: str, limit: float = 100) -> subprocess.CompletedProcess:
     """Run it to its end."""
     return subprocess.run(
         command, env=environment(name), capture_output=True, text=True, timeout=limit, check=False
@@ -100,7 +100,7 @@ class Run:
         self.note_descendants()
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def outcome(self, limit: float = 10) -> tuple[int, str, str]:
+    def outcome(self, limit: float = LIMIT) -> tuple[int, str, str]:
         """Wait for its end: exit status, the rest of the output, the errors."""
         output, errors = self.process.communicate(timeout=limit)
         return self.process.returncode, output, errors

@@ -29,7 +29,7 @@ def start(example: str, *args: object, url: str, **options: Any) -> subprocess.P
     )
 
 
-def finish(process: subprocess.Popen[str], text: str | None = None, limit: float = 30) -> str:
+def finish(process: subprocess.Popen[str], text: str | None = None, limit: float = 100) -> str:
     """Wait until it has ended well; what it wrote."""
     try:
         output, errors = process.communicate(text, timeout=limit)

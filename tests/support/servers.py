@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
-START_LIMIT = 10.0
+START_LIMIT = 40.0
 
 
 @dataclass

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from task_pair import Pair, each_checked
-from waiting import Background, blocked, until
+from waiting import Background, parks, until
 
 from pressure_mp import TaskQueue, task_settings
 from pressure_mp.operations.tasks import NO_EDIT
@@ -175,8 +175,7 @@ def test_who_waits_for_a_task_of_a_whole_bundle_is_told(server, name):
         ids = queue.put_many(range(3))
         tasks = queue.take_many(3)
         waiting = Background(queue.wait, ids[1])
-        with server.client() as client:
-            until(lambda: blocked(client) == 1)
+        until(lambda: parks(waiting))
         queue.ack_many(tasks)
         assert waiting.result()[1]
         queue.delete()
@@ -222,9 +221,9 @@ def test_a_bundle_whose_time_is_over_is_ready_again(make, entries):
 def test_one_of_a_bundle_that_was_touched_stays_when_the_time_of_the_others_is_over(make):
     tasks = make()
     tasks.put(3)
-    tasks.take(ttr=200)
+    tasks.take(ttr=1000)
     tasks.by_taker("touch", 2, 10**6)
-    time.sleep(0.25)
+    time.sleep(1.05)
     assert [task[0] for task in tasks.take(call=2)] == [b"1", b"3"]
     tasks.by_taker("ack", 2, None, None)
 
