@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
@@ -42,11 +42,15 @@ class Address:
     service: str = ""
     sentinel_username: str | None = None
     sentinel_password: str | None = None
+    #: Whether to use a server that removes keys by itself when its memory is full.
+    allow_eviction: bool = False
 
     @property
     def url(self) -> str:
         """The address as a URL, without passwords and without options that are passwords."""
         shown = [option for option in self.query.split("&") if option and not _is_secret(option)]
+        if self.allow_eviction:
+            shown.append("allow_eviction=1")
         user = f"{quote(self.username, safe='')}@" if self.username else ""
         if self.scheme in _TCP:
             path = f"{user}{_join(self.host, self.port)}/{self.db}"
@@ -83,7 +87,8 @@ def resolve(
 
     An argument wins over the environment, ``url`` and ``PRESSURE_URL`` over ``REDIS_SERVER``,
     ``REDIS_PORT`` and ``REDIS_DB``. Raises AddressError on what cannot be understood, and when
-    ``url`` comes together with ``host``, ``port`` or ``db``.
+    ``url`` comes together with ``host``, ``port`` or ``db``. What is allowed with
+    ``PRESSURE_ALLOW_EVICTION`` is allowed whatever names the address.
     """
     parts = {"host": host, "port": port, "db": db}
     given = [name for name, value in parts.items() if value is not None]
@@ -94,14 +99,18 @@ def resolve(
         raise ArgumentTypeError(f"prefix is a str, not {type(prefix).__name__}")
     if url is None and not given:
         url = environ.get("PRESSURE_URL")
+    allowed = environ.get("PRESSURE_ALLOW_EVICTION", "")
+    allow_eviction = bool(allowed) and _yes_or_no(allowed, "PRESSURE_ALLOW_EVICTION")
     if url is not None:
-        return parse_url(url, prefix)
+        address = parse_url(url, prefix)
+        return replace(address, allow_eviction=address.allow_eviction or allow_eviction)
     return Address(
         scheme="redis",
         host=environ.get("REDIS_SERVER", DEFAULT_HOST) if host is None else host,
         port=_number(port, "REDIS_PORT", environ, DEFAULT_PORT),
         db=_number(db, "REDIS_DB", environ, 0),
         prefix=prefix,
+        allow_eviction=allow_eviction,
     )
 
 
@@ -112,6 +121,12 @@ def _number(value: int | None, variable: str, environ: Mapping[str, str], defaul
     if not text.isdecimal():
         raise AddressError(f"{variable} is {text!r}, which is not a number")
     return int(text)
+
+
+def _yes_or_no(text: str, what: str) -> bool:
+    if text not in ("0", "1"):
+        raise AddressError(f"{what} is {text!r}; it is 1, or 0 for no")
+    return text == "1"
 
 
 def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
@@ -129,6 +144,9 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
     if _is_cut(parts):
         raise AddressError(f"broker URL {_hide(url)!r} cannot be read: {_ESCAPE}")
     named, query = _options(parts)
+    allow_eviction = _yes_or_no(
+        named.pop("allow_eviction", "0"), "allow_eviction in a broker's URL"
+    )
     address = Address(
         parts.scheme,
         **place,
@@ -136,6 +154,7 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
         db=_database(parts, named.get("db"), url),
         query=query,
         prefix=prefix,
+        allow_eviction=allow_eviction,
     )
     _check(address, url)
     return address
@@ -153,7 +172,7 @@ def _read(url: str) -> tuple[SplitResult, dict[str, Any]] | None:
 
 def _options(parts: SplitResult) -> tuple[dict[str, Any], str]:
     """What a URL's login and its options name of an address; and the other options."""
-    names = {"db", "username", "password"}
+    names = {"db", "username", "password", "allow_eviction"}
     if parts.scheme in _SENTINEL:
         names |= {"sentinel_username", "sentinel_password"}
     named: dict[str, Any] = {}

@@ -195,6 +195,14 @@ class WrongKeyTypeError(BrokerError, TypeError):
     """A key of the queue holds a value of a kind that no pressure client writes there."""
 
 
+class EvictingServerError(BrokerError):
+    """The server removes keys by itself when its memory is full, and with them what is queued."""
+
+
+class EvictionWarning(PressureError, RuntimeWarning):
+    """Queues are used on a server that removes keys by itself, since that was allowed."""
+
+
 class UnsupportedServerError(BrokerError):
     """The server is older than what this package needs."""
 

@@ -32,6 +32,7 @@ SENT = {
     *("evalsha", "script|load", "blmove", "client|unblock", "select"),
     *("sadd", "smembers", "srem", "unlink"),  # anonymous queues
     "hget",  # a part of a large item
+    "info",  # whether the server removes keys by itself
     "type",  # of the keys of a queue, for an error that names the wrong one
 }
 

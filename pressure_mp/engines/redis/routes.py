@@ -11,6 +11,7 @@ from typing import Any
 from ...config import Address
 from ...effects import T
 from ...exceptions import AddressError, BrokerUnavailable, PressureError
+from . import eviction
 from .wire import Wire
 
 #: Seconds for one of several servers to say what it knows; then the next one is asked.
@@ -62,9 +63,14 @@ class Route(ABC):
         return None
 
     async def open(self, node: Node, timeout: float | None) -> Wire:
-        """A new connection to ``node``. Raises what :meth:`Wire.open` does."""
+        """A new connection to ``node``. Raises what :meth:`Wire.open` does, and EvictingServerError."""
         wire = await self._kind.open(node.address, timeout)
         wire.node = node
+        try:
+            await eviction.check(wire, node.address, timeout)
+        except BaseException:
+            wire.close()
+            raise
         return wire
 
     @abstractmethod
