@@ -144,9 +144,8 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
     if _is_cut(parts):
         raise AddressError(f"broker URL {_hide(url)!r} cannot be read: {_ESCAPE}")
     named, query = _options(parts)
-    allow_eviction = _yes_or_no(
-        named.pop("allow_eviction", "0"), "allow_eviction in a broker's URL"
-    )
+    allowed = named.pop("allow_eviction", "0")
+    allow_eviction = _yes_or_no(allowed, "allow_eviction in a broker's URL")
     address = Address(
         parts.scheme,
         **place,

@@ -63,7 +63,10 @@ class Route(ABC):
         return None
 
     async def open(self, node: Node, timeout: float | None) -> Wire:
-        """A new connection to ``node``. Raises what :meth:`Wire.open` does, and EvictingServerError."""
+        """A new connection to ``node``.
+
+        Raises what :meth:`Wire.open` does, and EvictingServerError.
+        """
         wire = await self._kind.open(node.address, timeout)
         wire.node = node
         try:
