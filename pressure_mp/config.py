@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
 from .exceptions import AddressError, ArgumentTypeError
+from .hidden import hide, hide_in, without_frames
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
@@ -99,9 +100,11 @@ def resolve(
         raise ArgumentTypeError(f"prefix is a str, not {type(prefix).__name__}")
     if url is None and not given:
         url = environ.get("PRESSURE_URL")
+    url = hide(url)
     allowed = environ.get("PRESSURE_ALLOW_EVICTION", "")
     allow_eviction = bool(allowed) and _yes_or_no(allowed, "PRESSURE_ALLOW_EVICTION")
     if url is not None:
+        del environ  # a traceback with local variables would show all of it
         address = parse_url(url, prefix)
         return replace(address, allow_eviction=address.allow_eviction or allow_eviction)
     return Address(
@@ -133,6 +136,14 @@ def parse_url(url: str, prefix: str = DEFAULT_PREFIX) -> Address:
     """Read a broker's URL. Raises AddressError, without showing a password."""
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url is a str, not {type(url).__name__}")
+    url = hide(url)
+    try:
+        return _parse(str(url), prefix)
+    except AddressError as error:
+        raise without_frames(error) from None
+
+
+def _parse(url: str, prefix: str) -> Address:
     read = _read(url)
     if read is None:
         raise AddressError(
@@ -186,7 +197,8 @@ def _options(parts: SplitResult) -> tuple[dict[str, Any], str]:
         named["username"] = unquote(parts.username)
     if parts.password:
         named["password"] = unquote(parts.password)
-    return named, "&".join(others)
+    query = "&".join(others)
+    return hide_in(named), hide(query) if any(map(_is_secret, others)) else query
 
 
 def _is_cut(parts: SplitResult) -> bool:

@@ -29,6 +29,7 @@ from .handles import (
     check_max_items,
     check_maxsize,
 )
+from .hidden import hide
 from .incoming import PATIENCE, Incoming, IncomingForGood
 from .large import Large, is_manifest
 from .operations.fifo import FIFO
@@ -101,6 +102,7 @@ class ObjectQueue(ItemHandle):
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
         ArgumentError, ArgumentTypeError.
         """
+        url, authkey = hide(url), hide(authkey)
         encoder = serializers.find(serializer)
         keys = signing.gather(authkey, name is None, os.environ)
         bound = check_maxsize(chosen(maxsize))

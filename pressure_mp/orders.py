@@ -9,6 +9,7 @@ from . import ordering
 from .defaults import Default
 from .exceptions import ArgumentError, ArgumentTypeError
 from .handles import ask_for_name
+from .hidden import hide_in
 from .large import is_manifest
 from .operations.fair import FairOperations
 from .operations.fifo import FifoOperations
@@ -70,7 +71,7 @@ class PriorityQueue(_OrderedQueue):
             one that can be pickled: a function of a module, not a lambda.
         """
         self._key = _check_callable("key", key)
-        super().__init__(maxsize, name, **options)
+        super().__init__(maxsize, name, **hide_in(options))
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue by its priority; the rest is as for :meth:`Queue.put`.
@@ -149,7 +150,7 @@ class FairQueue(_OrderedQueue):
             raise ArgumentTypeError("a FairQueue needs a key: a callable that tells an item's key")
         self._key = _check_callable("key", key)
         self._weight = _check_callable("weight", weight)
-        super().__init__(0 if maxsize is None else maxsize, name, **options)
+        super().__init__(0 if maxsize is None else maxsize, name, **hide_in(options))
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue, behind those of its key; as :meth:`Queue.put` otherwise.

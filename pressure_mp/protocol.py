@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, ItemHandle, check_max_items, check_maxsize
+from .hidden import hide
 
 
 class PressureQueue(ItemHandle):
@@ -31,6 +32,7 @@ class PressureQueue(ItemHandle):
         durability: str | None = None,
     ) -> None:
         """The arguments are those of :class:`pressure_mp.Queue`. No connection is made yet."""
+        url = hide(url)
         if name is None:
             raise ArgumentTypeError("a PressureQueue has a name")
         super().__init__(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from .exceptions import ArgumentError, ArgumentTypeError, LateTaskDoneWarning, ShutDown
 from .handles import check_maxsize
+from .hidden import hide_in
 from .incoming import PATIENCE, Incoming, IncomingUntilDone
 from .object_queue import ObjectQueue
 from .operations.flights import Flight
@@ -29,7 +30,7 @@ class Queue(ObjectQueue):
 
         Raises QueueAlreadyExistsError (specification: Create).
         """
-        return cls(maxsize=maxsize, name=name, _how="create", **options)
+        return cls(maxsize=maxsize, name=name, _how="create", **hide_in(options))
 
     @classmethod
     def attach(cls: type[FifoQueue], name: str, maxsize: int = 0, **options: Any) -> FifoQueue:
@@ -37,7 +38,7 @@ class Queue(ObjectQueue):
 
         Raises QueueDoesNotExistError.
         """
-        return cls(maxsize=maxsize, name=name, _how="attach", **options)
+        return cls(maxsize=maxsize, name=name, _how="attach", **hide_in(options))
 
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""
@@ -141,7 +142,7 @@ class JoinableQueue(Queue):
                 "max_deliveries cannot go with buffering: what a consumer that dies had fetched "
                 "ahead would count as delivered. Give buffering to the producers' handles only"
             )
-        super().__init__(maxsize, name, **options)
+        super().__init__(maxsize, name, **hide_in(options))
 
     def _make_incoming(self) -> Incoming:
         return IncomingUntilDone(self, self._buffering)
@@ -214,4 +215,4 @@ class SimpleQueue(ObjectQueue):
 
     def __init__(self, name: str | None = None, **options: Any) -> None:
         """As for :class:`Queue`, with ``maxsize`` 0."""
-        super().__init__(0, name, **options)
+        super().__init__(0, name, **hide_in(options))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from .exceptions import ArgumentError, ArgumentTypeError, EncodingError
+from .hidden import hide
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError
@@ -33,7 +34,7 @@ class Key:
     __slots__ = ("_secret", "id")
 
     def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+        self._secret = hide(secret)
         self.id = hmac.digest(secret, b"pressure_mp key id", "sha256")[:_ID_SIZE]
 
     def mac(self, context: bytes) -> hmac.HMAC:
@@ -63,10 +64,12 @@ def gather(authkey: AuthKey | None, anonymous: bool, environ: Mapping[str, str])
 
     Without any, a named queue is not signed: the answer is empty.
     """
+    given = hide(environ.get(VARIABLE))
+    del environ  # a traceback with local variables would show all of it
     if authkey is not None:
-        keys = read_keys(authkey, "authkey")
-    elif VARIABLE in environ:
-        keys = read_keys([part.strip() for part in environ[VARIABLE].split(",")], VARIABLE)
+        keys = read_keys(hide(authkey), "authkey")
+    elif given is not None:
+        keys = read_keys(hide([part.strip() for part in given.split(",")]), VARIABLE)
     else:
         keys = _of_process_tree() if anonymous else ()
     hold(keys)
@@ -80,7 +83,7 @@ def read_keys(authkey: object, source: str) -> Keys:
         raise ArgumentTypeError(
             f"{source} is bytes, a str, or a sequence of these, not {type(authkey).__name__}"
         )
-    secrets = [key.encode() if isinstance(key, str) else bytes(key) for key in given]
+    secrets = [hide(key.encode() if isinstance(key, str) else bytes(key)) for key in given]
     if not secrets or not all(secrets):
         raise ArgumentError(f"{source} has an empty key; leave it out for a queue without signing")
     return tuple(Key(secret) for secret in secrets)
@@ -112,6 +115,7 @@ def recall(ids: Iterable[bytes], anonymous: bool, queue: str, environ: Mapping[s
         candidates.insert(0, _of_process_tree())
     if VARIABLE in environ:
         candidates.insert(0, gather(None, False, environ))
+    del environ  # a traceback with local variables would show all of it
     for keys in candidates:
         if any(key.id in ids for key in keys):
             return keys

@@ -11,6 +11,7 @@ from .codec import Codec
 from .defaults import Default, chosen, is_stated
 from .engines import registry
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT
+from .hidden import hide, hide_in
 from .serializers import Serializer
 from .signing import AuthKey
 from .task_administration import TaskAdministration
@@ -94,6 +95,7 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
         seconds. Raises BrokerUnavailable, QueueMismatchError (the queue has another option than the
         one that was stated, or is of another kind), AddressError, ArgumentError, ArgumentTypeError.
         """
+        url, authkey = hide(url), hide(authkey)
         recorded = {
             "ttr": ttr,
             "ttl": ttl,
@@ -129,7 +131,7 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
 
         Raises QueueAlreadyExistsError.
         """
-        return cls(name, _how="create", **options)
+        return cls(name, _how="create", **hide_in(options))
 
     @classmethod
     def attach(cls: type[Self], name: str, **options: Any) -> Self:
@@ -137,7 +139,7 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
 
         Raises QueueDoesNotExistError.
         """
-        return cls(name, _how="attach", **options)
+        return cls(name, _how="attach", **hide_in(options))
 
     @property
     def settings(self) -> TaskSettings:

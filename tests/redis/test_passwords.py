@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import traceback
 
 import pytest
+import rich.console
+import rich.traceback
 from servers import free_port
 
 import pressure_mp
-from pressure_mp import PressureQueue, Queue
+from pressure_mp import (
+    FairQueue,
+    JoinableQueue,
+    PressureQueue,
+    PriorityQueue,
+    Queue,
+    SimpleQueue,
+    TaskQueue,
+)
 from pressure_mp.config import parse_url
 
 PASSWORD = "s3cret/w0rd?#@:"
@@ -120,3 +131,146 @@ def test_a_url_that_cannot_be_read_shows_no_part_of_a_password(url):
 def test_an_unescaped_password_says_how_to_write_it():
     for url in ("redis://u:pa/ss@h:1/0", "redis://u:1/2@h:1/0", "redis://u:1#2@h"):
         refused(url, "%2F", pressure_mp.AddressError)
+
+
+def chain(error):
+    """An error and all that it came from."""
+    found = [error]
+    for link in found:  # which can lead back to where it was
+        found += {link.__cause__, link.__context__} - {None, *found}
+    return found
+
+
+def below(error):
+    """The part of an error's traceback that is not this module's: a user's own variables show what
+    the user wrote."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
+
+
+def shown_of(thing):
+    """As such tools show it, also a thing that is not yet complete."""
+    try:
+        return repr(thing)
+    except Exception as error:
+        return repr(error)
+
+
+def attributes(thing):
+    names = getattr(type(thing), "__slots__", ())
+    slots = [getattr(thing, name, None) for name in ([names] if isinstance(names, str) else names)]
+    return [*getattr(thing, "__dict__", {}).values(), *slots]
+
+
+def locals_shown(error):
+    """What tools show of an error: the local variables of every frame, and their attributes; and
+    what rich makes of them."""
+    texts = []
+    for link in chain(error):
+        frames = [frame for frame, _ in traceback.walk_tb(below(link))]
+        values = [value for frame in frames for value in frame.f_locals.values()]
+        texts += map(shown_of, values)
+        texts += [shown_of(each) for value in values for each in attributes(value)]
+    out = io.StringIO()
+    shown = rich.traceback.Traceback.from_exception(
+        type(error), error, below(error), show_locals=True, locals_max_length=None
+    )
+    rich.console.Console(file=out, width=400).print(shown)
+    return "\n".join([*texts, out.getvalue()])
+
+
+def caught(make):
+    with pytest.raises(pressure_mp.PressureError) as raised:
+        make()
+    assert below(raised.value) is not None
+    return locals_shown(raised.value)
+
+
+#: Longer than what some tools show of a str.
+LONG = "s3cret-" * 20 + "w0rd"
+
+
+def where(server, place):
+    """URLs with a password that cannot be used, up to the address; and what follows it."""
+    return {
+        "refused login": (f"redis://:{LONG}@127.0.0.1:{server.port}/0", ""),
+        "refused login of a user": (f"redis://me:{LONG}@127.0.0.1:{server.port}/0", ""),
+        "no server": (f"redis://:{LONG}@{place}/0", ""),
+        "no TLS": (f"rediss://:{LONG}@127.0.0.1:{server.port}/0", "?socket_connect_timeout=1"),
+        "no key for TLS": (
+            f"rediss://127.0.0.1:{server.port}",
+            f"?ssl_password={LONG}&ssl_certfile=missing",
+        ),
+        "unix": (f"unix://:{LONG}@{server.socket}", ""),
+        "no socket": (f"unix://:{LONG}@/nowhere/s.sock", ""),
+        "sentinel": (f"redis+sentinel://:{LONG}@{place}/service", f"?sentinel_password={LONG}"),
+        "login at a sentinel": (
+            f"redis+sentinel://127.0.0.1:{server.port}/service",
+            f"?sentinel_password={LONG}",
+        ),
+        "cluster": (f"redis+cluster://:{LONG}@{place}", ""),
+        "login at a cluster": (f"redis+cluster://:{LONG}@127.0.0.1:{server.port}", ""),
+        "unknown option": (f"redis://:{LONG}@{place}/0", "?colour=blue"),
+        "bad option": (f"redis://:{LONG}@{place}/0", "?socket_timeout=soon"),
+        "bad port": (f"redis://:{LONG}@127.0.0.1:port/0", ""),
+        "no scheme": (f"gopher://:{LONG}@127.0.0.1", ""),
+    }
+
+
+CASES = list(where(type("Server", (), {"port": 0, "socket": ""}), ""))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_local_variable_shows_a_password(valkey, name, case, monkeypatch):
+    url = "".join(where(valkey, f"127.0.0.1:{free_port()}")[case])
+    key = LONG
+    monkeypatch.setenv("SOME_PASSWORD", LONG)
+    for make in (
+        lambda: Queue(name=f"{{{name}}}", url=url, reconnect=0, authkey=key),
+        lambda: JoinableQueue(name=f"{{{name}}}", url=url, reconnect=0, authkey=[key, key]),
+    ):
+        text = caught(make)
+        assert not any(part in text for part in PARTS)
+    monkeypatch.setenv("PRESSURE_URL", url)
+    text = caught(lambda: Queue(name=f"{{{name}}}", reconnect=0))
+    assert not any(part in text for part in PARTS)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **options: SimpleQueue("name", **options),
+        lambda **options: Queue.create("name", **options),
+        lambda **options: Queue.attach("name", **options),
+        lambda **options: PriorityQueue(name="name", **options),
+        lambda **options: FairQueue(len, name="name", **options),
+        lambda **options: TaskQueue("name", **options),
+        lambda **options: TaskQueue.create("name", **options),
+        lambda **options: TaskQueue.attach("name", **options),
+        lambda authkey, **options: PressureQueue("name", **options).exists(),
+    ],
+)
+def test_no_kind_of_handle_shows_a_password_or_a_key(valkey, make):
+    url = f"redis://:{LONG}@127.0.0.1:{valkey.port}/0"
+    text = caught(lambda: make(url=url, reconnect=0, authkey=LONG.encode()))
+    assert not any(part in text for part in PARTS)
+
+
+def test_an_unusable_key_is_not_shown_with_its_neighbours(monkeypatch):
+    monkeypatch.setenv("SOME_PASSWORD", LONG)
+    text = caught(lambda: Queue(name="q", url="memory://x", authkey=[LONG, ""]))
+    assert not any(part in text for part in PARTS)
+    monkeypatch.setenv("PRESSURE_AUTHKEY", f"{LONG},,")
+    text = caught(lambda: Queue(name="q", url="memory://x"))
+    assert not any(part in text for part in PARTS)
+
+
+def test_a_handle_without_its_key_shows_no_environment(monkeypatch):
+    q = Queue(name="q", url="memory://x", authkey=b"one")
+    copy = pickle.dumps(q)
+    monkeypatch.setattr(pressure_mp.signing, "_held", {})
+    monkeypatch.setenv("SOME_PASSWORD", LONG)
+    text = caught(lambda: pickle.loads(copy).put(1))
+    assert not any(part in text for part in PARTS)

@@ -10,6 +10,7 @@ from redis.exceptions import AuthenticationError, ResponseError
 
 from ...config import Address
 from ...exceptions import AddressError, BrokerError, BrokerUnavailable, UnsupportedServerError
+from ...hidden import hide_in, without_frames
 
 #: The oldest servers that have BLMOVE and scripts as this package uses them.
 OLDEST = (6, 2)
@@ -46,7 +47,9 @@ def make(address: Address, module: Any, timeout: float | None) -> Any:
     try:
         options: dict[str, Any] = parse_url(f"redis://?{address.query}")  # type: ignore[no-untyped-call]
     except ValueError as error:
+        without_frames(error)
         raise AddressError(f"broker URL {address.url!r}: {error}") from None
+    hide_in(options)
     limit = options.get("socket_connect_timeout", _CONNECT_TIMEOUT)
     limit = limit if timeout is None else min(limit, timeout)
     options |= {

@@ -23,6 +23,7 @@ from redis.exceptions import RedisError
 
 from ...config import Address
 from ...effects import T
+from ...hidden import without_frames
 from . import connecting
 from .outage import Lane
 
@@ -76,7 +77,7 @@ class Wire(ABC):
             wire = await cls._connect(connection)
             return await wire._greet(address, connection.socket_connect_timeout)
         except (RedisError, OSError) as error:
-            raise connecting.unavailable(address, error) from error
+            raise connecting.unavailable(address, error) from without_frames(error)
 
     async def _greet(self, address: Address, timeout: float) -> Wire:
         try:

@@ -1,0 +1,65 @@
+"""Secrets that do not print. Tools that show the local variables of a traceback show their repr."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+_SHOWN = "********"
+
+
+class Hidden(str):
+    """A str, such as a password, or a URL that has one. Its repr shows nothing of it, and neither
+    does that of a part: some tools cut a long str before they show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _SHOWN
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Hidden:
+        return Hidden(super().__getitem__(key))
+
+
+class HiddenBytes(bytes):
+    """The same for bytes."""
+
+    def __repr__(self) -> str:
+        return _SHOWN
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return HiddenBytes(found) if isinstance(found, bytes) else found
+
+
+def hide(secret: Any) -> Any:
+    """The same value, of a type that does not print. Lists and tuples are hidden one by one; what
+    is neither str nor bytes stays as it is."""
+    if isinstance(secret, str):
+        return Hidden(secret)
+    if isinstance(secret, bytes):
+        return HiddenBytes(secret)
+    if type(secret) in (list, tuple):
+        return type(secret)(map(hide, secret))
+    return secret
+
+
+def hide_in(options: dict[str, Any]) -> dict[str, Any]:
+    """Hide what is secret in the options of a handle or a connection, in place; the same dict."""
+    for name, value in options.items():
+        if name in ("url", "authkey") or "password" in name:
+            options[name] = hide(value)
+    return options
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """The error, and those that it came from, without their tracebacks: the frames of what we call
+    have a password in other forms, such as a packed command."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            one.__traceback__ = None
+            left += [one.__cause__, one.__context__]
+    return error
