@@ -16,7 +16,10 @@ from waiting import until
 
 from pressure_mp.engines.redis.sentinel import SentinelRoute
 
-pytestmark = [pytest.mark.failover, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.failover, pytest.mark.timeout(300)]
+
+#: Seconds for which a put may wait: the deployment itself needs some, and ``reconnect`` is 30.
+STALL = 29.0
 
 KINDS = ["redis", "valkey"]
 #: What the documents advise: a primary that lost its replicas accepts nothing.
@@ -68,7 +71,7 @@ def kill_and_bring_back(deployment, running):
     running.wait_for_more()
     killed.options += ("--replicaof", f"127.0.0.1 {deployment.primary.port}")
     killed.start()
-    until(lambda: deployment.is_settled, 40)
+    until(lambda: deployment.is_settled, 60)
 
 
 def test_work_goes_on_across_a_planned_failover(deployment, traffic):
@@ -76,7 +79,7 @@ def test_work_goes_on_across_a_planned_failover(deployment, traffic):
     deployment.fail_over()
     running.wait_for_more()
     finish(running)
-    assert running.longest_stall < 10
+    assert running.longest_stall < STALL
 
 
 def test_a_planned_failover_loses_nothing_that_every_replica_confirmed(deployment, traffic):
@@ -91,7 +94,7 @@ def test_work_goes_on_when_the_primary_is_killed(deployment, traffic):
     running = traffic(deployment.url)
     kill_and_bring_back(deployment, running)
     finish(running)
-    assert running.longest_stall < 10
+    assert running.longest_stall < STALL
 
 
 def test_a_killed_primary_loses_nothing_that_every_replica_confirmed(deployment, traffic):
@@ -118,7 +121,7 @@ def test_work_goes_on_when_the_primary_falls_silent(deployment, traffic, monkeyp
     finally:
         silent.process.send_signal(signal.SIGCONT)
     finish(running)
-    assert running.longest_stall < 10
+    assert running.longest_stall < STALL
 
 
 def tag_at(cluster, server):
@@ -145,10 +148,10 @@ def test_work_goes_on_when_a_clusters_primary_is_killed(cluster, traffic):
     tag = tag_at(cluster, primary)
     running = traffic(cluster.url, tag=tag)
     primary.kill()
-    until(lambda: cluster.owner(key_slot(tag.encode())) is replica, 20)
+    until(lambda: cluster.owner(key_slot(tag.encode())) is replica, 60)
     running.wait_for_more()
     finish(running)
-    assert running.longest_stall < 10
+    assert running.longest_stall < STALL
 
 
 def test_a_killed_primary_of_a_cluster_loses_nothing_that_its_replica_confirmed(cluster, traffic):
@@ -156,7 +159,7 @@ def test_a_killed_primary_of_a_cluster_loses_nothing_that_its_replica_confirmed(
     tag = tag_at(cluster, primary)
     running = traffic(cluster.url, "replica:1", tag)
     primary.kill()
-    until(lambda: cluster.owner(key_slot(tag.encode())) is replica, 20)
+    until(lambda: cluster.owner(key_slot(tag.encode())) is replica, 60)
     primary.start()  # it finds that it is a replica now
     running.wait_for_more()
     finish(running)

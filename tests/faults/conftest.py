@@ -12,7 +12,7 @@ from faults_nursery import Nursery
 from servers import Server
 
 KINDS = ["valkey", "debian_redis"]
-_FIGURES = pytest.StashKey[list[str]]()
+_figures: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,7 +22,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_FIGURES] = []
     if hasattr(config, "workerinput"):
         config.option.fault_seed = config.workerinput["fault_seed"]
     elif config.option.fault_seed is None:
@@ -39,11 +38,17 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"fault seed: {config.option.fault_seed}"
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """In the process that prints: also of the tests that others ran."""
+    if report.when == "teardown":
+        _figures.extend(found for name, found in report.user_properties if name == "figures")
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     terminalreporter.section(f"figures of the fault suite, seed {config.option.fault_seed}")
-    for line in config.stash[_FIGURES]:
+    for line in _figures:
         terminalreporter.write_line(line)
 
 
@@ -80,7 +85,7 @@ class Figures:
 def figures(request: pytest.FixtureRequest) -> Iterator[Figures]:
     found = Figures(request.node.name)
     yield found
-    request.config.stash[_FIGURES].append(str(found))
+    request.node.user_properties.append(("figures", str(found)))
 
 
 @pytest.fixture

@@ -15,13 +15,16 @@ from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
 pytestmark = pytest.mark.timeout(900)
 
 BOUND = 20
+#: Seconds. What nobody gives back stalls the others for good; else it is about a lease, and as long
+#: as a loaded machine takes.
+STALL = 30.0
 
 
 def run(killer: Killer, queue: Queue, items: int, strikes: int, limit: float) -> None:
     """Let so many things happen, and see so many items through; then shut the queue down."""
     killer.run(lambda: queue.stats().consumed_messages, items, strikes, limit)
     faults_clients.shut_down(queue, killer.nursery.directory)
-    killer.nursery.wait(30)
+    killer.nursery.wait(90)
 
 
 def rest_of(queue: Queue) -> list[str]:
@@ -40,7 +43,7 @@ def test_what_was_not_got_before_a_kill_is_not_lost(server, name, nursery, seed,
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
     population = {"consume": arguments, "produce": {**arguments, "items": 10**9}}
     killer = Killer(nursery, population, 4, random.Random(seed))
-    run(killer, queue, items, strikes, 600 if long else 60)
+    run(killer, queue, items, strikes, 600 if long else 300)
     history = History(histories.read(nursery.directory), rest_of(queue), BOUND)
     stats = queue.stats()
     # The broker knows how many items it gave away; each one that nobody logged was on its way
@@ -61,7 +64,7 @@ def test_what_was_not_got_before_a_kill_is_not_lost(server, name, nursery, seed,
     assert check(history) == []
     assert len(history.lost) <= on_their_way <= len(history.unknown_gets)
     assert stats.produced_messages == stats.consumed_messages
-    assert histories.longest_stall(history.operations) < 3 * (LEASE + 1)
+    assert histories.longest_stall(history.operations) < STALL
 
 
 def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, seed, long, figures):
@@ -70,7 +73,7 @@ def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, se
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
     population = {"work": {**arguments, "seed": seed}, "produce": {**arguments, "items": 10**9}}
     killer = Killer(nursery, population, 4, random.Random(seed))
-    run(killer, queue, items, strikes, 600 if long else 60)
+    run(killer, queue, items, strikes, 600 if long else 300)
     history = History(histories.read(nursery.directory), rest_of(queue))
     for _ in history.rest:
         queue.task_done()
@@ -90,4 +93,4 @@ def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, se
     assert list(deliveries.problems()) == []
     assert unfinished == 0
     assert check(history, [nothing_invented]) == []
-    assert histories.longest_stall(history.operations) < 3 * (LEASE + 1)
+    assert histories.longest_stall(history.operations) < STALL

@@ -91,7 +91,7 @@ class SentinelDeployment:
 
     def wait_for_another(self, before: Server) -> None:
         """Wait until all sentinels name another primary than that."""
-        until(lambda: len(self._named()) == 1 and self.primary is not before, 30)
+        until(lambda: len(self._named()) == 1 and self.primary is not before, 60)
 
     def wait_until_they_know_each_other(self) -> None:
         expected = (len(self.servers) - 1, len(self.sentinels) - 1)
@@ -101,7 +101,7 @@ class SentinelDeployment:
             fields = dict(zip(reply[::2], reply[1::2], strict=True))
             return (int(fields[b"num-slaves"]), int(fields[b"num-other-sentinels"])) == expected
 
-        until(lambda: all(map(known, self.sentinels)), 20)
+        until(lambda: all(map(known, self.sentinels)), 60)
 
     def _named(self) -> set[int]:
         answers = (self._ask(s, "GET-MASTER-ADDR-BY-NAME") for s in self.sentinels)
@@ -213,11 +213,11 @@ def clustered(kind: str, primaries: int = 3, replicas: int = 1) -> Iterator[Clus
         for server in servers[1:]:
             bus = int(server.options[server.options.index("--cluster-port") + 1])
             clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", server.port, bus)
-        until(lambda: all(map(_knows_all(len(servers)), clients)), 20)
+        until(lambda: all(map(_knows_all(len(servers)), clients)), 60)
         for number, client in enumerate(clients[primaries:]):
             leader = clients[number].execute_command("CLUSTER", "MYID")
             client.execute_command("CLUSTER", "REPLICATE", leader)
-        until(lambda: all(map(_is_ok, clients)), 20)
+        until(lambda: all(map(_is_ok, clients)), 60)
         until(lambda: all(online_replicas(server) for server in servers[:replicas]))
         yield ClusterDeployment(servers, primaries)
 
