@@ -1,5 +1,5 @@
 -- get_many: take the oldest items, as many as are there (specification: Get).
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts producer_free
 -- args: limit size eof client ticket mode turn lease conn
 --   limit     how many items at most
 --   size      after how many bytes to stop
@@ -23,6 +23,7 @@ local over = length == 0 and end_of_stream(KEYS[3], ARGV[3], KEYS[12])
 local refused = refusal(state, bound, length, over, mode)
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[9]}
+  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[15]) end
   return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
 end
 

@@ -1,5 +1,5 @@
 -- prefetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flights presence returned fetched readers uploads parts
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flights presence returned fetched readers uploads parts producer_free
 -- args: reader call number size eof client ticket mode turn lease conn
 --   reader  who hands them out: a handle of the process that answers for the items
 --   call    the reader's number for this call. It says too that all of its last call was handed out
@@ -45,6 +45,7 @@ if refused then
 end
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[11]}
+  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[20]) end
   return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
 end
 

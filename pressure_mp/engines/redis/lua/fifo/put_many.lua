@@ -1,10 +1,10 @@
 -- put_many: append as many items as there is space for, in order (specification: Put).
--- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder waiting
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder waiting consumer_free consumer_claim consumer_holder
 -- args: number item... client ticket mode turn lease conn
 --   number    how many items there are
 --   mode      wait | now
 -- replies: done taken | full space length | busy producer tickets again | closed | missing
--- uses: role line bound count
+-- uses: role line bound count space
 -- once: yes
 -- durable: yes
 -- `taken` is 1 or more. After `full` in mode wait the caller has the producer role and waits for
@@ -25,7 +25,8 @@ end
 local length = redis.call('LLEN', data)
 local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
-local full = at_bound or signs == 0
+local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[12], KEYS[13], KEYS[14])
+local full = at_bound or (signs == 0 and not lost)
 if state == 'foreign' or (state == 'ours' and (mode == 'wait' or full)) then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('producer', held, ends, KEYS[11], entry, who)
@@ -47,6 +48,10 @@ local total, problem = count(KEYS[7], KEYS[8], size, taken)
 if not total then return problem end
 redis.call('LPUSH', data, unpack(ARGV, 2, taken + 1))
 redis.call('SET', KEYS[4], client)
-if bound > 0 and length + taken >= bound then redis.call('DEL', not_full) end
+if bound > 0 and length + taken >= bound then
+  redis.call('DEL', not_full)
+elseif signs == 0 then
+  redis.call('LPUSH', not_full, '1')
+end
 give_back(state, free, claim, holder)
 return {'done', taken}

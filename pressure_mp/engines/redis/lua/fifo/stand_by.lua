@@ -20,7 +20,8 @@ if not bound then return nil end
 -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
 local item = redis.call('RPOP', data)
 if not item then
-  if redis.call('EXISTS', KEYS[3]) == 1 then return nil end
+  -- Without the sign on an empty queue it may be lost, which `get` knows of.
+  if found % 2 == 0 or redis.call('EXISTS', KEYS[3]) == 1 then return nil end
   redis.call('LLEN', free) -- of the right type, before the first write
   hold(state, free, nil, holder, ticket, client, ARGV[4], tonumber(ARGV[3]))
   return {'empty', 'item'}

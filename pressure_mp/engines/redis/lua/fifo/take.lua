@@ -1,5 +1,5 @@
 -- take: take the oldest items, which stay with the broker, in flight, until they are acknowledged.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flying flights presence returned fetched readers uploads parts
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flying flights presence returned fetched readers uploads parts producer_free
 -- args: owner call limit number size reader eof client ticket mode turn lease conn
 --   owner   the process that answers for the items
 --   call    the owner's number for this call: to find what it took when the reply was lost
@@ -36,6 +36,7 @@ if refused and reader ~= '' and not has_left(redis.call('HGET', readers, reader)
 end
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
+  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[21]) end
   return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
 end
 

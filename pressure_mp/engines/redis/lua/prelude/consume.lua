@@ -17,6 +17,13 @@ local function refusal(state, bound, length, over, mode)
   if length == 0 then return 'empty' end
 end
 
+-- See to it that an empty queue has the sign of space (specification: Get). A producer of another make that
+-- is at work may have taken it, to fill a queue with a bound.
+local function restore_sign(bound, not_full, producer_free)
+  if redis.call('LLEN', not_full) > 0 then return end
+  if bound == 0 or redis.call('EXISTS', producer_free) == 1 then redis.call('LPUSH', not_full, '1') end
+end
+
 -- The answer to a caller that is refused: in mode wait it stands in line, or has the role to wait with.
 local function turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
   if refused == 'busy' then return busy('consumer', held, ends, waiting, entry, who) end

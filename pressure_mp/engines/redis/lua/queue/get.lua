@@ -1,5 +1,5 @@
 -- get: take the item whose turn it is (specification: Get, Get (Non-Blocking)).
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts producer_free
 -- args: eof client ticket mode turn lease conn
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
@@ -21,6 +21,7 @@ local over = length == 0 and end_of_stream(KEYS[3], ARGV[1], KEYS[12])
 local refused = refusal(state, bound, length, over, mode)
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[7]}
+  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[15]) end
   return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
 end
 

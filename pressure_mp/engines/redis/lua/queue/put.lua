@@ -1,12 +1,12 @@
 -- put: add one item (specification: Put, Put (Non-Blocking)).
--- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder consumed_bytes waiting uploads
+-- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder consumed_bytes waiting uploads consumer_free consumer_claim consumer_holder
 -- args: item overfill order parted client ticket mode turn lease conn
 --   overfill  1: do not look at the bound
 --   order     where the item belongs, as its discipline wants to know it
 --   parted    1: the item is a manifest, and its content was stored
 --   mode      wait | now
 -- replies: done | full space length | lost | unordered other | busy producer tickets again | closed | missing
--- uses: role line bound count storage parts incarnation
+-- uses: role line bound count storage parts incarnation space
 -- once: yes
 -- durable: yes
 -- After `full` in mode wait the caller has the producer role and waits for space with it. `lost`: the
@@ -45,7 +45,8 @@ if state == 'foreign' or (state == 'ours' and mode == 'wait') then return taken(
 local length = size(data)
 local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
-if overfill ~= '1' and (at_bound or signs == 0) then
+local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[14], KEYS[15], KEYS[16])
+if overfill ~= '1' and (at_bound or (signs == 0 and not lost)) then
   if state == 'ours' then return taken() end
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
