@@ -12,7 +12,7 @@ from pressure_mp.engines.redis import engine, session
 
 pytestmark = pytest.mark.timeout(300)
 
-EXAMPLES = 60
+EXAMPLES = 40
 STEPS = 50
 
 
