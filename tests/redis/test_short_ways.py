@@ -9,9 +9,7 @@ from exchanges import Exchanges
 from waiting import Background, until
 
 from pressure_mp import Empty, Queue, WrongKeyTypeError
-from pressure_mp.effects import TICK
 from pressure_mp.engines.redis.wire import finish
-from pressure_mp.operations import turns
 
 TICKET = "here/1/1:1"
 
@@ -87,8 +85,8 @@ def tokens(client, q):
 # Which calls it makes
 
 
-def test_a_get_that_waits_alone_makes_two_small_calls(q, other, client, exchanges, monkeypatch):
-    monkeypatch.setattr(turns, "_FIRST_WATCH", TICK)  # time for a busy machine
+@pytest.mark.usefixtures("no_ticks")
+def test_a_get_that_waits_alone_makes_two_small_calls(q, other, client, exchanges):
     (number,) = connections(client, q)
     getting = Background(q.get)
     until(lambda: is_blocked(client, number))
