@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         TaskNotFound,
         UnsupportedServerError,
         WrongKeyTypeError,
+        WrongServerError,
         WrongState,
     )
     from .operations.diagnosis import Diagnosis
@@ -105,6 +106,7 @@ __all__ = [
     "TubeStats",
     "UnsupportedServerError",
     "WrongKeyTypeError",
+    "WrongServerError",
     "WrongState",
     "__version__",
 ]

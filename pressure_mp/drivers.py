@@ -16,7 +16,7 @@ class Session(Protocol):
     """One operation's dealings with an engine."""
 
     def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        """Do ``op`` atomically and once; to reach the broker again takes no longer than ``end``."""
+        """Do ``op`` atomically and once; ``end`` as in :class:`pressure_mp.effects.Call`."""
 
     def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
@@ -29,7 +29,7 @@ class AsyncSession(Protocol):
     """The same, for asyncio."""
 
     async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        """Do ``op`` atomically and once; to reach the broker again takes no longer than ``end``."""
+        """Do ``op`` atomically and once; ``end`` as in :class:`pressure_mp.effects.Call`."""
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""

@@ -13,11 +13,17 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
+#: The ``end`` of a call that is tried once.
+ONE_TRY = 0.0
+
+
 class Call(NamedTuple):
     """Do one atomic thing that never blocks. The answer is a :data:`Reply`.
 
-    An engine that has lost its broker tries again for some time, but not after ``end``, which is
-    on the driver's monotonic clock. It never does the thing twice.
+    An engine that has lost its broker tries again for some time. What was never sent it tries
+    until ``end`` at most, which is on the driver's monotonic clock; what was sent it goes on to ask
+    for, so that its outcome is known. It never does the thing twice. With :data:`ONE_TRY` nobody
+    needs to know what becomes of it.
     """
 
     op: str

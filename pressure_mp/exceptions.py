@@ -183,6 +183,11 @@ class BrokerUnavailable(PressureError, ConnectionError):
     """No broker answers at the address, or the connection to it broke."""
 
 
+class WrongServerError(BrokerUnavailable):
+    """What is at the address cannot be used as it is: it speaks another protocol, its certificate
+    is not trusted, or this user may not open its socket. To try again would not help."""
+
+
 class EmbeddedServerError(BrokerUnavailable):
     """The embedded server could not be started."""
 

@@ -90,7 +90,7 @@ class Handle:
         engine = self._engine()
         user = ""
         if self._anonymous:
-            user = lifetimes.note(engine, self._operations)
+            user = lifetimes.note(engine, self._operations, self._options)
         elif rival := engine.rival(self._name, self._operations.discipline):
             drive(self._operations.look_for_rival(), rival.session())
         binding = self._bind(engine)
@@ -104,7 +104,11 @@ class Handle:
     def _engine(self) -> Engine:
         engine = registry.engine(self._address)
         endings.meet(engine)
-        lifetimes.sweep(engine, lambda name, discipline: QueueOperations(name, 0, discipline))
+        lifetimes.sweep(
+            engine,
+            lambda name, discipline: QueueOperations(name, 0, discipline),
+            self._options,
+        )
         return engine
 
     def _attach(self) -> Binding:
@@ -112,7 +116,8 @@ class Handle:
         engine = self._engine()
         binding = self._bind(engine)
         if self._anonymous:
-            enlisting = self._operations.enlist(lifetimes.note(engine, self._operations))
+            me = lifetimes.note(engine, self._operations, self._options)
+            enlisting = self._operations.enlist(me)
             try:
                 drive(enlisting, binding.session())
             except QueueDoesNotExistError:

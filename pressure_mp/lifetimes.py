@@ -112,9 +112,9 @@ def adopt(handle: object, engine: Engine, operations: Membership) -> Callable[[]
     return release
 
 
-def note(engine: Engine, operations: Membership) -> str:
+def note(engine: Engine, operations: Membership, options: Options) -> str:
     """Note the queue with this host, before the queue is made; answers this process's user id."""
-    engine.remember(host(), operations.name, operations.discipline)
+    engine.remember(host(), operations.name, operations.discipline, options)
     return user()
 
 
@@ -125,20 +125,28 @@ def escape(name: str, engine: Engine) -> None:
         use.escaped = True
 
 
-def sweep(engine: Engine, make: Callable[[str, str], Membership]) -> None:
-    """Once for each engine and process: clear what killed processes of this host left behind."""
+def sweep(engine: Engine, make: Callable[[str, str], Membership], options: Options) -> None:
+    """Once for each engine and process: clear what killed processes of this host left behind.
+
+    It may be the first word with a broker: ``options`` says how long that is tried to reach.
+    """
     with _lock:
         if engine in _swept:
             return
         _swept.add(engine)
-    for name, discipline in engine.remembered(host()):
+    try:
+        noted = engine.remembered(host(), options)
+    except BaseException:
+        _swept.discard(engine)
+        raise
+    for name, discipline in noted:
         use = _Use(engine, make(name, discipline))
         try:
-            is_gone = _is_gone_without(use, [], DEFAULTS)
+            is_gone = _is_gone_without(use, [], options)
         except PressureError:
             continue
         if is_gone:
-            engine.forget(host(), [use.queue])
+            engine.forget(host(), [use.queue], options)
 
 
 def _release(key: _Key) -> None:

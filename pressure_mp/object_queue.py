@@ -83,9 +83,9 @@ class ObjectQueue(ItemHandle):
             ``multiprocessing.current_process()`` shares with its children; else nothing is signed.
         :param lease: seconds after which the role of a client that stopped answering while it
             waited is given to another; and what it has in flight, see :class:`JoinableQueue`.
-        :param reconnect: seconds for which an operation that lost its connection tries to reach
-            the broker again; 0 fails at once. What it does is done once, however often the
-            connection breaks.
+        :param reconnect: seconds for which an operation tries to reach the broker, when it is not
+            there yet or the connection is lost; 0 fails at once. What it does is done once, however
+            often the connection breaks. After about a second the log ``pressure_mp`` says so.
         :param durability: who confirms a put or a shutdown before it returns, at most 5 seconds
             after it was done: ``"replica:N"``, N replicas of the server; ``"fsync"``, the
             server's append-only file; None, the server only. ``memory://`` has neither.
@@ -98,7 +98,8 @@ class ObjectQueue(ItemHandle):
             to so many items at once, but no more than this consumer's share of what is there;
             what is not handed out goes back. First-in, first-out queues only.
 
-        Blocks for the connection, at most 5 seconds. Raises BrokerUnavailable,
+        Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try. Raises
+        BrokerUnavailable, WrongServerError for what is no broker, BrokerError for a refused login,
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
         ArgumentError, ArgumentTypeError.
         """
@@ -152,10 +153,12 @@ class ObjectQueue(ItemHandle):
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
         when the item cannot be serialized, AuthenticationError when this handle came to the
         process without its key, ItemTooLargeError, QueueDoesNotExistError,
-        HandleClosedError after :meth:`close`. Then nothing was queued. BrokerUnavailable says that
-        the broker did not answer for ``reconnect`` seconds, or by the end of ``timeout``; whether
-        it has the item is not known. With ``durability``, NotDurable says that the item is in the
-        queue, but was not confirmed within 5 seconds.
+        HandleClosedError after :meth:`close`. Then nothing
+        was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
+        or that it was away when ``timeout`` was over; whether it has the item is not known.
+        ``timeout`` is for space: a put that was sent is settled, which takes up to ``reconnect``
+        seconds longer when the connection breaks. With ``durability``, NotDurable says that the
+        item is in the queue, but was not confirmed within 5 seconds.
 
         A pickle of 256 KB or more is sent in parts, before this waits for space; the time for that
         is not part of ``timeout``. Arrays are sent from their own memory: what another thread
@@ -298,8 +301,10 @@ class ObjectQueue(ItemHandle):
         consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
         for an item that cannot be decoded and AuthenticationError for one that is not signed with a
         key of this handle (they are set aside, see :meth:`rejected`),
-        QueueDoesNotExistError, HandleClosedError after :meth:`close`, BrokerUnavailable. The parts
-        of a large item are read after it was got; the time for that is not part of ``timeout``.
+        QueueDoesNotExistError, HandleClosedError after :meth:`close`, BrokerUnavailable.
+        ``timeout`` is for an item: a get that was sent is settled, which takes up to ``reconnect``
+        seconds longer when the connection breaks; so a short time loses no item. The parts of a
+        large item are read after it was got; the time for that is not part of ``timeout``.
         (``queue.Queue.get``; specification: Get)
 
         With ``buffering`` it hands out what was fetched before, and asks the broker when there is

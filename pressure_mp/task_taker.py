@@ -44,7 +44,8 @@ class TaskTaker(TaskHandle):
         """Take the next task; of one tube, if one is given.
 
         Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 or less not
-        at all. Those who wait are served in the order in which they came.
+        at all. Those who wait are served in the order in which they came. A take that was sent is
+        settled, which takes up to ``reconnect`` seconds longer when the connection breaks.
 
         :param ttr: seconds until the task is ready again if nothing is said of it; instead of the
             queue's own.

@@ -91,9 +91,10 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
         :param lease: seconds after which others may take over what a process has taken that stopped
             answering and is not on their host.
 
-        The others are those of :class:`pressure_mp.Queue`. Blocks for the connection, at most 5
-        seconds. Raises BrokerUnavailable, QueueMismatchError (the queue has another option than the
-        one that was stated, or is of another kind), AddressError, ArgumentError, ArgumentTypeError.
+        The others are those of :class:`pressure_mp.Queue`. Blocks for the connection, at most
+        ``reconnect`` seconds and 5 for the last try. Raises BrokerUnavailable, WrongServerError,
+        QueueMismatchError (the queue has another option than the one that was stated, or is of
+        another kind), AddressError, ArgumentError, ArgumentTypeError.
         """
         url, authkey = hide(url), hide(authkey)
         recorded = {

@@ -24,7 +24,7 @@ class Durability:
 class Options:
     """How one handle wants to be served."""
 
-    #: Seconds for which a call that lost its connection tries to reach the broker again.
+    #: Seconds for which a call tries to reach the broker, if it is away or the connection is lost.
     reconnect: float = 10.0
     durability: Durability | None = None
     #: When each call ends at the latest, on the monotonic clock, whatever it waits for: also to
@@ -63,10 +63,10 @@ class Engine(Protocol):
         """What else may have this name, beside the queue that ``bind`` gives: a queue of another
         kind, whose keys are others."""
 
-    def remember(self, host: str, name: str, discipline: str) -> None:
+    def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
         """Note that processes of ``host`` use the anonymous queue ``name``."""
 
-    def remembered(self, host: str) -> Iterable[QueueKey]:
+    def remembered(self, host: str, options: Options = DEFAULTS) -> Iterable[QueueKey]:
         """The anonymous queues that were noted for ``host``."""
 
     def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:

@@ -17,6 +17,7 @@ from ..effects import (
     LOST,
     MISMATCH,
     MISSING,
+    ONE_TRY,
     UNFINISHED,
     UNORDERED,
     Call,
@@ -274,7 +275,7 @@ class FifoOperations(QueueOperations):
             error = ProducerInUseError(f"queue {self.name!r} has another producer at work{why}")
             try:
                 # The time is up: a broker that is lost just now is not waited for.
-                length: Reply = yield Call("length", (), 0.0)
+                length: Reply = yield Call("length", (), ONE_TRY)
                 error.current_size = int(self._check(length)[1])
             except PressureError:
                 pass  # it is not known
@@ -387,7 +388,7 @@ class FifoOperations(QueueOperations):
             return ""
         try:
             # The time is up: a broker that is lost just now is not waited for.
-            reply: Reply = yield Call("inspect", (_FEW,), 0.0)
+            reply: Reply = yield Call("inspect", (_FEW,), ONE_TRY)
             diagnosis = yield from diagnose(self.name, self._check(reply), _FEW)
             why = diagnosis.explain(side)
         except PressureError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..effects import CLOSED, DONE, LOST, MISSING, Call, Now, Operation, Reply
+from ..effects import CLOSED, DONE, LOST, MISSING, ONE_TRY, Call, Now, Operation, Reply
 from ..exceptions import PressureError
 from ..large import Large, Manifest, divide
 
@@ -49,7 +49,7 @@ def sweep(token: str = "") -> Operation[None]:
     left = True
     try:
         while left:
-            reply: Reply = yield Call("sweep", (token,), 0.0)  # one try
+            reply: Reply = yield Call("sweep", (token,), ONE_TRY)
             left = bool(reply[1])
     except PressureError:
         pass  # whoever comes later sweeps too

@@ -15,6 +15,7 @@ from ..effects import (
     FOREIGN,
     MISMATCH,
     NOW,
+    ONE_TRY,
     RENEWED,
     TICK,
     UNFINISHED,
@@ -186,6 +187,7 @@ class TaskOperations(QueueOperations):
         ``call`` is a number that the owner never used before. Raises Empty when the time is up, and
         ShutDown.
         """
+        block = block and (timeout is None or timeout > 0)
         end = yield from deadline(block, timeout)
         size = (owner, call, min(limit, MOST_ITEMS), MOST_BYTES, or_none(ttr), tube)
         who = ticket()
@@ -249,7 +251,7 @@ class TaskOperations(QueueOperations):
 
     def _let_go(self, entry: bytes, tube: str) -> Operation[None]:
         try:
-            reply: Reply = yield Call("rouse", (entry, tube), 0.0)  # one try
+            reply: Reply = yield Call("rouse", (entry, tube), ONE_TRY)
             yield from _ring(reply)
         except PressureError:
             pass  # the others look by themselves

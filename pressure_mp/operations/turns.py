@@ -11,6 +11,7 @@ from ..effects import (
     EMPTY,
     FULL,
     NOW,
+    ONE_TRY,
     TICK,
     UNFINISHED,
     WAIT,
@@ -106,6 +107,8 @@ def take_turns(
     A ``shortcut`` is tried first; and its ``waiting``, where it has one, before the full call, as
     long as nobody else has the role.
     """
+    if timeout is not None and timeout <= 0:  # the same as not to wait at all
+        block, timeout = False, None
     end = (yield from deadline(block, timeout)) if timeout is not None else None
     reply: Reply
     if shortcut is not None and shortcut.is_open:
@@ -204,7 +207,7 @@ def wake(holders: list[bytes]) -> Operation[None]:
 
 def _let_go(ticket: str, turn: str, lease: int) -> Operation[None]:
     try:
-        yield Call("release", (ticket, turn, lease), end=0.0)  # one try
+        yield Call("release", (ticket, turn, lease), ONE_TRY)
     except PressureError:
         pass  # no broker to give it back to; there its lease ends it
 

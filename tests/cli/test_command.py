@@ -87,5 +87,7 @@ def test_a_broker_that_is_not_there_is_an_error_without_a_traceback(name, tmp_pa
     (tmp_path / "program.py").touch()
     run = finished(python(MAIN, "demo", "--url", "redis://127.0.0.1:1", tmp_path), name)
     assert run.returncode == 1
-    assert run.stderr.startswith("Error: no broker answers at redis://127.0.0.1:1")
+    waits, error = run.stderr.splitlines()
+    assert waits.startswith("trying for another ")
+    assert error.startswith("Error: no broker answers at redis://127.0.0.1:1")
     assert "Traceback" not in run.stderr

@@ -52,8 +52,8 @@ def test_every_error_is_a_pressure_error_and_the_stdlibs_where_it_has_one():
 def test_no_server_is_broker_unavailable_and_names_the_address():
     port = free_port()
     with pytest.raises(pressure_mp.BrokerUnavailable, match=f"redis://127.0.0.1:{port}/0"):
-        Queue(url=f"redis://127.0.0.1:{port}")
-    q = PressureQueue("x", host="127.0.0.1", port=port)
+        Queue(url=f"redis://127.0.0.1:{port}", reconnect=0)
+    q = PressureQueue("x", host="127.0.0.1", port=port, reconnect=0)
     for operation in (q.create, q.exists, q.length, q.closed, q.get, q.close, q.delete, q.stats):
         with pytest.raises(ConnectionError, match=str(port)):
             operation()

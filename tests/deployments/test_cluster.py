@@ -237,7 +237,7 @@ def test_nodes_that_do_not_answer_are_passed_over(cluster, tagged):
 def test_no_node_at_all_is_broker_unavailable_and_names_them(tagged):
     port = free_port()
     with pytest.raises(pressure_mp.BrokerUnavailable, match=f"says where to go.*:{port}"):
-        Queue(name=tagged, url=f"redis+cluster://127.0.0.1:{port}")
+        Queue(name=tagged, url=f"redis+cluster://127.0.0.1:{port}", reconnect=0)
 
 
 def test_the_documents_user_needs_one_right_more(cluster, tagged):

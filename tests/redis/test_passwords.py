@@ -49,7 +49,7 @@ def shown(error):
 
 def refused(url, match=None, kind=pressure_mp.PressureError):
     with pytest.raises(kind, match=match) as caught:
-        Queue(name="never-made", url=url)
+        Queue(name="never-made", url=url, reconnect=0)
     text = shown(caught.value)
     for part in PARTS:
         assert part not in text

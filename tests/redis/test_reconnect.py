@@ -8,7 +8,7 @@ import socket
 import time
 
 import pytest
-from servers import Server, free_port
+from servers import Server
 from waiting import Background, blocked, lasting, until
 
 from pressure_mp import (
@@ -155,7 +155,7 @@ def test_what_is_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(serv
     q.put(1)
     with server.client() as client:
         (kept,) = client.scan_iter(match=f"*{name}:mp:kept:*")
-        assert 12000 < client.pttl(kept) <= 24000
+        assert 22000 < client.pttl(kept) <= 44000
         assert kept not in lasting(client, f"*{name}*")
         q.delete()
         assert list(client.scan_iter(match=f"*{name}*")) == []
@@ -312,13 +312,6 @@ def test_without_time_to_connect_again_the_first_failure_is_raised(own_server, n
     assert time.monotonic() - begin < OTHERWISE
 
 
-def test_a_broker_that_was_never_reached_is_not_waited_for(name):
-    begin = time.monotonic()
-    with pytest.raises(BrokerUnavailable):
-        Queue(name=name, url=f"redis://127.0.0.1:{free_port()}", prefix=name)
-    assert time.monotonic() - begin < OTHERWISE
-
-
 @pytest.mark.parametrize("way", ["killed", "stopped"])
 @pytest.mark.parametrize("side", ["get", "put"])
 def test_the_callers_time_holds_while_the_server_is_away(own_server, name, way, side):
@@ -348,7 +341,11 @@ def test_a_server_that_accepts_and_says_nothing_is_not_waited_for_without_end(na
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(BrokerUnavailable):
-            Queue(name=name, url=f"redis://127.0.0.1:{port}?socket_connect_timeout=0.5")
+            Queue(
+                name=name,
+                url=f"redis://127.0.0.1:{port}?socket_connect_timeout=0.5",
+                reconnect=0,
+            )
 
 
 @pytest.mark.parametrize("reconnect", ["10", True, None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 
 
 class LossyProxy:
@@ -15,6 +16,8 @@ class LossyProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._to_lose = 0
         self.lost = 0
+        #: Seconds by which each reply comes later.
+        self.delay = 0.0
         self._open: list[socket.socket] = []
         #: What clients sent since this was last set to an empty one; None: it is not kept.
         self.requests: bytearray | None = None
@@ -55,6 +58,8 @@ class LossyProxy:
     def _pump(self, source: socket.socket, target: socket.socket, is_reply: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                if is_reply and self.delay:
+                    time.sleep(self.delay)
                 if is_reply and self._to_lose:
                     self._to_lose -= 1
                     self.lost += 1

@@ -53,10 +53,10 @@ class MemoryEngine:
                 found = self._queues[kind, name] = kind(threading.Lock())
             return found
 
-    def remember(self, host: str, name: str, discipline: str) -> None:
+    def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
         self._hosts.setdefault(host, set()).add((name, discipline))
 
-    def remembered(self, host: str) -> list[tuple[str, str]]:
+    def remembered(self, host: str, options: Options = DEFAULTS) -> list[tuple[str, str]]:
         return sorted(self._hosts.get(host, ()))
 
     def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:

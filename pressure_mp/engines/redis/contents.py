@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import hiredis
 
 from ...effects import DONE, LOST, Reply
-from .errors import translate
+from .errors import not_done, refusal, translate
 from .incarnation import adopt, is_strange
 from .wire import Wire
 
@@ -28,7 +28,7 @@ async def call(
     move = _store if op == "store" else _fetch
     reply = await move(wire, binding, args, limit)
     if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
-        await wire.request("SCRIPT", "LOAD", binding.scripts["store"].source, timeout=limit)
+        await load(wire, binding, "store", limit)
         reply = await move(wire, binding, args, limit)
     while is_strange(reply):
         await adopt(wire, binding, limit)
@@ -64,3 +64,12 @@ async def _fetch(
     if isinstance(reply, Exception):
         return reply
     return [DONE] if reply is True else [LOST]
+
+
+async def load(wire: Wire, binding: RedisBinding, op: str, limit: float | None) -> None:
+    """Give the server a script that it does not have, or no longer."""
+    source = binding.scripts[op].source
+    reply = await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+    if isinstance(reply, Exception):
+        address = binding.engine.address
+        raise not_done(str(reply), address) or refusal(str(reply), address, "SCRIPT LOAD")

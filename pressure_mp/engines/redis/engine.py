@@ -22,9 +22,9 @@ from .routes import Direct, Route
 from .session import RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
-#: Seconds that a request of a lost connection may still be under way to the server, after
-#: its client gave up connecting again.
-_STRAY = 5.0
+#: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
+#: a request may still be under way to the server after its client gave up connecting again.
+_UNNOTICED, _STRAY = 10.0, 5.0
 
 #: The server counts whole milliseconds: so many seconds after its time a wait is over there.
 _CLOCK = 0.001
@@ -68,11 +68,11 @@ class RedisEngine:
         other = "lifo" if discipline == keys.FIFO else keys.FIFO
         return self.bind(name, other)
 
-    def remember(self, host: str, name: str, discipline: str) -> None:
-        finish(self._registry("SADD", host, f"{discipline} {name}"))
+    def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
+        finish(self._registry("SADD", host, f"{discipline} {name}", options=options))
 
-    def remembered(self, host: str) -> list[tuple[str, str]]:
-        noted = finish(self._registry("SMEMBERS", host))
+    def remembered(self, host: str, options: Options = DEFAULTS) -> list[tuple[str, str]]:
+        noted = finish(self._registry("SMEMBERS", host, options=options))
         return [(name, discipline) for discipline, _, name in map(_split, noted)]
 
     def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
@@ -101,7 +101,7 @@ class RedisEngine:
         self, command: str, key: bytes, *args: Any, options: Options = DEFAULTS
     ) -> Any:
         """A command that may be done twice."""
-        outage = Outage(self._threads, options.reconnect, options.until)
+        outage = Outage(self._threads, options)
         while True:
             limit = patience(None, self._threads.silence, options.until)
             try:
@@ -162,7 +162,7 @@ class RedisBinding:
         }
         self.slot = engine.slot(self.key("data"))
         self._kept = keys.kept(engine.address.prefix, name, discipline)
-        self._keep = options.reconnect + _STRAY
+        self._keep = options.reconnect + _UNNOTICED + _STRAY
         self._durable: set[str] = set()
         if options.durability:
             self._durable = {op for op, script in self.scripts.items() if script.durable}

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 #: What a server answers that cannot do it now, and has done nothing.
 _NOT_NOW = re.compile(
-    r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK) "
+    r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK|NOSCRIPT) "
+    r"|max number of clients"
 )
 _MOVED = re.compile(r"MOVED (\d+) (.*):(\d+)$")
 
@@ -38,7 +39,11 @@ STALE = b"stale"
 AGAIN = b"again"
 
 
-class Moved(BrokerUnavailable):
+class NotDone(BrokerUnavailable):
+    """The server cannot do a call now, or here, and has done nothing."""
+
+
+class Moved(NotDone):
     """The server refuses a call because another one serves the queue's slot now."""
 
     def __init__(self, slot: int, host: str, port: int) -> None:
@@ -67,13 +72,13 @@ def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
     )
 
 
-def not_done(text: str, address: Address) -> BrokerUnavailable | None:
+def not_done(text: str, address: Address) -> NotDone | None:
     """The error for a reply that says that nothing was done, and may be later or elsewhere."""
     moved = _MOVED.match(text)
     if moved and address.nodes:
         return Moved(int(moved[1]), moved[2], int(moved[3]))
     if _NOT_NOW.search(text):
-        return BrokerUnavailable(f"the broker at {address.url} is not ready: {text}")
+        return NotDone(f"the broker at {address.url} is not ready: {text}")
     return None
 
 

@@ -7,6 +7,9 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
+from ...effects import ONE_TRY
+from ...exceptions import WrongServerError
+from ..base import Options
 from .errors import Moved
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
 #: How often a call is sent on at once from one node of a cluster to another.
 _MOST_MOVES = 16
+#: Seconds without a broker after which the log is told.
+_QUIET = 1.0
 #: Seconds after a call's end for the reply to a call that was made just before it.
 _GRACE = 1.0
 
@@ -65,25 +70,45 @@ def patience(end: float | None, silence: float | None, until: float | None = Non
     return min(limits, default=None)
 
 
-def earlier(end: float | None, until: float | None) -> float | None:
-    """The first of two moments, each of which may be None for never."""
-    return min((moment for moment in (end, until) if moment is not None), default=None)
-
-
 class Outage:
     """From the first failure of a call on: pauses that grow, until the call's time is up.
 
-    The call's time ends ``reconnect`` seconds after the first failure, and at ``end``, which is
-    on the monotonic clock. A broker that was never reached is not waited for.
+    The call's time ends ``reconnect`` seconds after the failure began: after the last sign of life
+    of a call that was sent, after the first try of one that was not. One that was never sent ends
+    at ``end`` too, which is on the monotonic clock. What was sent may have been done, so that is
+    asked for whatever ``end`` is, but for ``ONE_TRY``.
     """
 
-    def __init__(self, pool: Pool, reconnect: float, end: float | None) -> None:
+    def __init__(
+        self, pool: Pool, options: Options, end: float | None = None, tried: float | None = None
+    ) -> None:
+        """``tried`` is when the call was first tried, if that is not now."""
         self._pool = pool
-        self._reconnect = reconnect
+        self._options = options
         self._end = end
-        self._until: float | None = None
+        self._tried = time.monotonic() if tried is None else tried
+        self._began: float | None = None
         self._pause = 0.0
         self._moves = 0
+        #: Whether the server may have the call, and its reply was not heard.
+        self.is_sent = False
+
+    @property
+    def end(self) -> float | None:
+        """Until when a reply is waited for; None for no limit."""
+        return None if self._end is None else self._until()
+
+    def _until(self) -> float:
+        """When the call's time is up."""
+        assert self._began is not None
+        if self._end == ONE_TRY:
+            return self._end
+        ends = [self._began + self._options.reconnect]
+        if self._end is not None and not self.is_sent:
+            ends.append(self._end)
+        if self._options.until is not None:
+            ends.append(self._options.until)
+        return min(ends)
 
     async def ride_out(self, error: OSError) -> None:
         """Wait before the next try; raise BrokerUnavailable when there is no time for one."""
@@ -91,10 +116,12 @@ class Outage:
             self._moves += 1
             return
         now = time.monotonic()
-        if self._until is None:
-            limit = self._reconnect if self._pool.was_connected else 0.0
-            self._until = now + limit if self._end is None else min(now + limit, self._end)
-        if now >= self._until:
+        if self._began is None:
+            self._began = now if self.is_sent else self._tried
+        until = self._until()
+        if now >= until or (isinstance(error, WrongServerError) and not self._pool.was_connected):
             raise self._pool.translate(error) from error
-        await self._pool.sleep(min(self._pause * random.uniform(0.5, 1.0), self._until - now))
+        if now - self._began >= _QUIET:
+            self._pool.tell(error, until - now)
+        await self._pool.sleep(min(self._pause * random.uniform(0.5, 1.0), until - now))
         self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)

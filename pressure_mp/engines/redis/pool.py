@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
@@ -19,6 +20,9 @@ from .wire import Wire
 _IDLE_CHECK = 1.0
 
 
+_log = logging.getLogger("pressure_mp")
+
+
 class Pool:
     """Connections to where a route leads. It never blocks to wait for one: it makes another,
     so there are as many as operations that were ever in progress at once."""
@@ -31,6 +35,7 @@ class Pool:
         self._all: weakref.WeakSet[Wire] = weakref.WeakSet()
         #: Whether this pool ever had a connection.
         self.was_connected = False
+        self._was_told = False  # the log, since there was last a new connection
 
     def idle(self, slot: int) -> Wire | None:
         """The connection to the slot's server that was idle for the shortest time, if there is one
@@ -47,7 +52,7 @@ class Pool:
         wire = self._idle(node)
         if wire is None:
             wire = await self._route.open(node, timeout)
-            self.was_connected = True
+            self.was_connected, self._was_told = True, False
             self._all.add(wire)
         return wire
 
@@ -104,6 +109,14 @@ class Pool:
         if isinstance(error, OSError) and not isinstance(error, PressureError):
             return unavailable(self.address, error)
         return error
+
+    def tell(self, error: OSError, left: float) -> None:
+        """Tell the log, once, why it takes so long, and how long it may take."""
+        if not self._was_told:
+            self._was_told = True
+            _log.warning(
+                "trying for another %.0f s to reach the broker: %s", left, self.translate(error)
+            )
 
     def lanes(self) -> list[bytes]:
         """The ids of the lanes of all its connections."""

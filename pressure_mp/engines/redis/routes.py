@@ -10,7 +10,13 @@ from typing import Any
 
 from ...config import Address
 from ...effects import T
-from ...exceptions import AddressError, BrokerUnavailable, PressureError
+from ...exceptions import (
+    AddressError,
+    BrokerError,
+    BrokerUnavailable,
+    PressureError,
+    WrongServerError,
+)
 from . import eviction
 from .wire import Wire
 
@@ -89,7 +95,7 @@ class Route(ABC):
     ) -> T:
         """What ``read`` makes of the first reply to ``command`` that it can use."""
         patience = _PATIENCE if timeout is None else min(timeout, _PATIENCE)
-        problems = []
+        problems: list[Exception] = []
         for one in servers:
             try:
                 wire = await self._kind.open(one, patience)
@@ -101,9 +107,10 @@ class Route(ABC):
             except AddressError:
                 raise
             except (OSError, PressureError) as error:
-                problems.append(str(error))
-        raise BrokerUnavailable(
-            f"no server of {self.address.url} says where to go: {'; '.join(problems)}"
+                problems.append(error)
+        lasting = all(isinstance(problem, (WrongServerError, BrokerError)) for problem in problems)
+        raise (WrongServerError if lasting else BrokerUnavailable)(
+            f"no server of {self.address.url} says where to go: {'; '.join(map(str, problems))}"
         )
 
     def nodes(self) -> Iterable[Node]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...config import Address
-from ...exceptions import BrokerUnavailable
+from ...exceptions import BrokerUnavailable, WrongServerError
 from .engine import RedisEngine
 from .routes import SILENCE, Node, Route, server
 from .wire import Wire
@@ -37,6 +37,9 @@ class SentinelRoute(Route):
     async def open(self, node: Node, timeout: float | None) -> Wire:
         try:
             wire = await super().open(node, timeout)
+        except WrongServerError:
+            self._ask_another()
+            raise
         except BrokerUnavailable as error:
             self._ask_another()
             raise BrokerUnavailable(f"no primary for {self.address.url}: {error}") from error

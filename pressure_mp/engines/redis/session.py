@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...effects import DONE, TICK, Reply
 from ...exceptions import PressureError
 from . import contents
 from .durability import check, confirm
-from .errors import AGAIN, STALE, refuse_wait, stale, translate
+from .errors import AGAIN, STALE, NotDone, refuse_wait, stale, translate
 from .incarnation import adopt, is_strange
-from .outage import Outage, earlier, patience
+from .outage import Outage, patience
 from .pool import Pool
 from .scripts import read_bare
 from .wire import Wire
@@ -70,11 +71,12 @@ class RedisSession:
         lane, when the one in use is lost. A call that is ``begun`` was made once already.
         """
         outage = lane = None
-        options = self._binding.options
+        options, tried = self._binding.options, time.monotonic()
         while True:
             wire = None
             try:
-                limit = patience(end, self._pool.silence, options.until)
+                last = outage.end if outage else end
+                limit = patience(last, self._pool.silence, options.until)
                 if begun:
                     self._wire, number, outcome = begun
                     wire, lane = self._wire, self._wire.lane
@@ -90,9 +92,10 @@ class RedisSession:
             except OSError as error:  # BrokerUnavailable too
                 begun = None
                 self.lose(wire, error)
+                # Without a connection nothing was sent, and a reply is an outcome.
+                outage = outage or Outage(self._pool, options, end, tried)
+                outage.is_sent |= wire is not None and not isinstance(error, NotDone)
                 try:
-                    last = earlier(end, options.until)
-                    outage = outage or Outage(self._pool, options.reconnect, last)
                     await outage.ride_out(error)
                 except BaseException:
                     self._discard()  # nobody could be told that the wait is over
@@ -173,8 +176,7 @@ class RedisSession:
     ) -> Reply:
         """The status and values in what a script's call was answered with."""
         if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
-            source = self._binding.scripts[op].source
-            await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+            await contents.load(wire, self._binding, op, limit)
             command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
         while is_strange(reply):

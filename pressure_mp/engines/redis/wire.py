@@ -72,22 +72,38 @@ class Wire(ABC):
 
         Raises BrokerUnavailable, BrokerError for a refused login, UnsupportedServerError.
         """
+        before = sys.exc_info()[1]
         try:
             connection = connecting.make(address, cls._module, timeout)
             wire = await cls._connect(connection)
             return await wire._greet(address, connection.socket_connect_timeout)
         except (RedisError, OSError) as error:
-            raise connecting.unavailable(address, error) from without_frames(error)
+            found = connecting.unavailable(address, error, before)
+            raise found from without_frames(error)
 
     async def _greet(self, address: Address, timeout: float) -> Wire:
         try:
-            await self.send("HELLO", "2")
-            greeting = connecting.check_greeting(await self.read(timeout), address)
+            reply = info = await self._say_hello(timeout)
+            if connecting.is_unknown(reply):
+                info = await self.request("INFO", "server", timeout=timeout)
+            greeting = connecting.check_greeting(reply, address, info)
         except BaseException:
             self.close()
             raise
         self.id, self.role = int(greeting[b"id"]), greeting.get(b"role", b"").decode()
         return self
+
+    async def _say_hello(self, timeout: float) -> Any:
+        try:
+            return await self.request("HELLO", "2", timeout=timeout)
+        except TimeoutError:
+            raise TimeoutError(
+                f"it accepts the connection, and then says nothing for {timeout:g} s"
+            ) from None
+        except connecting.NoReply:
+            raise
+        except OSError as error:
+            raise ConnectionError(f"it does not answer the first command: {error}") from error
 
     async def request(self, *command: Any, timeout: float | None = None) -> Any:
         """Send a command and wait for its reply. An error reply is returned, not raised.
@@ -169,7 +185,10 @@ class Wire(ABC):
     def _next_reply(self, received: bytes) -> Any:
         """The reply that is complete with what was received, or ``_NOTHING``."""
         self._reader.feed(self._not_end(received))
-        return self._reader.gets()
+        try:
+            return self._reader.gets()
+        except hiredis.ProtocolError:
+            raise connecting.NoReply(received) from None
 
     @staticmethod
     def _not_end(received: bytes) -> bytes:
@@ -226,9 +245,12 @@ class BlockingWire(Wire):
             finish(self._hear_refusal())
             return finish(self.read(None))
         reader, reply = self._reader, _NOTHING
-        while reply is _NOTHING:
-            reader.feed(self._not_end(self._socket.recv(_READ_SIZE)))
-            reply = reader.gets()
+        try:
+            while reply is _NOTHING:
+                reader.feed(self._not_end(self._socket.recv(_READ_SIZE)))
+                reply = reader.gets()
+        except hiredis.ProtocolError as error:
+            raise ConnectionError(f"what came is no reply: {error}") from None
         return reply
 
     async def _write(self, data: Buffer) -> None:

@@ -1,0 +1,367 @@
+"""The first words with a broker: one that is not there yet, and what is no broker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.server
+import logging
+import os
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+import redis
+import trustme
+from servers import Server, free_port
+from waiting import Background, until
+
+import pressure_mp
+from pressure_mp import (
+    BrokerError,
+    BrokerUnavailable,
+    PressureQueue,
+    Queue,
+    TaskQueue,
+    UnsupportedServerError,
+    WrongServerError,
+)
+from pressure_mp.drivers import adrive
+from pressure_mp.engines import registry
+
+#: Seconds that no test here may last: who gives up at once does not wait for so long.
+PATIENT = 3600
+
+
+@pytest.fixture
+def later():
+    """A server that is not started yet, on a port of its own."""
+    server = Server("valkey", port=free_port())
+    yield server
+    server.stop()
+
+
+@contextlib.contextmanager
+def told(caplog):
+    """Until the log was told that somebody waits for a broker."""
+    caplog.set_level(logging.WARNING, "pressure_mp")
+    yield
+    until(lambda: "to reach the broker" in caplog.text)
+
+
+@pytest.mark.parametrize("kind", [PressureQueue, Queue, TaskQueue])
+def test_a_server_that_is_started_later_is_waited_for(later, name, caplog, kind):
+    q = Background(kind, name=name, url=later.url, reconnect=PATIENT)
+    if kind is PressureQueue:
+        q = Background(q.result().create, 3)
+    with told(caplog):
+        pass
+    (record,) = caplog.records
+    assert record.name == "pressure_mp"
+    assert f"redis://127.0.0.1:{later.port}" in record.message
+    assert " 35" in record.message, "for how long"
+    later.start()
+    q.result(60)
+    assert PressureQueue(name, url=later.url).exists() or kind is TaskQueue
+
+
+def test_an_anonymous_queue_waits_for_its_server_too(later, caplog):
+    making = Background(Queue, url=later.url, reconnect=PATIENT)
+    with told(caplog):
+        pass
+    later.start()
+    with making.result(60) as q:
+        q.put(1)
+        assert q.get() == 1
+
+
+def test_a_task_of_asyncio_waits_for_its_server_too(later, name, caplog):
+    q = PressureQueue(name, url=later.url, reconnect=PATIENT)
+    binding = registry.engine(q._address).bind(name, q._operations.discipline, q._options)
+
+    async def create():
+        await adrive(q._operations.open("create", 1), binding.asession())
+
+    making = Background(asyncio.run, create())
+    with told(caplog):
+        pass
+    later.start()
+    making.result(60)
+    assert q.exists()
+
+
+def test_a_unix_socket_that_is_made_later_is_waited_for(later, name, caplog):
+    making = Background(Queue, name=name, url=later.unix_url, reconnect=PATIENT)
+    with told(caplog):
+        pass
+    later.start()
+    making.result(60).delete()
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+@pytest.mark.parametrize("password", ["", ":secret@"])
+def test_a_server_with_too_many_clients_is_waited_for(name, kind, password, caplog):
+    secret = ("--requirepass", "secret") if password else ()
+    server = Server(kind, ("--maxclients", "4", *secret)).start()
+    try:
+        url = server.url.replace("//", f"//{password}")
+        others = []
+        while len(others) < 4:
+            others.append(socket.create_connection(("127.0.0.1", server.port)))
+        with pytest.raises(BrokerUnavailable):
+            Queue(name=name, url=url, reconnect=0)
+        making = Background(Queue, name=name, url=url, reconnect=PATIENT)
+        with told(caplog):
+            pass
+        for other in others:
+            other.close()
+        making.result(60).delete()
+    finally:
+        server.stop()
+
+
+def test_nobody_is_told_of_what_lasts_no_second(later, name, caplog):
+    later.start()
+    q = Queue(name=name, url=later.url)
+    with later.client() as client:
+        client.client_kill_filter(_type="normal", skipme=True)
+    q.put(1)
+    assert caplog.text == ""
+
+
+def test_the_time_for_a_broker_that_is_not_there_has_a_limit(name):
+    url = f"redis://127.0.0.1:{free_port()}"
+    begin = time.monotonic()
+    with pytest.raises(BrokerUnavailable, match="no broker answers at redis://127"):
+        Queue(name=name, url=url, reconnect=0.5)
+    assert time.monotonic() - begin >= 0.5
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_without_time_the_first_failure_is_raised(name, anonymous, caplog):
+    url = f"redis://127.0.0.1:{free_port()}"
+    with pytest.raises(BrokerUnavailable):
+        Queue(name=None if anonymous else name, url=url, reconnect=0)
+    assert caplog.text == ""
+
+
+def test_what_was_swept_in_vain_is_swept_again(later, name):
+    """The first word with a broker is a look for what killed processes left there."""
+    with pytest.raises(BrokerUnavailable):
+        Queue(name=name, url=later.url, reconnect=0)
+    later.start()
+    with later.client() as client:
+        client.config_resetstat()
+        Queue(name=name, url=later.url).put(1)
+        assert client.info("commandstats")["cmdstat_smembers"]["calls"] == 1
+
+
+@pytest.mark.parametrize("reconnect", [0, PATIENT])
+def test_a_host_that_has_no_name_is_said_so(name, reconnect):
+    if reconnect:
+        q = Background(Queue, name=name, url="redis://no-such-host.invalid", reconnect=0.2)
+        with pytest.raises(BrokerUnavailable, match=r"no-such-host\.invalid"):
+            q.result(60)
+    else:
+        with pytest.raises(BrokerUnavailable, match=r"no-such-host\.invalid"):
+            Queue(name=name, url="redis://no-such-host.invalid", reconnect=reconnect)
+
+
+def test_a_script_that_is_flushed_again_and_again_is_called_in_the_end(own_server, name):
+    q = Queue(name=name, url=own_server.url, reconnect=PATIENT)
+    stop = threading.Event()
+
+    def flush():
+        with own_server.client() as client:
+            pipeline = client.pipeline(transaction=False)
+            while not stop.is_set():
+                for _ in range(50):
+                    pipeline.script_flush()
+                pipeline.execute()
+
+    flushing = Background(flush)
+    try:
+        for number in range(100):
+            q.put(number)
+            assert q.get() == number
+    finally:
+        stop.set()
+    flushing.result(60)
+
+
+def test_a_server_that_loads_no_script_is_named_with_that(name):
+    server = Server("redis", ("--rename-command", "SCRIPT", "")).start()
+    try:
+        with pytest.raises(BrokerError, match=f":{server.port}/0 refuses SCRIPT LOAD.*unknown"):
+            Queue(name=name, url=server.url, reconnect=PATIENT)
+    finally:
+        server.stop()
+
+
+# What is no broker
+
+
+@contextlib.contextmanager
+def speaking(say):
+    """A port on which each connection is served by ``say(connection)``."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, contextlib.suppress(OSError):
+                        say(connection)
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+def banner(text):
+    def say(connection):
+        connection.sendall(text)
+        connection.recv(1000)
+
+    return say
+
+
+GREETINGS = {
+    "ssh": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "smtp": b"220 mail.example ESMTP\r\n",
+    "pop3": b"+OK POP3 ready\r\n",
+    "numbers": b":7\r\n",
+    "list": b"*1\r\n$1\r\nx\r\n",
+    "memcached": b"ERROR\r\n",
+}
+
+
+@pytest.mark.parametrize("login", ["", ":secret@"])
+@pytest.mark.parametrize("greeting", GREETINGS)
+def test_a_port_that_speaks_something_else_is_named_at_once(name, greeting, login):
+    with speaking(banner(GREETINGS[greeting])) as port:
+        # To redis-py some of these are a refusal of the login.
+        with pytest.raises((BrokerError, WrongServerError)) as caught:
+            Queue(name=name, url=f"redis://{login}127.0.0.1:{port}", reconnect=PATIENT)
+        assert f"redis://127.0.0.1:{port}/0" in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("login", ["", ":secret@"])
+def test_a_web_server_is_no_broker(name, login):
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as web:
+        web.RequestHandlerClass.log_message = lambda *args: None
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        url = f"redis://{login}127.0.0.1:{web.server_port}"
+        with pytest.raises(WrongServerError, match=f":{web.server_port}/0: .*no.* reply|rotocol"):
+            Queue(name=name, url=url, reconnect=PATIENT)
+        web.shutdown()
+
+
+def test_a_port_that_says_nothing_is_named_with_that(name):
+    with speaking(lambda connection: connection.recv(1) and time.sleep(5)) as port:
+        url = f"redis://127.0.0.1:{port}?socket_connect_timeout=0.1"
+        with pytest.raises(BrokerUnavailable, match=rf":{port}/0.*says nothing for 0\.1 s"):
+            Queue(name=name, url=url, reconnect=0)
+
+
+def test_a_port_that_hangs_up_is_named_with_that(name):
+    with (
+        speaking(lambda connection: connection.recv(1000)) as port,
+        pytest.raises(BrokerUnavailable, match=rf":{port}/0.*not answer the first command.*close"),
+    ):
+        Queue(name=name, url=f"redis://127.0.0.1:{port}", reconnect=0)
+
+
+def test_a_port_that_does_not_speak_tls_is_named_with_that(name):
+    with speaking(banner(GREETINGS["smtp"])) as port:
+        url = f"rediss://127.0.0.1:{port}"
+        with pytest.raises(WrongServerError, match=rf":{port}/0: .*does not speak TLS.*redis://"):
+            Queue(name=name, url=url, reconnect=PATIENT)
+
+
+def test_a_server_without_tls_is_named_with_that(server, name):
+    """It waits for the end of what it takes for a command."""
+    url = f"rediss://127.0.0.1:{server.port}?socket_connect_timeout=0.2"
+    with pytest.raises(BrokerUnavailable, match=rf":{server.port}/0.*TLS.*redis://"):
+        Queue(name=name, url=url, reconnect=0)
+
+
+def test_a_port_that_speaks_tls_only_is_named_with_that(name):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+
+    def say(connection):
+        with context.wrap_socket(connection, server_side=True):
+            pass
+
+    with (
+        speaking(say) as port,
+        pytest.raises(BrokerUnavailable, match=f":{port}/0"),
+    ):
+        Queue(name=name, url=f"redis://127.0.0.1:{port}", reconnect=0)
+
+
+@pytest.mark.parametrize("rights", ["", "-info"])
+def test_a_server_whose_hello_was_renamed_is_named_with_that(name, rights):
+    server = Server("redis", ("--rename-command", "HELLO", "HI")).start()
+    try:
+        if rights:
+            with redis.Redis(port=server.port, protocol=2) as client:
+                client.execute_command("ACL", "SETUSER", "default", rights)
+        with pytest.raises(UnsupportedServerError, match="no command HELLO: it is renamed") as told:
+            Queue(name=name, url=server.url, reconnect=PATIENT)
+        assert server.url in str(told.value)
+        assert ("older than 6.0" in str(told.value)) == bool(rights)
+    finally:
+        server.stop()
+
+
+def test_a_wrong_password_is_refused_at_once(name):
+    server = Server("valkey", ("--requirepass", "right")).start()
+    try:
+        with pytest.raises(BrokerError, match="refuses the login"):
+            Queue(name=name, url=server.url.replace("//", "//:wrong@"), reconnect=PATIENT)
+        with pytest.raises(BrokerError, match="NOAUTH"):
+            Queue(name=name, url=server.url, reconnect=PATIENT)
+    finally:
+        server.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_socket_that_this_user_may_not_open_is_named_at_once(valkey, name):
+    os.chmod(valkey.directory, 0o700)
+    before = os.geteuid()
+
+    def make():
+        os.seteuid(65534)
+        try:
+            Queue(name=name, url=valkey.unix_url, reconnect=PATIENT)
+        finally:
+            os.seteuid(before)
+
+    with pytest.raises(WrongServerError, match="may not connect there"):
+        make()
+
+
+@pytest.mark.parametrize("cause", [PermissionError, ssl.SSLCertVerificationError])
+def test_what_the_caller_is_handling_is_no_cause(name, cause):
+    try:
+        raise cause("of the caller's own")
+    except cause:
+        with pytest.raises(BrokerUnavailable, match="no broker answers") as caught:
+            Queue(name=name, url=f"redis://127.0.0.1:{free_port()}", reconnect=0)
+        assert type(caught.value) is BrokerUnavailable
+        with speaking(lambda connection: None) as port:
+            with pytest.raises(BrokerUnavailable, match="no broker answers") as caught:
+                Queue(name=name, url=f"redis://:secret@127.0.0.1:{port}", reconnect=0)
+            assert type(caught.value) is BrokerUnavailable
+
+
+def test_an_own_certificate_that_is_not_there_is_named_at_once(name, valkey):
+    url = valkey.url.replace("redis:", "rediss:") + "?ssl_ca_certs=/nowhere/ca.pem"
+    with pytest.raises(pressure_mp.PressureError, match=r"ca\.pem"):
+        Queue(name=name, url=url, reconnect=0)
