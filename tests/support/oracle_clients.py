@@ -86,7 +86,7 @@ class Client:
 
     def roles(self) -> list[str]:
         """What is wrong with the queue's roles when nobody uses them: nothing, it should be."""
-        if not hasattr(self.engine, "address"):
+        if not self.engine.outlives_process:
             queue = self.binding.queue
             return [
                 f"{role.name}: holder {role.holder}, promised {role.promised}, line {role.line}"
@@ -115,7 +115,7 @@ def waiters(handle: Any) -> int:
 
 
 def _waiters(engine: Any, binding: Any) -> int:
-    if not hasattr(engine, "address"):
+    if not engine.outlives_process:
         queue = binding.queue
         lines = [queue._producer.line, queue._consumer.line, *queue._watchers.values()]
         return sum(map(len, lines))
