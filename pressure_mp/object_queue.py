@@ -6,19 +6,23 @@ import contextlib
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GenericAlias, TracebackType
 from typing import Any, TypeVar
 
-from . import serializers, signing
+from . import readable, serializers, signing
 from .buffers import Buffers
 from .codec import Codec
 from .defaults import chosen, is_stated
+from .drivers import drive
+from .engines import registry
+from .engines.base import Options
 from .exceptions import (
     ArgumentError,
     Full,
     HandleClosedError,
     PressureError,
+    QueueDoesNotExistError,
     RejectedItemWarning,
 )
 from .handles import (
@@ -35,6 +39,7 @@ from .large import Large, is_manifest
 from .operations.fifo import FIFO
 from .operations.flights import Flight
 from .presence import Presence
+from .readable import Readable
 from .serializers import Serializer
 from .signing import AuthKey
 
@@ -134,6 +139,7 @@ class ObjectQueue(ItemHandle):
         super()._reset()
         self._buffers = Buffers(self, self._buffering) if self._buffering else None
         self._was_put_to = False
+        self._readable: Readable | None = None
 
     def _make_incoming(self) -> Incoming:
         return IncomingForGood(self, self._buffering)
@@ -257,6 +263,11 @@ class ObjectQueue(ItemHandle):
         if self._buffers is not None:
             first = self.get(block, timeout)
             return [first, *self._buffers.incoming.take(max_items - 1)]
+        if self._readable is not None:
+            return self._readable.after(lambda: self._get_many(max_items, block, timeout))
+        return self._get_many(max_items, block, timeout)
+
+    def _get_many(self, max_items: int, block: bool, timeout: float | None) -> list[Any]:
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         items, flights = self._receive_many(max_items, bool(block), timeout)
         try:
@@ -313,10 +324,10 @@ class ObjectQueue(ItemHandle):
         """
         if timeout is not None and block:
             timeout = self._seconds(timeout)
+        if self._readable is not None:
+            return self._readable.after(lambda: [self._get_watched(block, timeout)])[0]
         if self._buffers is not None:
-            if self._buffers.outgoing.failure is not None:
-                self._buffers.outgoing.raise_failure(self)
-            return self._buffers.incoming.get(self, block, timeout)
+            return self._get_buffered(self._buffers, block, timeout)
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         if timeout is None and (item := self._receive_at_once()) is not None:
@@ -326,6 +337,68 @@ class ObjectQueue(ItemHandle):
                 self._set_aside(Flight(0, item))
                 raise
         return self._accept(self._receive(bool(block), timeout))
+
+    def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Any:
+        if buffers.outgoing.failure is not None:
+            buffers.outgoing.raise_failure(self)
+        return buffers.incoming.get(self, block, timeout)
+
+    def _get_watched(self, block: bool, timeout: float | None) -> Any:
+        """The same, for a handle that somebody asked for its descriptor."""
+        if self._buffers is not None:
+            return self._get_buffered(self._buffers, block, timeout)
+        self._check_open()
+        self._codec.prepare()
+        return self._accept(self._receive(bool(block), timeout))
+
+    def _may_get(self) -> bool:
+        """Whether a get would not wait, but give an item or raise that there is none to come."""
+        if self._buffers is not None and len(self._buffers.incoming):
+            return True
+        # The next look tries again: this one must not keep a get waiting, or other queues.
+        at_once, kind = Options(reconnect=0), self._operations.discipline
+        try:
+            if self._binding is None:
+                self._attach()
+            binding = registry.engine(self._address).bind(self._name, kind, at_once)
+            return drive(self._operations.may_get(), binding.session())
+        except QueueDoesNotExistError:
+            return True
+
+    @property
+    def _reader(self) -> Readable:
+        """As of ``multiprocessing.Queue``, for programs that wait for several queues at once; see
+        :meth:`fileno`."""
+        return readable.of(self)
+
+    @property
+    def _poll(self) -> Callable[..., bool]:
+        return self._reader.poll
+
+    _writer = readable.Absent("a put goes to the broker at once; full() says if it would wait")
+    _rlock = readable.Absent("whose turn it is the broker says")
+    _wlock = readable.Absent("whose turn it is the broker says")
+    _sem = readable.Absent("the broker knows the bound; see maxsize and full()")
+    _notempty = readable.Absent(
+        "put() sends the item, or with buffering a thread does; see flush()"
+    )
+    _buffer = readable.Absent("put() sends the item, or with buffering a thread does; see flush()")
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable while an item may be got, for ``select``,
+        ``selectors``, ``multiprocessing.connection.wait`` and asyncio's ``add_reader``.
+
+        It is made when it is first asked for, and belongs to this process and this handle: a forked
+        child asks for its own. It is readable too when the queue is empty and shut down, or was
+        deleted: then get says so. Blocks for one look at the queue.
+
+        From then on a thread, one for all queues of the process, looks about a hundred times a
+        second; and each get through this handle looks again before it returns, so that the
+        descriptor does not tell of the item that it got. It can tell of one that another consumer
+        got, for about a hundredth of a second: where there are several, use :meth:`get_nowait`.
+        Raises HandleClosedError, an OSError.
+        """
+        return self._reader.fileno()
 
     def _accept(self, flight: Flight) -> Any:
         """The object in an item that was got; what is forged or cannot be decoded is set aside."""
@@ -449,6 +522,8 @@ class ObjectQueue(ItemHandle):
             if self._eof:
                 self._here.stop_producing(self._token)
             self._close_handle()
+            if self._readable is not None:
+                self._readable.close()
 
     def flush(self) -> None:
         """Block until the broker has all that was put through this handle.
@@ -506,7 +581,7 @@ class ObjectQueue(ItemHandle):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        del state["_buffers"]
+        del state["_buffers"], state["_readable"]
         return state
 
     def __enter__(self: Self) -> Self:

@@ -114,6 +114,12 @@ class FifoOperations(QueueOperations):
         reply: Reply = yield Call("length")
         return int(self._check(reply)[1])
 
+    def may_get(self) -> Operation[bool]:
+        """Whether a get would not wait: there is an item, or none will come any more. One try."""
+        reply: Reply = yield Call("stats", (), 0.0)
+        _, length, closed, *_ = self._check(reply)[1:]
+        return bool(int(length) or int(closed))
+
     def closed(self) -> Operation[bool]:
         """Whether the queue was closed."""
         reply: Reply = yield Call("closed")

@@ -1,0 +1,202 @@
+"""A file descriptor that is readable while an item may be got, for ``select`` and what is like it.
+
+A connection to the broker cannot be that descriptor: it is read by whoever uses it, and says
+nothing of a queue. So it is the end of a pipe, which has a byte in it while an item may be got. One
+thread of the process looks at all queues whose descriptor somebody asked for, about a hundred times
+a second: that is all it costs, and nothing before the first is asked for.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import selectors
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .exceptions import HandleClosedError, PressureError
+
+if TYPE_CHECKING:
+    from .object_queue import ObjectQueue
+
+#: Seconds between two looks.
+LOOK = 0.01
+
+
+class Absent:
+    """An attribute that programs look for and that is not there; ``instead`` says what is."""
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(f"a {owner.__name__} has no {self._name}: {self._instead}")
+
+
+class Readable:
+    """What ``q._reader`` is: the descriptor of one handle."""
+
+    recv = Absent("items come by the queue's get()")
+    recv_bytes = Absent("items come by the queue's get()")
+    send = Absent("items go by the queue's put()")
+    send_bytes = Absent("items go by the queue's put()")
+
+    def __init__(self, handle: ObjectQueue) -> None:
+        self._handle = weakref.ref(handle)
+        self._queue = handle.name
+        #: What was taken from the queue by a get that was then interrupted: the next one has it.
+        self.left: collections.deque[Any] = collections.deque()
+        self.reset()
+        self._is_closed = handle._handle_closed
+
+    def reset(self) -> None:
+        """One that nobody asked for yet: a new one, or that of a forked child."""
+        self._lock = threading.Lock()
+        self._ends: tuple[int, int] | None = None
+        self._has_byte = False
+        self._is_closed = False
+        self.left.clear()
+
+    def fileno(self) -> int:
+        """The descriptor. Raises HandleClosedError."""
+        with self._lock:
+            if self._is_closed:
+                raise HandleClosedError(f"queue {self._queue!r} is closed, and has no descriptor")
+            if self._ends is None:
+                self._ends = os.pipe()
+                self._has_byte = False
+                _watch(self)
+            read_end = self._ends[0]
+        self.look()
+        return read_end
+
+    def poll(self, timeout: float | None = 0.0) -> bool:
+        """Whether an item may be got; waits for one without limit, or at most ``timeout`` seconds
+        (``multiprocessing.connection.Connection.poll``)."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno(), selectors.EVENT_READ)
+            return bool(selector.select(timeout))
+
+    def look(self) -> None:
+        """Be readable if an item may be got, and else not. A broker that does not answer changes
+        nothing."""
+        with self._lock:  # so that of two looks the later one counts
+            if self._ends is None:
+                return
+            try:
+                self._show(self._may_get())
+            except PressureError:
+                pass  # the next look tries again
+
+    def _may_get(self) -> bool:
+        handle = self._handle()
+        return bool(self.left) or (handle is not None and handle._may_get())
+
+    def after(self, get: Callable[[], list[Any]]) -> list[Any]:
+        """Get items; what this says of the queue is true when they are returned. When the look is
+        interrupted, the next get has them."""
+        if self.left:
+            return [self.left.popleft()]
+        try:
+            items = get()
+        except PressureError:
+            self.look()
+            raise
+        try:
+            self.look()
+        except BaseException:
+            self.left.extend(items)
+            raise
+        return items
+
+    def _show(self, is_readable: bool) -> None:
+        assert self._ends is not None
+        if is_readable and not self._has_byte:
+            os.write(self._ends[1], b"\0")
+        elif self._has_byte and not is_readable:
+            os.read(self._ends[0], 1)
+        self._has_byte = is_readable
+
+    def close(self) -> None:
+        """There is no descriptor any more."""
+        with self._lock:
+            self._is_closed = True
+            self.drop()
+        with _guard:
+            _all.discard(self)
+
+    def drop(self) -> None:
+        """Let go of the pipe."""
+        ends, self._ends = self._ends, None
+        for end in ends or ():
+            os.close(end)
+
+    def __del__(self) -> None:
+        self.drop()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a descriptor belongs to one process: pass the queue, and ask it for another"
+        )
+
+
+_guard = threading.Lock()
+_all: weakref.WeakSet[Readable] = weakref.WeakSet()
+_thread: threading.Thread | None = None
+
+
+def of(handle: ObjectQueue) -> Readable:
+    """The descriptor of a handle, which is made now if it was never asked for."""
+    with _guard:
+        if handle._readable is None:
+            handle._readable = Readable(handle)
+        return handle._readable
+
+
+def _watch(readable: Readable) -> None:
+    """Look at it from now on."""
+    global _thread
+    with _guard:
+        _all.add(readable)
+        if _thread is None:
+            _thread = threading.Thread(target=_look_at_all, name="pressure_mp select", daemon=True)
+            try:
+                _thread.start()
+            except BaseException:
+                _thread = None
+                raise
+
+
+def _look_at_all() -> None:
+    """What the thread does, until there is nothing to look at."""
+    global _thread
+    while True:
+        with _guard:
+            now = list(_all)
+            if not now:
+                _thread = None
+                return
+        for readable in now:
+            readable.look()
+        del now
+        readable = None  # type: ignore[assignment]  # keeps nothing alive
+        time.sleep(LOOK)
+
+
+def _after_fork_in_child() -> None:
+    """The pipes are the parent's: a byte that the child read would be missing there."""
+    global _guard, _thread
+    _guard, _thread = threading.Lock(), None
+    for readable in list(_all):
+        readable.drop()
+        readable.reset()
+    _all.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,266 @@
+"""A queue in select, multiprocessing.connection.wait and an event loop: it has a descriptor."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import pickle
+import select
+import threading
+from multiprocessing.connection import wait
+
+import descriptor_programs
+import pytest
+from servers import Server
+from waiting import LIMIT, Background, until
+
+from pressure_mp import (
+    Empty,
+    FairQueue,
+    HandleClosedError,
+    JoinableQueue,
+    LifoQueue,
+    PriorityQueue,
+    Queue,
+    QueueDoesNotExistError,
+    ShutDown,
+    SimpleQueue,
+    readable,
+)
+
+
+def fair(**options):
+    return FairQueue(bool, **options)
+
+
+def buffered(**options):
+    return Queue(buffering=8, **options)
+
+
+def lookers():
+    """The threads that look at queues."""
+    return [one for one in threading.enumerate() if one.name == "pressure_mp select"]
+
+
+def is_readable(one, timeout=0.0):
+    return bool(select.select([one], [], [], timeout)[0])
+
+
+@pytest.mark.parametrize(
+    "kind", [Queue, JoinableQueue, SimpleQueue, LifoQueue, PriorityQueue, fair, buffered]
+)
+def test_a_descriptor_is_readable_while_an_item_may_be_got(kind, url, name):
+    with kind(name=name, url=url) as q, Queue(name=name + "-x", url=url) as other:
+        assert not is_readable(q)
+        assert not is_readable(q._reader)
+        producing = threading.Timer(0.05, q.put, [1])
+        producing.start()
+        assert wait([q._reader, other._reader], LIMIT) == [q._reader]
+        producing.join()
+        q.put(2)
+        q.flush()
+        assert {q.get(), q.get_nowait()} == {1, 2}
+        assert not is_readable(q)
+        with pytest.raises(Empty):
+            q.get(timeout=0.001)
+        q.put_many([1, 2, 3])
+        assert is_readable(q, LIMIT)
+        q.get()
+        assert is_readable(q)
+        q.get_many(9)
+        assert not is_readable(q)
+        q.delete()
+        other.delete()
+
+
+def test_a_program_that_selects_gets_each_item_of_its_queues_once(url, name):
+    queues = [Queue(name=f"{name}-{number}", url=url) for number in range(3)]
+    producing = Background(lambda: [queues[n % 3].put(n) for n in range(300)])
+    got = []
+    while len(got) < 300:
+        for q in select.select(queues, [], [], LIMIT)[0]:
+            got.append(q.get())  # it does not wait: nobody else gets
+    producing.result()
+    assert sorted(got) == list(range(300))
+    assert select.select(queues, [], [], 0)[0] == []
+    for q in queues:
+        q.delete()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_who_waits_for_several_queues_is_told_of_an_item_of_another_process(method, server):
+    context = multiprocessing.get_context(method)
+    queues, asked = [Queue(url=server.url), Queue(url=server.url)], context.Event()
+    process = context.Process(target=descriptor_programs.put_when_asked, args=(queues[1], asked))
+    process.start()
+    readers = [q._reader for q in queues]
+    assert wait(readers, 0) == []
+    asked.set()
+    assert wait([*readers, process.sentinel], LIMIT)
+    until(lambda: wait(readers, 0) == [readers[1]])
+    assert queues[1].get() == process.pid
+    process.join()
+
+
+@pytest.mark.parametrize("end", ["shutdown", "delete"])
+def test_a_queue_that_ended_is_readable_since_get_says_so(end, url, name):
+    q, other = Queue(name=name, url=url), Queue(name=name, url=url)
+    assert not is_readable(q)
+    getattr(other, end)()
+    assert is_readable(q, LIMIT)
+    with pytest.raises((ShutDown, QueueDoesNotExistError)):
+        q.get()
+
+
+def test_what_another_handle_got_is_seen_soon(url, name):
+    q, other = Queue(name=name, url=url), Queue(name=name, url=url)
+    q.put(1)
+    assert is_readable(q, LIMIT)
+    other.get()
+    until(lambda: not is_readable(q))
+    q.delete()
+
+
+def test_a_poll_tells_whether_an_item_may_be_got(url, name):
+    q = Queue(name=name, url=url)
+    assert not q._reader.poll()
+    assert not q._poll(0.01)
+    q.put(1)
+    assert q._poll()
+    assert q._reader.poll(None)
+    q.delete()
+
+
+def test_an_event_loop_is_told_of_an_item(url, name):
+    q = Queue(name=name, url=url)
+
+    async def get():
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(q.fileno(), readable.set)
+        loop.call_later(0.02, q.put, 1)
+        await asyncio.wait_for(readable.wait(), LIMIT)
+        loop.remove_reader(q.fileno())
+        return q.get_nowait()
+
+    assert asyncio.run(get()) == 1
+    q.delete()
+
+
+def test_one_thread_looks_at_all_queues_and_ends_with_the_last(url, name):
+    until(lambda: not lookers())
+    queues = [Queue(name=f"{name}-{number}", url=url) for number in range(20)]
+    for q in queues:
+        q.put(1)
+        q.get()
+    assert lookers() == []
+    assert len({q.fileno() for q in queues}) == 20
+    assert all(q.fileno() == q._reader.fileno() for q in queues)
+    assert len(lookers()) == 1
+    for q in queues[:19]:
+        q.delete()
+        q.close()
+    assert len(lookers()) == 1
+    ends = queues[19]._reader._ends
+    del q
+    queues.pop().delete()
+    until(lambda: not lookers())
+    for end in ends:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(end)
+
+
+def test_a_closed_handle_has_no_descriptor(url, name):
+    q, other = Queue(name=name, url=url), Queue(name=name, url=url)
+    reader, number = q._reader, q.fileno()
+    for handle in (q, other):
+        handle.close()
+        for ask in (handle.fileno, lambda: handle._reader.fileno(), lambda: handle._poll()):  # noqa: B023
+            with pytest.raises(OSError, match=f"queue '{name}' is closed, and has no descriptor"):
+                ask()
+    with pytest.raises(ValueError, match="Invalid file object"):
+        wait([reader], 0)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+    with pytest.raises(HandleClosedError):
+        q.get()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_has_a_descriptor_of_its_own(method, server):
+    context = multiprocessing.get_context(method)
+    q, results = Queue(url=server.url), Queue(url=server.url)
+    number = q.fileno() if method == "fork" else 99
+    process = context.Process(
+        target=descriptor_programs.get_by_descriptor, args=(q, number, results)
+    )
+    process.start()
+    q.put("for the child")
+    assert results.get(timeout=LIMIT) == "for the child"
+    process.join()
+    assert process.exitcode == 0
+    until(lambda: not is_readable(q))
+    q.put("for the parent")
+    assert is_readable(q, LIMIT)
+    assert q.get() == "for the parent"
+
+
+def test_a_get_that_is_interrupted_while_it_looks_leaves_its_items_for_the_next(
+    url, name, monkeypatch
+):
+    q = Queue(name=name, url=url)
+    q.fileno()
+    q.put_many([1, 2, 3])
+    look = readable.Readable.look
+
+    def interrupt(self):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        look(self)
+
+    for call in (q.get, lambda: q.get_many(2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(readable.Readable, "look", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                call()
+        assert is_readable(q, LIMIT)
+        if call == q.get:
+            assert q.get() == 1
+    assert [q.get(), q.get()] == [2, 3]
+    assert not is_readable(q)
+    q.delete()
+
+
+def test_a_descriptor_outlives_an_outage_of_the_broker(name):
+    server = Server("valkey")
+    try:
+        q = Queue(name=name, url=server.start().url)
+        assert not is_readable(q)
+        server.kill()
+        assert not is_readable(q._reader._ends[0], 0.1)  # some looks in vain
+        server.start()
+        other = Queue(name=name, url=server.url)
+        other.put(1)
+        assert is_readable(q._reader._ends[0], LIMIT)
+        assert q.get() == 1
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("part", ["_writer", "_rlock", "_wlock", "_sem", "_notempty", "_buffer"])
+def test_a_part_of_multiprocessings_queue_that_is_not_there_says_what_is(part, url, name):
+    q = Queue(name=name, url=url)
+    with pytest.raises(AttributeError, match=rf"^a Queue has no {part}: \w+"):
+        getattr(q, part)
+    assert not hasattr(q, part)
+    q.delete()
+
+
+def test_a_reader_says_how_items_come_and_go(url, name):
+    q = Queue(name=name, url=url)
+    with pytest.raises(AttributeError, match=r"has no recv_bytes: items come by the queue's get"):
+        q._reader.recv_bytes()
+    with pytest.raises(TypeError, match="pass the queue"):
+        pickle.dumps(q._reader)
+    assert not is_readable(pickle.loads(pickle.dumps(q)))
+    q.delete()
