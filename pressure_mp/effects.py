@@ -79,6 +79,8 @@ LATE = b"late"
 DECLINED = b"declined"
 UNORDERED = b"unordered"
 LOST = b"lost"
+#: Not an engine's: a wait found that a role's token is gone.
+INCOMPLETE = b"incomplete"
 LARGE = b"large"
 # Of tasks.
 ABSENT = b"absent"

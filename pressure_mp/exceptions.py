@@ -77,6 +77,10 @@ class ConsumerInUseError(QueueInUseError, Empty):
     """A get found the consumer role taken; also :class:`Empty`, for stdlib-shaped callers."""
 
 
+class IncompleteQueueError(PressureError):
+    """Keys of the queue are missing, which its clients would wait for without end."""
+
+
 class QueueMismatchError(PressureError, ValueError):
     """The queue exists, but with another maxsize, discipline or format than asked for."""
 

@@ -44,9 +44,10 @@ class Holder:
     """Who keeps a role, in seconds.
 
     ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
-    space), ``"granted"`` (the first in line was granted it and did not come for it yet) or
+    space), ``"granted"`` (the first in line was granted it and did not come for it yet),
     ``"foreign"`` (a client of another make is at work, or it died at work; ``peer`` is the last
-    that is known, or None).
+    that is known) or ``"lost"`` (nobody has it, but its token is missing: a server or somebody
+    removed it; for a moment also when a client of another make has just taken the role).
 
     ``held`` is how long it has had the role, ``age`` how long ago its lease began or was renewed,
     ``left`` when the lease ends if it is not renewed; None where there is no lease.
@@ -148,6 +149,11 @@ def _holder(side: Side) -> str:
         return f"the {role} role is free"
     if holder.state == "granted":
         return f"the {role} role was granted to one in line, who did not come for it yet"
+    if holder.state == "lost":
+        return (
+            f"the {role} role is with nobody, but `:{role}_free` is missing: the server may have "
+            f"removed keys; PressureQueue.unlock({role!r}) puts it back"
+        )
     if holder.state == "foreign":
         last = f"the last {role} was {holder.peer}" if holder.peer else f"no {role} is known"
         return (
@@ -203,13 +209,13 @@ def _lines(entries: list[Any], now: int, known: _Peers) -> Operation[dict[str, t
     """Who stands in line for each role, the first one first."""
     waiters: dict[str, list[tuple[int, Waiter]]] = {"producer": [], "consumer": []}
     for ticket, entry in zip(entries[::2], entries[1::2], strict=True):
-        found = _ENTRY.fullmatch(_text(entry))
+        found = _ENTRY.fullmatch(as_text(entry))
         if found is None:
             continue  # nothing of ours
         since, seen, kept = map(int, found.group(2, 3, 4))
         if seen + kept < now:
             continue  # killed long ago, and nobody who waits has looked since
-        peer = yield from known.peer(found[5], _text(ticket))
+        peer = yield from known.peer(found[5], as_text(ticket))
         waited = max(now - since // 1000, 0) / 1000
         waiters[found[1]].append((since, Waiter(peer, waited, (now - seen) / 1000)))
     return {
@@ -234,12 +240,20 @@ class _Peers:
         return Peer(client, host, pid, thread, None if gone is None else not gone)
 
 
+def is_lost(last: str, place: str) -> bool:
+    """Whether a role's token is with nobody: the last who had it is one of ours, and they give it
+    back in the step that took it; or nobody is known."""
+    return place == "foreign" and (not last or parse_client(last) is not None)
+
+
 def _role(reply: list[Any], now: int, known: _Peers) -> Operation[Holder | None]:
-    last, place, ticket, client, since, until, lease = map(_text, reply)
+    last, place, ticket, client, since, until, lease = map(as_text, reply)
     if place == "free":
         return None
     if place == "promised":
         return Holder("granted", None)
+    if is_lost(last, place):
+        return Holder("lost", (yield from known.peer(last)) if last else None)
     if place == "foreign":
         return Holder("foreign", (yield from known.peer(last)) if last else None)
     peer = yield from known.peer(client, ticket)
@@ -255,7 +269,7 @@ def _users(
     """All who are known to put, or to get. One that nobody knows may be at work as well."""
     users = []
     if reply[0]:
-        users.append((yield from known.peer(_text(reply[0]))))
+        users.append((yield from known.peer(as_text(reply[0]))))
     if holder and holder.state == "waiting" and holder.peer:
         users.append(holder.peer)
     if holder and holder.state == "foreign":
@@ -268,5 +282,5 @@ def _number(text: str, default: int) -> int:
     return int(text) if text.isdecimal() and len(text) < 19 else default
 
 
-def _text(part: Any) -> str:
+def as_text(part: Any) -> str:
     return part.decode(errors="replace") if isinstance(part, bytes) else str(part)

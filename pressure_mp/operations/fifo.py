@@ -14,6 +14,7 @@ from ..effects import (
     EXCESS,
     EXISTS,
     FULL,
+    INCOMPLETE,
     LOST,
     MISMATCH,
     MISSING,
@@ -30,6 +31,7 @@ from ..exceptions import (
     ConsumerInUseError,
     Empty,
     Full,
+    IncompleteQueueError,
     PressureError,
     ProducerInUseError,
     QueueAlreadyExistsError,
@@ -409,13 +411,25 @@ class FifoOperations(QueueOperations):
         return QueueInUseError(f"queue {self.name!r} has another {role} at work{why}")
 
     def _check(self, reply: Reply) -> Reply:
-        if reply[0] in (CLOSED, MISSING):
+        if reply[0] in (CLOSED, MISSING, INCOMPLETE):
             raise self._refusal(reply)
         return reply
 
-    def _refusal(self, reply: Reply) -> ShutDown | QueueDoesNotExistError:
+    def _refusal(self, reply: Reply) -> ShutDown | QueueDoesNotExistError | IncompleteQueueError:
+        if reply[0] == INCOMPLETE:
+            return self._incomplete(reply[1].decode())
         if reply[0] == CLOSED:
             return ShutDown(f"queue {self.name!r} is shut down")
         if reply[0] == ENDED:
             return ShutDown(f"queue {self.name!r} is empty and all its producers have ended")
         return QueueDoesNotExistError(f"queue {self.name!r} does not exist")
+
+    def _incomplete(self, role: str) -> IncompleteQueueError:
+        advice = "delete the queue"
+        if self.discipline == FIFO:
+            advice = f"PressureQueue.unlock({role!r}) puts it back, or delete the queue after that"
+        return IncompleteQueueError(
+            f"queue {self.name!r} has lost keys: no client has its {role} role, but "
+            f"`:{role}_free` is missing. The server removed it, or somebody did; items may be "
+            f"missing too. {advice}"
+        )

@@ -10,6 +10,7 @@ from ..effects import (
     DONE,
     EMPTY,
     FULL,
+    INCOMPLETE,
     NOW,
     ONE_TRY,
     TICK,
@@ -24,6 +25,7 @@ from ..effects import (
 )
 from ..exceptions import PressureError
 from ..identity import client_id, process_of, ticket
+from .diagnosis import as_text, is_lost
 
 #: The statuses after which trying again may help; a signal to park on follows them.
 _LATER = (EMPTY, FULL, BUSY, UNFINISHED)
@@ -119,6 +121,7 @@ def take_turns(
     mode, turn, in_line, watches = (WAIT if block else NOW), "first", "", 0
     waiting = shortcut.waiting if shortcut is not None else None
     alone = block and waiting is not None and waiting.is_open
+    lost_since = None
     try:
         while True:
             if waiting is not None and alone:
@@ -137,6 +140,10 @@ def take_turns(
             signal = reply[1].decode()
             if reply[0] == BUSY:
                 yield from _stir(reply, turn, lease, end)
+                lost_since = yield from _look_for_token(reply, turn, lost_since, end)
+                if lost_since and (yield Now()) - lost_since > lease / 1000:
+                    yield from _let_go(who[1], turn, lease)
+                    return [INCOMPLETE, reply[1]]
             turn = "again"
             limit = None
             if end is not None:
@@ -185,6 +192,28 @@ def _stir(reply: Reply, turn: str, lease: int, end: float | None) -> Operation[N
             gone[process] = yield Gone(keeper)
         if gone[process]:
             yield Call("evict", (keeper, lease), end)
+
+
+def _look_for_token(
+    reply: Reply, turn: str, since: float | None, end: float | None
+) -> Operation[float | None]:
+    """Since when the token of the role that a busy reply names is in no list, though no client is
+    known to have the role; None while it is not so.
+
+    A client of another make that takes a role says so at once, in the key that names who had it
+    last. So when that names a client of this package, or nobody, the token is not with anyone.
+    """
+    _, role, keepers, *_ = reply
+    if turn == "first" or keepers:
+        return None
+    seen: Reply = yield Call("inspect", (0,), end)
+    if seen[0] != DONE:
+        return None
+    last, place = map(as_text, seen[6 if role == b"producer" else 7][:2])
+    if not is_lost(last, place):
+        return None
+    now: float = yield Now()
+    return since or now
 
 
 def _until_look(reply: Reply, limit: float | None, in_line: str) -> float | None:

@@ -6,7 +6,15 @@ import pytest
 from stepwise import Stop
 from waiting import Background, until
 
-from pressure_mp import Empty, Full, Queue
+from pressure_mp import (
+    Empty,
+    Full,
+    IncompleteQueueError,
+    LifoQueue,
+    PressureQueue,
+    ProducerInUseError,
+    Queue,
+)
 from pressure_mp.operations.flights import FlightOperations
 
 pytestmark = pytest.mark.usefixtures("no_looks")
@@ -122,3 +130,62 @@ def test_a_put_that_waits_while_the_sign_is_lost_goes_on(server, name, sign, cli
     client.rpop(f"__pressure__:{name}")
     putting.result()
     assert q.get_nowait() == "y"
+
+
+LEASE = 0.3
+
+WAITS = {
+    "put": ("producer", lambda q: q.put("x")),
+    "put_many": ("producer", lambda q: q.put_many(["x"])),
+    "get": ("consumer", lambda q: q.get()),
+    "get_many": ("consumer", lambda q: q.get_many(2)),
+    "shutdown": ("producer", lambda q: q.shutdown()),
+    "delete": ("consumer", lambda q: q.delete()),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("used", [True, False])
+def test_a_role_that_is_with_nobody_is_not_waited_for_without_end(
+    server, client, name, wait, used, tokens
+):
+    """Whether one of ours had it before, or nobody."""
+    role, call = WAITS[wait]
+    q = Queue(name=name, url=server.url, lease=LEASE)
+    if used:
+        q.put(1)
+        assert q.get() == 1
+    client.delete(f"__pressure__:{name}:{role}_free")
+    with pytest.raises(IncompleteQueueError, match=rf"{name}.*{role}_free.*unlock\('{role}'\)"):
+        call(q)
+    if wait == "delete":
+        return
+    side = q.why_blocked().put if role == "producer" else q.why_blocked().get
+    assert side.holder.state == "lost"
+    assert f"{role}_free" in str(q.why_blocked())
+    PressureQueue(name, url=server.url).unlock(role)
+    assert tokens() == (1, 1)
+    q.put(2)
+    assert q.get() == 2
+    q.delete()
+
+
+def test_a_queue_of_another_order_says_so_too(server, client, name):
+    q = LifoQueue(name=name, url=server.url, lease=LEASE)
+    client.delete(f"__pressure__:mp:{{{name}}}:producer_free")
+    with pytest.raises(IncompleteQueueError, match="delete the queue"):
+        q.put(1)
+
+
+def test_a_client_of_theirs_that_has_the_role_is_waited_for(server, name, theirs, tokens):
+    """It may take as long as it likes."""
+    q = Queue(name=name, url=server.url, lease=0.1)
+    q.put(1)
+    other = theirs()
+    other.take("producer")
+    with pytest.raises(ProducerInUseError):
+        q.put(2, timeout=2.5)
+    assert q.why_blocked().put.holder.state == "foreign"
+    other.give_back("producer")
+    q.put(2)
+    assert tokens() == (1, 1)
