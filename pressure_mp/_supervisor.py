@@ -6,8 +6,10 @@ the server can be killed at any moment, and could then not stop it.
 
 Arguments::
 
-    private DIRECTORY BINARY OWNER_PID    serve until that process ends
-    shared DIRECTORY BINARY               serve until nobody locks the users file
+    private DIRECTORY BINARY OWNER_PID LOCK    serve until that process ends
+    shared DIRECTORY BINARY                    serve until nobody locks the users file
+
+``LOCK`` is an open file, locked as long as this process or the server has it.
 
 Standard input is not for reading text. For a private server it is a pipe whose other end its owner
 keeps open, for a shared one it is the locked start file.
@@ -23,6 +25,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -60,10 +63,40 @@ _PRIVATE_GRACE_SECONDS = 0.3
 _SHARED_GRACE_SECONDS = 10.0
 
 _LOG_TAIL_BYTES = 2000
+
+#: What Linux says of a peer: pid, user, group.
+_CREDENTIALS = struct.Struct("iII")
+#: What macOS says begins with a version and the user.
+_XUCRED = struct.Struct("II")
+_SOL_LOCAL = 0
+_LOCAL_PEERCRED = 1
+
 _PR_SET_PDEATHSIG = 1
 
 #: Waits at most so many seconds; true when nobody uses the server any more.
 Unused = Callable[[float], bool]
+
+
+class StrangerError(PermissionError):
+    """A server is another user's, whose number is ``uid``."""
+
+    def __init__(self, uid: int) -> None:
+        super().__init__(f"the server there is that of user {uid}")
+        self.uid = uid
+
+
+def peer(client: socket.socket) -> int | None:
+    """The number of the user who listens at the other end of a Unix socket; None where the system
+    does not tell."""
+    if hasattr(socket, "SO_PEERCRED"):
+        _, uid, _ = _CREDENTIALS.unpack(
+            client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )
+        return int(uid)
+    if sys.platform == "darwin":
+        _, uid = _XUCRED.unpack_from(client.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 128))
+        return int(uid)
+    return None
 
 
 def ping(socket_path: str, seconds: float) -> bytes:
@@ -73,6 +106,7 @@ def ping(socket_path: str, seconds: float) -> bytes:
 
     Raises:
         TimeoutError: somebody listens, but does not answer.
+        StrangerError: another user listens. Nothing was sent.
         OSError: the path cannot be used at all.
     """
     with socket.socket(socket.AF_UNIX) as client:
@@ -80,6 +114,9 @@ def ping(socket_path: str, seconds: float) -> bytes:
         client.settimeout(seconds)
         try:
             _connect(client, socket_path, deadline)
+            owner = peer(client)
+            if owner not in (None, os.geteuid()):
+                raise StrangerError(owner)
             client.settimeout(max(deadline - time.monotonic(), 0.01))
             client.sendall(b"PING\r\n")
             return client.recv(256)
@@ -109,9 +146,9 @@ def main() -> None:
     """Serve as the arguments say; returns when the server has ended."""
     _reset_signals()
     os.umask(0o077)
-    mode, directory, binary, *owner_pid = sys.argv[1:]
+    mode, directory, binary, *numbers = sys.argv[1:]
     if mode == "private":
-        _run_private(directory, binary, int(owner_pid[0]))
+        _run_private(directory, binary, *map(int, numbers))
     else:
         _run_shared(directory, binary)
 
@@ -129,7 +166,7 @@ def _end(number: int, _frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _run_private(directory: str, binary: str, owner_pid: int) -> None:
+def _run_private(directory: str, binary: str, owner_pid: int, lock: int) -> None:
     import shutil
 
     poller = select.poll()
@@ -141,7 +178,8 @@ def _run_private(directory: str, binary: str, owner_pid: int) -> None:
         return bool(poller.poll(seconds * 1000)) or os.getppid() != owner_pid
 
     try:
-        with _server(directory, binary, _PRIVATE_OPTIONS, _PRIVATE_GRACE_SECONDS) as server:
+        options, grace = _PRIVATE_OPTIONS, _PRIVATE_GRACE_SECONDS
+        with _server(directory, binary, options, grace, lock) as server:
             _wait_until_ready(server, directory, unused)
             _report_ready()
             _wait_until_unused(server, unused, 0.1)

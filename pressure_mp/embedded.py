@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import _supervisor
+from . import _supervisor, private_places
 from .exceptions import EmbeddedServerError
 
 if TYPE_CHECKING:
@@ -91,15 +91,17 @@ def start_shared(directory: str) -> str:
     for the server's start and its answers.
 
     Raises:
-        EmbeddedServerError: the directory cannot be used, or its path is too long, or the
-            server does not start or does not answer.
+        EmbeddedServerError: the directory cannot be used, or belongs to another user, or others
+            may write to it; or its path is too long, or the server there is another user's, or it
+            does not start or does not answer.
     """
-    path = os.path.abspath(directory)
+    path = os.path.realpath(directory)
     socket_path = os.path.join(path, _supervisor.SOCKET_NAME)
     _require_short(socket_path)
     with _lock:
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
+            private_places.check(path)
             with _registered_as_user(path):
                 if not _answers(socket_path):
                     _create_shared(path, socket_path)
@@ -147,28 +149,36 @@ def _unpickle_path(socket_path: str) -> str:
 
 def _create_private() -> str:
     binary = _server_binary()
-    directory = _private_directory()
+    directory, lock = _private_directory()
     owned, owner_fd = os.pipe()
+    arguments = ["private", directory, binary, str(os.getpid()), str(lock)]
     try:
-        supervisor = _launch(["private", directory, binary, str(os.getpid())], owned)
+        supervisor = _launch(arguments, owned, lock)
     except BaseException:
         os.close(owner_fd)
         shutil.rmtree(directory, ignore_errors=True)
         raise
     finally:
         os.close(owned)
+        os.close(lock)
     supervisor.returncode = 0  # it outlives this object, which would warn about that
     _owner_fds.append(owner_fd)
     return os.path.join(directory, _supervisor.SOCKET_NAME)
 
 
-def _private_directory() -> str:
+def _private_directory() -> tuple[str, int]:
+    """A directory for one server, and the open file that keeps others from clearing it up."""
     parent = os.path.abspath(tempfile.gettempdir())
     name_in_it = os.path.join(_DIRECTORY_PREFIX + "12345678", _supervisor.SOCKET_NAME)
     if not _is_short(os.path.join(parent, name_in_it)):
         parent = "/tmp"
+    private_places.clear(parent, _DIRECTORY_PREFIX)
     try:
-        return tempfile.mkdtemp(prefix=_DIRECTORY_PREFIX, dir=parent)
+        while True:
+            directory = tempfile.mkdtemp(prefix=_DIRECTORY_PREFIX, dir=parent)
+            lock = private_places.hold(directory)
+            if lock is not None:
+                return directory, lock
     except OSError as error:
         raise EmbeddedServerError(
             f"cannot make a directory for the embedded server in {parent}: {error}"
@@ -240,6 +250,12 @@ def _answers(socket_path: str) -> bool:
         raise EmbeddedServerError(
             f"the embedded server on {socket_path} gave no answer within {_ANSWER_SECONDS:.0f} s"
         ) from error
+    except _supervisor.StrangerError as error:
+        raise EmbeddedServerError(
+            f"the embedded server on {socket_path} is that of {private_places.user(error.uid)}, "
+            f"not of {private_places.user(os.geteuid())}, who uses it: use a directory that is "
+            f"yours alone, and unset {_VARIABLE} if it names that socket"
+        ) from None
     except OSError as error:
         raise EmbeddedServerError(f"cannot connect to {socket_path}: {error}") from error
     return bool(reply) and not reply.startswith(_supervisor.LOADING)
@@ -259,7 +275,7 @@ def _server_binary() -> str:
         raise EmbeddedServerError(f"no embedded server for this machine: {error}") from error
 
 
-def _launch(arguments: list[str], stdin: int) -> subprocess.Popen[bytes]:
+def _launch(arguments: list[str], stdin: int, *inherited: int) -> subprocess.Popen[bytes]:
     """Start a supervisor and wait until its server is ready."""
     import subprocess
 
@@ -271,6 +287,7 @@ def _launch(arguments: list[str], stdin: int) -> subprocess.Popen[bytes]:
             stdin=stdin,
             stdout=output,
             stderr=output,
+            pass_fds=inherited,
             cwd="/",
             start_new_session=True,  # Ctrl-C in the terminal is not for the server
         )
