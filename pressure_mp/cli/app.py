@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import click
@@ -26,6 +28,26 @@ class App(click.Group):
             ctx.exit(INTERRUPTED)
         except (PressureError, ProcessFailed) as error:
             raise click.ClickException(str(error)) from error
+        except OSError as error:
+            raise _failure(error) from error
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        try:
+            return super().main(*args, **settings)
+        except OSError as error:  # of what is written before a subcommand runs, as by --help
+            failure = _failure(error)
+            failure.show()
+            sys.exit(failure.exit_code)
+
+
+def _failure(error: OSError) -> click.ClickException:
+    """What to say when a file cannot be used, or the standard output."""
+    if error.filename is not None:
+        return click.ClickException(str(error))
+    # What could not be written is tried again when the interpreter ends.
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return click.ClickException(f"cannot write to the standard output: {error.strerror or error}")
 
 
 class Demos(click.Group):

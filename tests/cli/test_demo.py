@@ -289,3 +289,34 @@ def test_when_the_demo_itself_is_killed_its_processes_end(method, valkey, name, 
         run.nothing_is_left()
     # Nobody was left to remove the queues: the next program on this host does.
     Queue(url=valkey.url, prefix=name).close()
+
+
+def fails_to_write(arguments, output, name):
+    """The command ends with one line that says so; its status."""
+    run = subprocess.run(
+        python(MAIN, *arguments),
+        env=environment(name),
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert re.fullmatch(r"Error: cannot write to the standard output: .+\n", run.stderr)
+    return run.returncode
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no /dev/full")
+@pytest.mark.parametrize("arguments", [["demo"], ["demo", "fair"], ["--help"], ["--version"]])
+def test_a_full_disk_ends_the_command_with_one_line(tmp_path, name, arguments):
+    directory = [str(write_programs(tmp_path, 2))] if arguments == ["demo"] else []
+    with open("/dev/full", "w") as full:
+        assert fails_to_write([*arguments, *directory], full, name) == 1
+
+
+def test_a_reader_that_has_enough_ends_the_demo_with_one_line(tmp_path, name):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as nobody_reads:
+        arguments = ["demo", str(write_programs(tmp_path, 2))]
+        assert fails_to_write(arguments, nobody_reads, name) == 1
