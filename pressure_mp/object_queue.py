@@ -521,9 +521,9 @@ class ObjectQueue(ItemHandle):
         finally:
             if self._eof:
                 self._here.stop_producing(self._token)
-            self._close_handle()
             if self._readable is not None:
                 self._readable.close()
+            self._close_handle()
 
     def flush(self) -> None:
         """Block until the broker has all that was put through this handle.

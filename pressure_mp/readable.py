@@ -12,11 +12,11 @@ import collections
 import os
 import selectors
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .endings import call_at_end
 from .exceptions import HandleClosedError, PressureError
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class Readable:
 _guard = threading.Lock()
 _all: weakref.WeakSet[Readable] = weakref.WeakSet()
 _thread: threading.Thread | None = None
+_ending = threading.Event()
 
 
 def of(handle: ObjectQueue) -> Readable:
@@ -164,7 +165,9 @@ def _watch(readable: Readable) -> None:
     global _thread
     with _guard:
         _all.add(readable)
-        if _thread is None:
+        if _thread is None and not _ending.is_set():
+            # Before this process says of its queues that it uses them no longer.
+            call_at_end(_end, priority=30)
             _thread = threading.Thread(target=_look_at_all, name="pressure_mp select", daemon=True)
             try:
                 _thread.start()
@@ -186,13 +189,22 @@ def _look_at_all() -> None:
             readable.look()
         del now
         readable = None  # type: ignore[assignment]  # keeps nothing alive
-        time.sleep(LOOK)
+        if _ending.wait(LOOK):
+            return
+
+
+def _end() -> None:
+    """The process ends: no look is on its way any more, but to a broker that does not answer."""
+    _ending.set()
+    thread = _thread
+    if thread is not None:
+        thread.join(1.0)
 
 
 def _after_fork_in_child() -> None:
     """The pipes are the parent's: a byte that the child read would be missing there."""
-    global _guard, _thread
-    _guard, _thread = threading.Lock(), None
+    global _guard, _thread, _ending
+    _guard, _thread, _ending = threading.Lock(), None, threading.Event()
     for readable in list(_all):
         readable.drop()
         readable.reset()
