@@ -261,7 +261,8 @@ class ItemHandle(Handle):
     def why_blocked(self) -> Diagnosis:
         """What a put and a get would wait for now, who is in the way, and whether that one lives.
 
-        ``print(queue.why_blocked())`` says it in words. Never waits, and changes nothing. Raises
+        ``print(queue.why_blocked())`` says it in words. Never waits. Roles that it tells to be
+        with a process of this host that has ended are free afterwards. Raises
         QueueDoesNotExistError.
         """
         return self._run(self._operations.why_blocked())

@@ -270,6 +270,7 @@ class Presence:
             self._retire()
             self._look_after_readers()
             there = self.run_now(self.operations.renew(me, self.is_holding, bool(self._producers)))
+            self.run_now(self.operations.look_after_roles())
             for other, until in self._in_turn(there.consumers):
                 if is_over(other, until, there.now):
                     self.run_now(self.operations.requeue(other, seen=until))

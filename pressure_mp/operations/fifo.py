@@ -46,6 +46,7 @@ from .batches import MOST_BYTES, MOST_ITEMS, next_batch
 from .diagnosis import Diagnosis, diagnose
 from .large import fetch, store, sweep
 from .queues import QueueOperations
+from .roles import Rounds, free_roles
 from .turns import Shortcut, deadline, take_turns, time_left, until_finished, wake
 
 FIFO = "fifo"
@@ -57,7 +58,7 @@ _MANY, _FEW = 1000, 64
 
 @dataclass(frozen=True)
 class Stats:
-    """A queue at one moment. ``producer`` and ``consumer`` last put and got.
+    """A queue at one moment. ``producer`` and ``consumer`` last put and got, or wait to do so.
 
     ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged, or were fetched
     ahead and are not known to be handed out; they count as consumed, and as unfinished.
@@ -82,6 +83,7 @@ class FifoOperations(QueueOperations):
 
     def __init__(self, name: str, lease: int, discipline: str = FIFO) -> None:
         super().__init__(name, lease, discipline)
+        self._rounds = Rounds(lease)
         #: The short ways of ``put`` and ``get``, of queues that have any.
         self.offer: Shortcut | None = None
         self.poll: Shortcut | None = None
@@ -114,7 +116,13 @@ class FifoOperations(QueueOperations):
     def length(self) -> Operation[int]:
         """How many items are queued."""
         reply: Reply = yield Call("length")
-        return int(self._check(reply)[1])
+        length = int(self._check(reply)[1])
+        yield from self.look_after_roles()
+        return length
+
+    def look_after_roles(self) -> Operation[None]:
+        """Free, once a second at most, the roles of clients of this host that have ended."""
+        return self._rounds.make()
 
     def may_get(self) -> Operation[bool]:
         """Whether a get would not wait: there is an item, or none will come any more. One try."""
@@ -133,6 +141,7 @@ class FifoOperations(QueueOperations):
         *numbers, producer, consumer = self._check(reply)[1:]
         bound, length, closed, put, put_bytes, got, got_bytes, *tasks = map(int, numbers)
         unfinished, rejected, in_flight = tasks
+        yield from self.look_after_roles()
         return Stats(
             length=length,
             maxsize=bound,
@@ -371,7 +380,7 @@ class FifoOperations(QueueOperations):
 
     def join(self, timeout: float | None = None) -> Operation[bool]:
         """Wait until every item that was put is dealt with; False when the time was up first."""
-        reply = yield from until_finished(timeout)
+        reply = yield from until_finished(timeout, self._lease)
         return bool(self._check(reply)[0] != UNFINISHED)
 
     def reject(self, item: bytes) -> Operation[None]:
@@ -388,6 +397,7 @@ class FifoOperations(QueueOperations):
         """What a put and a get would wait for at this moment, and who is in the way."""
         reply: Reply = yield Call("inspect", (_MANY,))
         diagnosis = yield from diagnose(self.name, self._check(reply), _MANY)
+        yield from free_roles(self._lease)
         return diagnosis
 
     def _why(self, side: str, block: bool, timeout: float | None) -> Operation[str]:

@@ -17,15 +17,15 @@ from ..effects import (
     UNFINISHED,
     WAIT,
     Call,
-    Gone,
     Now,
     Operation,
     Park,
     Reply,
 )
 from ..exceptions import PressureError
-from ..identity import client_id, process_of, ticket
+from ..identity import client_id, ticket
 from .diagnosis import as_text, is_lost
+from .roles import free_roles
 
 #: The statuses after which trying again may help; a signal to park on follows them.
 _LATER = (EMPTY, FULL, BUSY, UNFINISHED)
@@ -118,7 +118,8 @@ def take_turns(
         if shortcut.did(reply):
             return reply
     who = (client_id(), ticket())
-    mode, turn, in_line, watches = (WAIT if block else NOW), "first", "", 0
+    mode, turn, in_line = (WAIT if block else NOW), "first", ""
+    watches, looks = 0, False
     waiting = shortcut.waiting if shortcut is not None else None
     alone = block and waiting is not None and waiting.is_open
     lost_since = None
@@ -139,7 +140,7 @@ def take_turns(
                 shortcut.close()
             signal = reply[1].decode()
             if reply[0] == BUSY:
-                yield from _stir(reply, turn, lease, end)
+                yield from wake(reply[3:])
                 lost_since = yield from _look_for_token(reply, turn, lost_since, end)
                 if lost_since and (yield Now()) - lost_since > lease / 1000:
                     yield from _let_go(who[1], turn, lease)
@@ -152,19 +153,21 @@ def take_turns(
                 if limit <= 0:
                     mode, alone = NOW, False
                     continue
+            soon = (yield from free_roles(lease, end)) if looks else None
             if reply[0] != BUSY:
                 # The role is ours meanwhile: look again in time to renew the lease.
                 watch = min(TICK, lease / 3000) if watches else _FIRST_WATCH
+                woken = yield Park(signal, _earliest(limit, watch, soon))
+                looks = not woken and watches > 0
                 watches += 1
-                woken = yield Park(signal, watch if limit is None else min(limit, watch))
                 # With the role, nobody else can be in the way. Who was not woken makes the full
                 # call, which looks for more than an item.
                 alone = woken and waiting is not None
                 in_line = ""
-            elif (yield Park(signal, _until_look(reply, limit, in_line))):
-                turn, in_line = signal, ""
-            else:
-                in_line = signal
+                continue
+            # One who only now comes into the line would have to leave it for a look.
+            woken = yield Park(signal, _earliest(limit, soon if in_line == signal else None))
+            turn, in_line, looks = (signal, "", False) if woken else (turn, signal, True)
     except GeneratorExit:
         raise
     except BaseException as error:
@@ -173,25 +176,6 @@ def take_turns(
         if turn != "first" or not isinstance(error, PressureError):
             yield from _let_go(who[1], turn, lease)
         raise
-
-
-def _stir(reply: Reply, turn: str, lease: int, end: float | None) -> Operation[None]:
-    """Wake those whom a busy reply names. After a tick, give back what dead ones keep.
-
-    The reply names the role's holder, or those one of whom was granted it and did not come yet.
-    """
-    _, _, keepers, _, *waiting = reply
-    yield from wake(waiting)
-    if turn == "first":
-        return
-    gone: dict[str, bool | None] = {}
-    for named in keepers:
-        keeper = named.decode(errors="replace")
-        process = process_of(keeper)
-        if process not in gone:
-            gone[process] = yield Gone(keeper)
-        if gone[process]:
-            yield Call("evict", (keeper, lease), end)
 
 
 def _look_for_token(
@@ -203,8 +187,8 @@ def _look_for_token(
     A client of another make that takes a role says so at once, in the key that names who had it
     last. So when that names a client of this package, or nobody, the token is not with anyone.
     """
-    _, role, keepers, *_ = reply
-    if turn == "first" or keepers:
+    _, role, whose, *_ = reply
+    if turn == "first" or whose != b"foreign":
         return None
     seen: Reply = yield Call("inspect", (0,), end)
     if seen[0] != DONE:
@@ -216,15 +200,8 @@ def _look_for_token(
     return since or now
 
 
-def _until_look(reply: Reply, limit: float | None, in_line: str) -> float | None:
-    """How long to stay in line before the next look, of which a reply may say when to take it.
-
-    One who only now comes into the line does not care: it would have to leave it for the look.
-    """
-    if not reply[3] or in_line != reply[1].decode():
-        return limit
-    again = float(reply[3]) / 1000
-    return again if limit is None else min(limit, again)
+def _earliest(*limits: float | None) -> float | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def wake(holders: list[bytes]) -> Operation[None]:
@@ -241,9 +218,10 @@ def _let_go(ticket: str, turn: str, lease: int) -> Operation[None]:
         pass  # no broker to give it back to; there its lease ends it
 
 
-def until_finished(timeout: float | None) -> Operation[Reply]:
+def until_finished(timeout: float | None, lease: int) -> Operation[Reply]:
     """Call ``join`` until nothing is unfinished or the time is up; answers the last reply."""
     end = yield from deadline(True, timeout)
+    looks = False
     while True:
         reply: Reply = yield Call("join", (), end)
         if reply[0] not in _LATER:
@@ -254,4 +232,5 @@ def until_finished(timeout: float | None) -> Operation[Reply]:
             limit = end - now
             if limit <= 0:
                 return reply
-        yield Park(reply[1].decode(), limit)
+        soon = (yield from free_roles(lease, end)) if looks else None
+        looks = not (yield Park(reply[1].decode(), _earliest(limit, soon)))

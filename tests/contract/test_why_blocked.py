@@ -117,6 +117,23 @@ def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
     assert (side.holder, side.line) == (None, ())
 
 
+@pytest.mark.parametrize(("operation", "role"), [("put", "producer"), ("get", "consumer")])
+def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(q, operation, role):
+    """Before it put or got anything, and for clients of another make too; not so who is in line."""
+    q.put("full")
+    if operation == "get":
+        q.get()
+    call = (q.put, "x") if operation == "put" else (q.get,)
+    first, who = begin(*call)
+    until(lambda: getattr(q.why_blocked(), operation).holder)
+    second, _ = begin(*call)
+    until(lambda: getattr(q.why_blocked(), operation).line)
+    assert getattr(q.stats(), role) == who
+    for waiting in (first, second):
+        q.get() if operation == "put" else q.put("x")
+        waiting.result()
+
+
 def test_a_long_line_is_counted_and_its_first_are_named(q):
     waiting = [Background(q.get) for _ in range(6)]
     until(lambda: len(q.why_blocked().get.line) == 5)
@@ -226,14 +243,14 @@ def test_no_live_producer(server, name):
 
 
 def test_a_producer_that_waits_is_a_live_one(server, name):
-    """The last who put may be dead; one who waits for space is not."""
+    """One who waits for space is the producer now, and no longer the dead one that last put."""
     q = Queue(1, name, url=server.url)
     producer = multiprocessing.get_context("spawn").Process(target=q.put, args=(1,))
     producer.start()
     producer.join()
     putting = Background(q.put, 2)
     until(lambda: q.why_blocked().put.holder)
-    assert [peer.alive for peer in q.why_blocked().get.partners] == [False, True]
+    assert [peer.alive for peer in q.why_blocked().get.partners] == [True]
     assert not q.why_blocked().get.no_live_partner
     q.get()
     putting.result()
@@ -255,13 +272,15 @@ def test_a_dead_holder_and_the_dead_in_line(server, name):
         for process in reversed(doomed):  # nobody is left who looks after the holder
             process.kill()
             process.join()
-    side = q.why_blocked().get
+    found = q.why_blocked()
+    side = found.get
     assert (side.holder.peer.pid, side.holder.peer.alive) == (doomed[0].pid, False)
-    assert "(has ended), which has waited for an item for" in str(q.why_blocked())
+    assert "(has ended), which has waited for an item for" in str(found)
     assert [(one.peer.pid, one.peer.alive) for one in side.line] == [
         (doomed[1].pid, False),
         (doomed[2].pid, None),
     ]
+    assert q.why_blocked().get.holder is None  # it was freed by the look
     q.delete()
 
 

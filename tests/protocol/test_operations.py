@@ -293,6 +293,8 @@ def test_get_takes_the_oldest_item_counts_it_and_says_who_got_it(ours, protocol_
 
 def test_a_get_from_an_empty_queue_is_refused_and_changes_nothing(ours, contents):
     ours.create(3)
+    ours.put(b"x")
+    ours.get()  # who does not wait, and who waits for no time, is known already
     before = contents()
     for call in (ours.get_nowait, lambda: ours.get(timeout=0)):
         _, error = seconds(call)
@@ -302,9 +304,10 @@ def test_a_get_from_an_empty_queue_is_refused_and_changes_nothing(ours, contents
         assert contents() == before
 
 
-def test_a_get_waits_for_an_item_as_long_as_it_says_and_then_changes_nothing(ours, contents):
+def test_a_get_waits_for_an_item_as_long_as_it_says_and_then_has_said_who_it_is(ours, contents):
+    """Nothing else has changed (specification: Get)."""
     ours.create(3)
-    before = contents()
+    before = {**contents(), ":consumer": ours.client_id.encode()}
     took, error = seconds(lambda: ours.get(timeout=0.3))
     assert isinstance(error, Empty)
     assert took > 0.29

@@ -9,7 +9,14 @@ from dying_clients import Doomed
 from stepwise import StepwiseClient
 from waiting import HOURS, LIMIT, Background, blocked, lasting, until
 
-from pressure_mp import ConsumerInUseError, Full, PressureQueue, Queue, QueueDoesNotExistError
+from pressure_mp import (
+    ConsumerInUseError,
+    Full,
+    JoinableQueue,
+    PressureQueue,
+    Queue,
+    QueueDoesNotExistError,
+)
 
 #: A lease that nobody has the time to wait for, and one that a test waits for.
 LONG, SHORT = HOURS, 1.0
@@ -214,6 +221,183 @@ def test_many_that_are_killed_in_line_delay_the_next_by_a_second(scene):
     for one in doomed:
         one.kill()
     last.result()
+
+
+# Many that are stopped. So many leases are longer than any test waits; one is not.
+
+STOPPED_LEASE = 6.0
+MANY = 8
+
+
+def go_on(scene, q, operation, doomed):
+    """Those that were stopped stand in line again, and each is served once."""
+    for one in doomed:
+        one.go_on()
+    for _ in doomed:
+        scene.serve(q, operation)
+    for one in doomed:
+        one.process.join(LIMIT)
+        assert one.process.exitcode == 0
+    stats = q.stats()
+    assert stats.length == (operation == "put")
+    assert stats.produced_messages - stats.consumed_messages == stats.length
+
+
+@both
+@pytest.mark.parametrize("number", [3, MANY])
+def test_many_that_are_stopped_in_line_delay_the_next_by_less_than_a_lease(
+    scene, operation, number
+):
+    q = scene.create(operation, STOPPED_LEASE)
+    first = scene.begin(q, operation)
+    doomed = [scene.doom(q, operation) for _ in range(number)]
+    for one in doomed:
+        one.stop()
+    last = scene.begin(q, operation)
+    key, grants = scene.key(f"mp:{ROLES[operation]}_holder"), {}
+    scene.serve(q, operation)
+    first.result()
+    serving = Background(scene.serve, q, operation)
+    while last.is_alive():
+        ticket, length, ends = scene.observer.hmget(key, "ticket", "lease", "until")
+        if ticket == b"promised":
+            grants[ends] = int(length)
+    last.result()
+    serving.result()
+    assert 1000 < sum(grants.values()) < STOPPED_LEASE * 1000
+    go_on(scene, q, operation, doomed)
+
+
+@both
+def test_many_that_are_stopped_with_the_role_and_in_line_delay_the_next_by_a_lease(
+    scene, operation
+):
+    q = scene.create(operation, STOPPED_LEASE)
+    doomed = [scene.doom(q, operation) for _ in range(MANY)]
+    for one in doomed:
+        one.stop()
+    last = Background(q.get) if operation == "get" else Background(q.put, b"ours")
+    scene.serve(q, operation)
+    last.result()
+    go_on(scene, q, operation, doomed)
+
+
+@both
+def test_many_that_are_stopped_as_their_turn_comes_delay_the_next_by_less_than_a_lease(
+    scene, operation
+):
+    q = scene.create(operation, STOPPED_LEASE)
+    first = scene.begin(q, operation)
+    for _ in range(MANY):
+        scene.doom(q, operation, stops_when_granted=True)
+    last = scene.begin(q, operation)
+    scene.serve(q, operation)
+    first.result()
+    scene.serve(q, operation)
+    last.result()
+
+
+def test_many_consumers_of_a_joinable_queue_that_are_stopped(scene, valkey):
+    q = JoinableQueue.create(scene.name, 1, url=valkey.url, lease=STOPPED_LEASE)
+    doomed = [scene.doom(q, "get") for _ in range(MANY)]
+    for one in doomed:
+        one.stop()
+    last = Background(q.get)
+    q.put("an item")
+    assert last.result() == "an item"
+    q.task_done()
+
+
+@both
+def test_many_that_are_stopped_with_another_make_next_in_line(scene, operation, theirs):
+    """One of ours that waits in the other role looks after this one too."""
+    q = scene.create(operation, STOPPED_LEASE)
+    doomed = [scene.doom(q, operation) for _ in range(MANY)]
+    for one in doomed:
+        one.stop()
+    theirs_waits = wait_for_theirs(theirs, operation)
+    scene.serve(q, operation)
+    ours = scene.begin(q, OTHER[operation])
+    theirs_waits.result()
+    ours.result()
+
+
+# Another make is next in line, and ours only looks, or waits in the other role.
+
+OTHER = {"get": "put", "put": "get"}
+
+
+@pytest.fixture
+def theirs(valkey, name):
+    client = StepwiseClient(valkey.port, name)
+    yield client
+    client.abort()
+
+
+def wait_for_theirs(theirs, operation):
+    return Background(theirs.get) if operation == "get" else Background(theirs.put, b"theirs")
+
+
+def kill_before_theirs(scene, theirs, operation, lease, **options):
+    """One of ours is killed with the role, and what it waited for comes; theirs waits."""
+    q = scene.create(operation, lease)
+    doomed = scene.doom(q, operation, **options)
+    waiting = wait_for_theirs(theirs, operation)
+    until(lambda: theirs.is_blocked(scene.observer))
+    doomed.kill()
+    scene.serve(q, operation)
+    return q, waiting
+
+
+@both
+def test_one_that_waits_in_the_other_role_frees_the_role_of_a_killed_one(scene, theirs, operation):
+    q, waiting = kill_before_theirs(scene, theirs, operation, LONG)
+    ours = scene.begin(q, OTHER[operation])
+    waiting.result()
+    ours.result()
+
+
+@both
+def test_one_that_waits_in_the_other_role_ends_a_lease(scene, theirs, operation):
+    """The killed one was on another host, so that nobody knows that it is dead."""
+    q, waiting = kill_before_theirs(scene, theirs, operation, SHORT, elsewhere=True)
+    ours = scene.begin(q, OTHER[operation])
+    waiting.result()
+    ours.result()
+
+
+@both
+@pytest.mark.parametrize("look", ["length", "stats", "why_blocked"])
+def test_a_look_frees_the_role_of_a_killed_one(scene, theirs, operation, look):
+    q, waiting = kill_before_theirs(scene, theirs, operation, LONG)
+    getattr(q, look)()
+    waiting.result()
+
+
+def test_one_that_joins_frees_the_role_of_a_killed_one(scene, valkey, theirs):
+    _, waiting = kill_before_theirs(scene, theirs, "put", LONG)
+    tasks = Queue.attach(scene.name, url=valkey.url, lease=LONG)
+    joining = scene.waits(tasks.join)
+    waiting.result()
+    for _ in range(tasks.unfinished_tasks):
+        tasks.task_done()
+    joining.result()
+
+
+def test_one_that_works_on_an_item_frees_the_role_of_a_killed_one(scene, valkey, theirs):
+    q = JoinableQueue.create(scene.name, 1, url=valkey.url, serializer="raw", lease=LONG)
+    q.put(b"in work")
+    q.get()
+    q.put(b"full")
+    doomed = scene.doom(q, "put")
+    waiting = wait_for_theirs(theirs, "put")
+    until(lambda: theirs.is_blocked(scene.observer))
+    doomed.kill()
+    scene.observer.rpop(scene.key("").removesuffix(":"))
+    scene.observer.lpush(scene.key("not_full"), 1)
+    waiting.result()
+    for _ in range(2):
+        q.task_done()
 
 
 # Joining and deleting.

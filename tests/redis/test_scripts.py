@@ -250,6 +250,7 @@ def play(server, name, theirs, client):
         operations.put_back("A#1", 1, 0),
     ):
         refused(run, operation)
+    run(call("keepers", 5000))
 
     # It is created; tasks; waiting for items, for space and for each other.
     q = Queue.create(name, 1, url=server.url, serializer="raw")

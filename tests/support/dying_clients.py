@@ -12,10 +12,23 @@ import redis
 import waiting
 
 from pressure_mp import identity
+from pressure_mp.engines.redis.session import RedisSession
 
 
-def wait(queue: Any, operation: str, elsewhere: bool = False) -> None:
-    """What the process does; as if on another host, if so said."""
+def wait(
+    queue: Any, operation: str, elsewhere: bool = False, stops_when_granted: bool = False
+) -> None:
+    """What the process does; as if on another host, if so said, or stopping when its turn comes."""
+    if stops_when_granted:
+        park = RedisSession.park
+
+        async def park_and_stop(session: Any, awaited: str, timeout: float | None) -> bool:
+            came = await park(session, awaited, timeout)
+            if came and awaited in ("producer", "consumer"):
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return came
+
+        RedisSession.park = park_and_stop  # type: ignore[method-assign]
     if elsewhere:
         identity.incarnation = lambda: f"another-host/{os.getpid()}/1/00000000"
     if operation == "put":

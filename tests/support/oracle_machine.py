@@ -18,7 +18,7 @@ import waiting
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pressure_mp import config
-from pressure_mp.effects import BUSY, DONE, Call, Gone, Now, Park
+from pressure_mp.effects import DONE, Call, Gone, Now, Park
 from pressure_mp.engines import registry
 from pressure_mp.engines.memory.engine import MemoryEngine
 from pressure_mp.exceptions import PressureError, QueueDoesNotExistError
@@ -139,9 +139,10 @@ class Pair:
     def __init__(self, machine: Oracle, client: int, make: Any, looped: bool) -> None:
         self.machine = machine
         self.client = client
-        self.memory = Side(make(), machine.memory.session())
+        ours, others = machine.operations
+        self.memory = Side(make(ours), machine.memory.session())
         theirs = Looped(machine.redis, machine.loops[client]) if looped else Threaded(machine.redis)
-        self.redis = Side(make(), theirs)
+        self.redis = Side(make(others), theirs)
         self.parked: str | None = None
         self.signalled = False
 
@@ -264,8 +265,8 @@ def plain_reply(op: str, reply: Any) -> Any:
     """A reply without what is different on each engine: who has a role, and numbers as text."""
     if op in ("close", "delete") and reply[0] == DONE:
         return [DONE]
-    if reply[0] == BUSY:
-        return [*reply[:2], bool(reply[2])]  # whether somebody of ours holds the role
+    if op == "keepers" and reply[0] == DONE:
+        return [DONE, bool(reply[2])]  # whether there are any
     if op == "get_many" and reply[0] == DONE:
         return [DONE, *(item for items in reply[1:] for item in items)]
     if op == "inspect" and reply[0] == DONE:
@@ -284,7 +285,7 @@ class Oracle(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.name = f"test-{secrets.token_hex(8)}"
-        self.operations = FlightOperations(self.name, LEASE)
+        self.operations = [FlightOperations(self.name, LEASE) for _ in range(2)]  # one for each
         self.memory = MemoryEngine(config.parse_url("memory://")).bind(self.name, "fifo")
         self.redis = registry.engine(config.parse_url(self.url)).bind(self.name, "fifo")
         self.loops = [asyncio.new_event_loop() for _ in range(CLIENTS)]
@@ -308,7 +309,7 @@ class Oracle(RuleBasedStateMachine):
 
     def run(self, client: int, operation: str, *args: Any, looped: bool = False) -> Outcome | None:
         """Begin an operation of a client; None when it parks."""
-        pair = Pair(self, client, lambda: getattr(self.operations, operation)(*args), looped)
+        pair = Pair(self, client, lambda side: getattr(side, operation)(*args), looped)
         return self.go(pair, lambda: pair.advance(None, None))
 
     def go(self, pair: Pair, advance: Any) -> Outcome | None:

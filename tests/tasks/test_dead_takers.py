@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 
+import psutil
 import pytest
 import task_programs
 from waiting import Background, blocked, until
@@ -122,3 +123,25 @@ def test_after_a_server_restarts_a_taker_goes_on(name, tmp_path):
         assert [task.data for task in queue.list("R")] == list(range(10, 20))
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize("what", ["", "look"])
+def test_many_that_are_stopped_as_they_wait_keep_no_task_from_a_live_one(leased, server, what):
+    """Each of them is woken for a task; the live one looks by itself. With and without a tube."""
+    tube = "nothing" if what else None
+    with server.client() as client:
+        idle = blocked(client)
+        stopped = [start(leased, what) for _ in range(8)]
+        until(lambda: blocked(client) == idle + len(stopped))
+        for process in stopped:
+            os.kill(process.pid, signal.SIGSTOP)
+        for process in stopped:
+            until(lambda process=process: psutil.Process(process.pid).status() == "stopped")
+        taker = Background(leased.take, 50, tube=tube)
+        until(lambda: blocked(client) >= idle + 1)
+        tasks = [leased.put(number, tube=tube) for number in range(2)]
+        assert taker.result(40).id == tasks[0]
+        assert leased.take(50, tube=tube).id == tasks[1]
+    for process in stopped:
+        process.kill()
+        process.join()

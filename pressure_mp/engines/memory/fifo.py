@@ -156,7 +156,7 @@ class MemoryFifo:
             state.parts.keep(token, lease)
         full = not overfill and not state.has_room
         if standing == "ours" and (mode == WAIT or full):
-            return self._busy(role, place, client, ticket, mode, turn, lease)
+            return self._busy(role, place, client, ticket, mode, lease)
         if full:
             self._pause(role, standing, mode, ticket, client, lease)
             return [FULL, b"space", len(state.items)]
@@ -201,7 +201,7 @@ class MemoryFifo:
         if state is None or standing not in ("free", "mine"):
             return [DECLINED]
         if not state.items and not state.closed:
-            role.hold(ticket, client, lease)
+            self._wait_with(role, ticket, client, lease)
             return [EMPTY, b"item"]
         assert isinstance(state.items, Fifo)  # of other disciplines nothing is got this way
         if not state.items or is_manifest(state.items[0].item):
@@ -274,7 +274,7 @@ class MemoryFifo:
             role.give_back(standing)
             return [MISSING] if state is None else [CLOSED] if state.closed else [ENDED]
         if standing == "ours" and (mode == WAIT or not state.items):
-            return self._busy(role, place, client, ticket, mode, turn, lease)
+            return self._busy(role, place, client, ticket, mode, lease)
         if not state.items:
             self._pause(role, standing, mode, ticket, client, lease)
             return [EMPTY, b"item"]
@@ -285,33 +285,42 @@ class MemoryFifo:
         role.give_back(standing)
         return entry
 
-    @staticmethod
     def _pause(
-        role: Role, standing: str, mode: bytes, ticket: str, client: str, lease: int
+        self, role: Role, standing: str, mode: bytes, ticket: str, client: str, lease: int
     ) -> None:
         if mode == NOW:
             role.give_back(standing)
         else:
-            role.hold(ticket, client, lease)
+            self._wait_with(role, ticket, client, lease)
+
+    def _wait_with(self, role: Role, ticket: str, client: str, lease: int) -> None:
+        """Who waits with a role is the queue's producer, or consumer."""
+        role.hold(ticket, client, lease)
+        assert self._state is not None
+        if role is self._producer:
+            self._state.producer_id = client.encode()
+        else:
+            self._state.consumer_id = client.encode()
 
     def _busy(
-        self,
-        role: Role,
-        place: Place | None,
-        client: str,
-        ticket: str,
-        mode: bytes,
-        turn: str,
-        lease: int,
+        self, role: Role, place: Place | None, client: str, ticket: str, mode: bytes, lease: int
     ) -> Reply:
-        """The caller is not served. Named is who keeps the role: the holder, or those of whom
-        one was granted it."""
-        keepers = [role.holder.encode()] if role.holder else []
+        """The caller is not served."""
         if mode == WAIT:
-            if role.promised and turn != "first":
-                keepers = self._line.tickets(role.name)
             self._line.stand(role.name, place, client, ticket, lease)
-        return [BUSY, role.name.encode(), keepers, b""]
+        return [BUSY, role.name.encode(), b"ours"]
+
+    def _keepers(self, lease: int) -> Reply:
+        """Who holds a role; of one that is promised, all who may have been granted it."""
+        if self._state is None:
+            return [MISSING]
+        tickets: list[bytes] = []
+        for role in (self._producer, self._consumer):
+            if role.holder is not None:
+                tickets.append(role.holder.encode())
+            elif role.promised:
+                tickets += self._line.tickets(role.name)
+        return [DONE, lease, tickets]
 
     def _close(
         self,

@@ -7,7 +7,7 @@
 --   size    after how many bytes to stop
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
--- replies: done items | large | empty item | busy consumer tickets again | closed | ended | missing
+-- replies: done items | large | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count parts batch consume flights departures incarnation
 -- Nobody takes more than its share of what is there. A call that comes twice has the same answer,
 -- since what it fetched is kept. `large`: the next item's content is in parts; nobody keeps such an
@@ -28,7 +28,7 @@ elseif last > call then
 end
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state, held = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[19], true) end
@@ -46,7 +46,7 @@ end
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[11]}
   if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[20]) end
-  return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
+  return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 
 local next_seq = redis.call('HGET', flights, 'next')

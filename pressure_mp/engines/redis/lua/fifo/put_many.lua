@@ -3,7 +3,7 @@
 -- args: number item... client ticket mode turn lease conn
 --   number    how many items there are
 --   mode      wait | now
--- replies: done taken | full space length | busy producer tickets again | closed | missing
+-- replies: done taken | full space length | busy producer whose | closed | missing
 -- uses: role line bound count space
 -- once: yes
 -- durable: yes
@@ -15,7 +15,7 @@ local data, not_full = KEYS[1], KEYS[6]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[11], turn, ticket)
-local state, held, ends = standing('producer', turn, free, claim, holder, ticket, lease)
+local state = standing('producer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local closed = redis.call('EXISTS', KEYS[3]) == 1
 if not bound or closed then
@@ -29,7 +29,7 @@ local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[12], KEYS[13], KE
 local full = at_bound or (signs == 0 and not lost)
 if state == 'foreign' or (state == 'ours' and (mode == 'wait' or full)) then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
-  return busy('producer', held, ends, KEYS[11], entry, who)
+  return busy('producer', state, KEYS[11], entry, who)
 end
 if full then
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
@@ -38,6 +38,7 @@ if full then
     give_back(state, free, claim, holder)
   else
     hold(state, free, claim, holder, ticket, client, conn, lease)
+    redis.call('SET', KEYS[4], client)
   end
   return {'full', 'space', length}
 end

@@ -24,6 +24,7 @@ if not item then
   if found % 2 == 0 or redis.call('EXISTS', KEYS[3]) == 1 then return nil end
   redis.call('LLEN', free) -- of the right type, before the first write
   hold(state, free, nil, holder, ticket, client, ARGV[4], tonumber(ARGV[3]))
+  if texts[2] ~= client then redis.call('SET', KEYS[4], client) end
   return {'empty', 'item'}
 end
 local got = count_oldest(item, data, bound, not_full, found % 2 == 1, KEYS[7], KEYS[8], KEYS[4], texts[2], client)

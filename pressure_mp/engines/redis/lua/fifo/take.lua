@@ -9,7 +9,7 @@
 --   reader  who fetches ahead of its need, and so takes no more than its share; else empty
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
--- replies: done seqs items | empty item | busy consumer tickets again | closed | ended | missing
+-- replies: done seqs items | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count parts batch consume flights departures incarnation
 -- once: yes
 -- What the reader fetched with `prefetch`, and is not known to have handed out, stays as it is: it may
@@ -24,7 +24,7 @@ local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state, held = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[20], true) end
@@ -37,7 +37,7 @@ end
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
   if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[21]) end
-  return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
+  return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 
 local next_seq = redis.call('HGET', flights, 'next')

@@ -25,10 +25,12 @@ local function restore_sign(bound, not_full, producer_free)
 end
 
 -- The answer to a caller that is refused: in mode wait it stands in line, or has the role to wait with.
-local function turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
-  if refused == 'busy' then return busy('consumer', held, ends, waiting, entry, who) end
+-- Who waits with the role is the consumer (specification: Get).
+local function turn_away(refused, state, free, claim, holder, consumer, waiting, entry, who)
+  if refused == 'busy' then return busy('consumer', state, waiting, entry, who) end
   if refused == 'empty' and who.mode == 'wait' then
     hold(state, free, claim, holder, who.ticket, who.client, who.conn, who.lease)
+    redis.call('SET', consumer, who.client)
   else
     give_back(state, free, claim, holder)
   end

@@ -22,40 +22,35 @@ local function leave_line(waiting, turn, ticket)
   return entry
 end
 
--- Those who may have been granted the role; entries that are out of date are dropped.
-local function candidates(name, waiting, now)
-  local found, named = redis.call('HRANDFIELD', waiting, LOOK, 'WITHVALUES'), {}
+-- Those who stand in line, by role: each may have been granted it. Entries that are out of date are dropped.
+local function candidates(waiting, now)
+  local found, named = redis.call('HRANDFIELD', waiting, LOOK, 'WITHVALUES'), {producer = {}, consumer = {}}
   for i = 1, #found, 2 do
     local role, _, seen, kept = read_entry(found[i + 1])
-    if not role or seen + kept < now then
+    local line = named[role]
+    if not line or seen + kept < now then
       redis.call('HDEL', waiting, found[i])
-    elseif role == name then
-      named[#named + 1] = found[i]
+    else
+      line[#line + 1] = found[i]
     end
   end
   return named
 end
 
--- The caller is not served: in mode wait it stands in line. The reply names who keeps the role
--- from it, if that is known: the holder, or those who may have been granted it; then in how many
--- milliseconds to look again, '' when that does not matter.
-local function busy(name, held, ends, waiting, entry, who)
-  local time = redis.call('TIME')
-  local came = time[1] * 1000000 + time[2]
-  local now = math.floor(came / 1000)
-  local named = (held ~= '' and held ~= 'promised') and {held} or {}
+-- The caller is not served: in mode wait it stands in line. The reply says with whom the role is, ours or foreign.
+local function busy(name, state, waiting, entry, who)
   if who.mode == 'wait' then
-    -- A look costs little, since each waiter looks about once a second; to come into the line
-    -- is to be quick, as long as it is not longer than one look sees.
-    if who.turn ~= 'first' or redis.call('HLEN', waiting) >= LOOK then
-      local found = candidates(name, waiting, now)
-      if held == 'promised' then named = found end
-    end
+    local time = redis.call('TIME')
+    local came = time[1] * 1000000 + time[2]
+    local now = math.floor(came / 1000)
+    -- Whoever waits drops old entries when it looks; to come into the line is to be quick, as long as
+    -- it is not longer than one look sees.
+    if who.turn == 'first' and redis.call('HLEN', waiting) >= LOOK then candidates(waiting, now) end
     local role, since = read_entry(entry or '')
     if role ~= name then since = came end
     local kept = math.max(tonumber(who.lease), KEPT)
     redis.call('HSET', waiting, who.ticket,
       string.format('%s %d %d %d %s', name, since, now, kept, who.client))
   end
-  return {'busy', name, named, ends and math.max(ends - now + 1, 1) or ''}
+  return {'busy', name, state}
 end

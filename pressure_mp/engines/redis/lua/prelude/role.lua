@@ -8,8 +8,16 @@
 -- ended here: the token goes back to the free list, where the server gives it to the first in
 -- line. `turn` names the role that the caller's wait in line ended with, if it did. The second
 -- answer is the ticket of the one of ours who holds the role, 'promised' when it was granted and
--- nobody came for it yet, or ''; the third is when such a promise ends. Who is granted the role has `lease`
--- milliseconds, from when it is first seen, to come for it.
+-- nobody came for it yet, or ''; the third is when that lease or promise ends, 0 when it was ended
+-- just now.
+--
+-- Who is granted the role has a third of a lease, from when the grant is first seen, to come for it.
+-- When nobody comes the role goes to the next, who has half of that time: however many of those in
+-- line were stopped, all of them together delay the next by less than a lease. After a lease that ran
+-- out there is less to begin with, since whoever waits has waited for that. The token says how long:
+-- the specification leaves the value of the lists' element undefined.
+local AFTER_LEASE = 250
+
 local function milliseconds()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -18,21 +26,23 @@ end
 local function standing(name, turn, free, claim, holder, ticket, lease)
   if turn == name and redis.call('LLEN', claim) > 0 then return 'granted', '' end
   if redis.call('LLEN', free) > 0 then return 'free', '' end
-  local held = redis.call('HMGET', holder, 'ticket', 'until')
-  if held[1] == ticket then return 'mine', '' end
-  local promised = redis.call('LLEN', claim) > 0
-  if not held[1] and not promised then return 'foreign', '' end
+  local held, till, length = unpack(redis.call('HMGET', holder, 'ticket', 'until', 'lease'))
+  if held == ticket then return 'mine', '' end
+  local token = redis.call('LINDEX', claim, 0)
+  if not held and not token then return 'foreign', '' end
   local now = milliseconds()
-  if not held[1] then
-    -- One who dies between the grant and the next call must not keep the token for ever.
-    held[2] = now + lease
-    redis.call('HSET', holder, 'ticket', 'promised', 'until', string.format('%d', held[2]))
-  elseif not (tonumber(held[2] or '') and tonumber(held[2]) >= now) then -- no number, no lease
+  if not held then
+    held, length = 'promised', string.match(token, '^grant (%d+)$') or math.ceil(lease / 3)
+    till = now + length
+    redis.call('HSET', holder, 'ticket', held, 'until', string.format('%d', till), 'lease', length)
+  elseif not (tonumber(till or '') and tonumber(till) >= now) then -- no number, no lease
+    local left = math.min(lease / 20, AFTER_LEASE)
+    if token then left = (tonumber(length or '') or 0) / 2 end
     redis.call('DEL', holder, claim)
-    redis.call('LPUSH', free, '1')
+    redis.call('LPUSH', free, string.format('grant %d', math.max(left, 1)))
+    till = 0
   end
-  local ticket_held = held[1] or 'promised'
-  return 'ours', ticket_held, ticket_held == 'promised' and tonumber(held[2])
+  return 'ours', held, tonumber(till)
 end
 
 -- Keep the role while waiting, for `lease` milliseconds. The first write is the one that a key

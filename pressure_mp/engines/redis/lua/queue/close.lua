@@ -3,7 +3,7 @@
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop what is queued; the dropped items count as done
--- replies: done holder holder | busy producer tickets again | busy consumer tickets again | closed | missing
+-- replies: done holder holder | busy producer whose | busy consumer whose | closed | missing
 -- uses: role line bound tasks storage incarnation
 -- once: yes
 -- durable: yes
@@ -22,7 +22,7 @@ local function let_go()
 end
 local function taken(name)
   local who = {client = client, ticket = ticket, mode = ARGV[5], turn = turn, lease = ARGV[7]}
-  return busy(name, '', nil, KEYS[16], entry, who)
+  return busy(name, 'foreign', KEYS[16], entry, who)
 end
 redis.call('ZCARD', KEYS[19])
 if not read_bound(KEYS[1]) then

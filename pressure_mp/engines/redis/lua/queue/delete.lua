@@ -1,7 +1,7 @@
 -- delete: remove the queue and every key of it (specification: Delete).
 -- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers fetched readers uploads parts
 -- args: client ticket mode turn lease conn
--- replies: done holder holder | busy producer tickets again holder holder | busy consumer tickets again holder holder | missing
+-- replies: done holder holder | busy producer whose holder holder | busy consumer whose holder holder | missing
 -- uses: role line storage
 -- once: mending
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
@@ -29,8 +29,8 @@ for _, key in ipairs({p_free, p_claim, p_holder, c_free, c_claim, c_holder, KEYS
 end
 
 local entry = leave_line(KEYS[23], turn, ticket)
-local p_state, p_held, p_ends = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])
-local c_state, c_held, c_ends = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[5])
+local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])
+local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[5])
 local function is_taken(state)
   return state == 'foreign' or (state == 'ours' and mode == 'wait')
 end
@@ -41,7 +41,7 @@ if blocked then
   if mode == 'now' then
     give_back(p_state, p_free, p_claim, p_holder)
     give_back(c_state, c_free, c_claim, c_holder)
-    return {'busy', blocked, {}, ''}
+    return {'busy', blocked, 'foreign'}
   end
   if exists then
     redis.call('SET', KEYS[22], ticket)
@@ -58,11 +58,10 @@ if blocked then
   -- A holder of ours only waits: its role can be taken away, and goes to the first in line.
   if wake_p ~= '' then give_back('mine', p_free, p_claim, p_holder) end
   if wake_c ~= '' then give_back('mine', c_free, c_claim, c_holder) end
-  local held, ends = c_held, c_ends
-  if blocked == 'producer' then held, ends = p_held, p_ends end
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[5]}
-  local reply = busy(blocked, held, ends, KEYS[23], entry, who)
-  reply[5], reply[6] = wake_p, wake_c
+  local whose = blocked == 'producer' and p_state or c_state
+  local reply = busy(blocked, whose, KEYS[23], entry, who)
+  reply[4], reply[5] = wake_p, wake_c
   return reply
 end
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))

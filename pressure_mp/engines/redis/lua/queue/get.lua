@@ -3,7 +3,7 @@
 -- args: eof client ticket mode turn lease conn
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
--- replies: done item | empty item | busy consumer tickets again | closed | ended | missing
+-- replies: done item | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count storage parts consume incarnation
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
@@ -13,7 +13,7 @@ local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
 if ARGV[1] == '1' and is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
-local state, held, ends = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = size(data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
@@ -22,7 +22,7 @@ local refused = refusal(state, bound, length, over, mode)
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[7]}
   if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[15]) end
-  return turn_away(refused, state, held, ends, free, claim, holder, waiting, entry, who)
+  return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 
 local item, total, token =

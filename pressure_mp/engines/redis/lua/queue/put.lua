@@ -5,11 +5,11 @@
 --   order     where the item belongs, as its discipline wants to know it
 --   parted    1: the item is a manifest, and its content was stored
 --   mode      wait | now
--- replies: done | full space length | lost | unordered other | busy producer tickets again | closed | missing
+-- replies: done | full space length | lost | unordered other | busy producer whose | closed | missing
 -- uses: role line bound count storage parts incarnation space
 -- once: yes
 -- durable: yes
--- After `full` in mode wait the caller has the producer role and waits for space with it. `lost`: the
+-- After `full` in mode wait the caller is the producer, and waits for space with the role. `lost`: the
 -- content was kept for its lease only, and may be gone.
 local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
@@ -17,7 +17,7 @@ local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
 if ARGV[4] == '1' and is_strange(bound_key, KEYS[11]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[12], turn, ticket)
-local state, held, ends = standing('producer', turn, free, claim, holder, ticket, ARGV[9])
+local state = standing('producer', turn, free, claim, holder, ticket, ARGV[9])
 local bound = read_bound(bound_key)
 if not bound then
   give_back(state, free, claim, holder)
@@ -38,7 +38,7 @@ if ARGV[4] == '1' then
 end
 local function taken()
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[9]}
-  return busy('producer', held, ends, KEYS[12], entry, who)
+  return busy('producer', state, KEYS[12], entry, who)
 end
 if state == 'foreign' or (state == 'ours' and mode == 'wait') then return taken() end
 
@@ -54,6 +54,7 @@ if overfill ~= '1' and (at_bound or (signs == 0 and not lost)) then
     give_back(state, free, claim, holder)
   else
     hold(state, free, claim, holder, ticket, client, ARGV[10], ARGV[9])
+    redis.call('SET', KEYS[4], client)
   end
   return {'full', 'space', length}
 end
