@@ -260,14 +260,14 @@ class ObjectQueue(ItemHandle):
         check_max_items(max_items)
         if timeout is not None and block:
             timeout = self._seconds(timeout)
-        if self._buffers is not None:
-            first = self.get(block, timeout)
-            return [first, *self._buffers.incoming.take(max_items - 1)]
         if self._readable is not None:
             return self._readable.after(lambda: self._get_many(max_items, block, timeout))
         return self._get_many(max_items, block, timeout)
 
     def _get_many(self, max_items: int, block: bool, timeout: float | None) -> list[Any]:
+        if self._buffers is not None:
+            first = self._get_buffered(self._buffers, block, timeout)
+            return [first, *self._buffers.incoming.take(max_items - 1)]
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         items, flights = self._receive_many(max_items, bool(block), timeout)
         try:
