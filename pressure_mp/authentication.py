@@ -13,6 +13,8 @@ class AuthenticationError(PressureError, multiprocessing.AuthenticationError):
     An item was not decoded, and it was set aside; ``payload`` has its bytes as they were queued.
     """
 
+    took_nothing = True
+
     def __init__(self, message: str, payload: bytes = b"") -> None:
         super().__init__(message, payload)
         self.payload = payload

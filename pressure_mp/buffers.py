@@ -18,7 +18,7 @@ class Buffers:
 
     def __init__(self, handle: ObjectQueue, size: int) -> None:
         self.incoming: Incoming = handle._make_incoming()
-        self.outgoing = Outgoing(size, handle.name, self.incoming)
+        self.outgoing = Outgoing(size, handle, self.incoming)
         _all.add(self)
 
     def __len__(self) -> int:

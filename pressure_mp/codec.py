@@ -8,6 +8,7 @@ from typing import Any
 
 from . import serializers, signing
 from .exceptions import DecodingError, PressureError
+from .interrupts import is_from_outside
 from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Keys, Signatures
@@ -70,6 +71,8 @@ class Codec:
         try:
             return self._serializer.loads(payload)
         except Exception as error:
+            if is_from_outside(error):
+                raise
             raise serializers.set_aside(self._queue, error, item) from error
 
     def read_manifest(self, item: bytes) -> Manifest | None:

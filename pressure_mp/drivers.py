@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from .effects import Call, Effect, Gone, Operation, Park, Reply, T
+from .exceptions import PressureError
 from .identity import is_gone
 
 
@@ -20,6 +21,14 @@ class Session(Protocol):
 
     def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
+
+    @property
+    def taken(self) -> Any:
+        """What tells the operation ``take_back`` which call of the session took items out last;
+        None when there is nothing that could be taken back."""
+
+    def interrupted(self) -> None:
+        """An exception came that is none of the engine's: the operation only cleans up."""
 
     def end(self) -> None:
         """The operation is over: give up what the session holds. Raises nothing."""
@@ -71,28 +80,46 @@ def drive(
 
     ``watch`` is entered whenever it parks, but for the first time, which is mostly short.
     """
-    answer: Any
-    parked = False
     try:
-        effect = next(operation)
-        while True:
-            try:
-                if type(effect) is Call:
-                    answer = session.call(*effect)
-                elif type(effect) is Park and parked and watch is not None:
-                    with watch:
-                        answer = _perform(effect, session)
-                else:
-                    answer = _perform(effect, session)
-                    parked = parked or type(effect) is Park
-            except BaseException as error:  # cancellation too: the operation cleans up
-                effect = operation.throw(error)
-            else:
-                effect = operation.send(answer)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        return drive_on(operation, session, watch)
     finally:
         session.end()
+
+
+def drive_on(
+    operation: Operation[T],
+    session: Session,
+    watch: AbstractContextManager[None] | None = None,
+    send: Callable[[Any], Effect] | None = None,
+    answer: Any = None,
+) -> T:
+    """The same, for one that ends the session itself.
+
+    Whatever is raised, wherever, is thrown into the operation, which then cleans up.
+    """
+    parked = False
+    send = send or operation.send
+    try:
+        while True:
+            effect = send(answer)
+            send = operation.send
+            if type(effect) is Call:
+                answer = session.call(*effect)
+            elif type(effect) is Park and parked and watch is not None:
+                with watch:
+                    answer = _perform(effect, session)
+            else:
+                answer = _perform(effect, session)
+                parked = parked or type(effect) is Park
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    except BaseException as error:
+        if operation.gi_frame is None:  # type: ignore[attr-defined]
+            answer = None  # no cycle
+            raise  # it has ended with that
+        if not isinstance(error, (PressureError, WaitEnded)):
+            session.interrupted()
+        return drive_on(operation, session, watch, operation.throw, error)
 
 
 def do(session: Session, op: str, args: tuple[Any, ...]) -> Reply:
@@ -121,24 +148,44 @@ async def adrive(operation: Operation[T], session: AsyncSession) -> T:
         await session.end()
 
 
-def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T]:
-    """An operation that tells ``note`` when it begins and when it ends to wait."""
+def ending(operation: Operation[T], end: float) -> Operation[T]:
+    """An operation whose calls take no longer than ``end``, to reach the broker again."""
     try:
         effect = next(operation)
         while True:
-            waits = type(effect) is Park
-            try:
-                if waits:
-                    note(True)
-                answer = yield effect
-                if waits:
-                    note(False)
-            except BaseException as error:
-                effect = operation.throw(error)
-            else:
-                effect = operation.send(answer)
+            if type(effect) is Call:
+                effect = effect._replace(end=end)
+            effect = operation.send((yield effect))
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+
+
+def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T]:
+    """An operation that tells ``note`` when it begins and when it ends to wait."""
+    return _noting(operation, note, operation.send, None)
+
+
+def _noting(
+    operation: Operation[T],
+    note: Callable[[bool], None],
+    send: Callable[[Any], Effect],
+    answer: Any,
+) -> Operation[T]:
+    try:
+        while True:
+            effect = send(answer)
+            send, waits = operation.send, type(effect) is Park
+            if waits:
+                note(True)
+            answer = yield effect
+            if waits:
+                note(False)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    except BaseException as error:
+        if operation.gi_frame is None:  # type: ignore[attr-defined]
+            raise  # it has ended with that
+        return (yield from _noting(operation, note, operation.throw, error))
 
 
 def _perform(effect: Effect, session: Session) -> Any:

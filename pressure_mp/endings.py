@@ -65,10 +65,10 @@ def call_at_end(leave: Callable[[], None], priority: int) -> None:
     with _lock:
         if leave in _to_call:
             return
-        _to_call.add(leave)
     from multiprocessing.util import Finalize
 
     Finalize(None, leave, exitpriority=priority)
+    _to_call.add(leave)  # interrupted before that, it is called twice: better than never
 
 
 def meet(engine: Engine) -> None:

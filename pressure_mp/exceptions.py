@@ -32,9 +32,14 @@ class PressureError(Exception):
     accepted: int = 0
     rest: Sequence[Any] = ()
 
+    #: Whether a get that raises it has nothing that would have to go back to the queue.
+    took_nothing = False
+
 
 class Empty(PressureError, queue.Empty):
     """No item came before the time was up."""
+
+    took_nothing = True
 
 
 class Full(PressureError, queue.Full):
@@ -51,6 +56,8 @@ class Full(PressureError, queue.Full):
 class ShutDown(PressureError, _StdlibShutDown):
     """The queue is closed for good, and for a get: empty. Specification: QueueClosedError."""
 
+    took_nothing = True
+
 
 #: The specification's names for the three conditions that the standard library also names.
 QueueFullError = Full
@@ -63,6 +70,8 @@ class QueueAlreadyExistsError(PressureError):
 
 class QueueDoesNotExistError(PressureError):
     """The queue was never created, or it was deleted."""
+
+    took_nothing = True
 
 
 class QueueInUseError(PressureError):
@@ -159,6 +168,8 @@ class EncodingError(PressureError, TypeError):
 class DecodingError(PressureError, ValueError):
     """The serializer cannot decode an item. It was set aside; ``payload`` has its bytes."""
 
+    took_nothing = True
+
     def __init__(self, message: str, payload: bytes = b"") -> None:
         super().__init__(message, payload)
         self.payload = payload
@@ -198,6 +209,8 @@ class EmbeddedServerError(BrokerUnavailable):
 
 class BrokerError(PressureError):
     """The broker answered with an error: no memory, no permission, read only, …"""
+
+    took_nothing = True
 
 
 class WrongKeyTypeError(BrokerError, TypeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import deque
+from collections import OrderedDict
 
 
 class _Thread(threading.local):
@@ -17,46 +17,107 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+class Held:
+    """An item in flight."""
+
+    __slots__ = ("arrival", "asked", "asker", "is_done", "seq")
+
+    def __init__(self, seq: int, arrival: int) -> None:
+        self.seq = seq
+        self.arrival = arrival
+        #: The thread that tells the broker that it is dealt with, and when it began to.
+        self.asker: object = None
+        self.asked = 0
+        self.is_done = False
+
+
 class Flights:
     """The numbers of the items in flight, each noted for the thread that got it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._arrivals = itertools.count()
-        self._by_thread: dict[object, deque[tuple[int, int]]] = {}
+        self._lock = threading.RLock()
+        self._clock = itertools.count(1)
+        self._threads: dict[object, OrderedDict[int, Held]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_thread)
+        with self._lock:
+            return any(
+                not held.is_done for theirs in self._threads.values() for held in theirs.values()
+            )
 
     def add(self, seq: int) -> None:
         """The calling thread got an item."""
+        mark = _thread.mark
         with self._lock:
-            mine = self._by_thread.setdefault(_thread.mark, deque())
-            mine.append((next(self._arrivals), seq))
+            mine = self._threads.get(mark)
+            if mine is None:
+                mine = self._threads[mark] = OrderedDict()
+            mine[seq] = Held(seq, next(self._clock))
 
-    def pop(self) -> int | None:
-        """The item that the calling thread got first, else the one that this process did."""
-        with self._lock:
-            mark = _thread.mark
-            if mark not in self._by_thread:
-                if not self._by_thread:
-                    return None
-                mark = min(self._by_thread, key=lambda thread: self._by_thread[thread][0])
-            items = self._by_thread[mark]
-            _, seq = items.popleft()
-            if not items:
-                del self._by_thread[mark]
-            return seq
+    def ask(self) -> tuple[Held | None, int]:
+        """The item that the calling thread got first, else the one that this process did, of those
+        that no other thread asks about; and when the caller asked about it before, or 0.
 
-    def push_back(self, seq: int) -> None:
-        """Undo a pop: the broker did not answer."""
+        An item stays in flight here until it is done, which an interrupted caller does not say, and
+        so it asks again.
+        """
+        mark = _thread.mark
         with self._lock:
-            self._by_thread.setdefault(_thread.mark, deque()).appendleft((-1, seq))
+            held = self._first(self._threads.get(mark), mark)
+            if held is None:
+                free = [self._first(theirs, mark) for theirs in list(self._threads.values())]
+                held = min((one for one in free if one), key=_arrival, default=None)
+            if held is None:
+                return None, 0
+            before, now = held.asked, next(self._clock)
+            held.asked, held.asker = now, mark
+        return held, before
 
-    def discard(self, seq: int) -> None:
-        """An item that the calling thread got is in flight no longer."""
+    def leave(self, held: Held) -> None:
+        """The calling thread does not know what the broker did."""
+        held.asker = None
+
+    def has_newer(self, moment: int) -> bool:
+        """Whether the calling thread got an item after a moment that :meth:`ask` answered."""
         with self._lock:
-            mine = self._by_thread[_thread.mark]
-            mine.remove(next(item for item in mine if item[1] == seq))
-            if not mine:
-                del self._by_thread[_thread.mark]
+            mine = self._threads.get(_thread.mark)
+            return mine is not None and next(reversed(mine.values())).arrival > moment
+
+    def last(self) -> int | None:
+        """The number of the item that the calling thread got last."""
+        with self._lock:
+            mine = self._threads.get(_thread.mark)
+            return None if mine is None else next(reversed(mine))
+
+    def discard(self, seq: int | None) -> None:
+        """An item is in flight no longer."""
+        if seq is None:
+            return
+        mark = _thread.mark
+        with self._lock:
+            for thread in (mark, *self._threads):
+                theirs = self._threads.get(thread)
+                if theirs is not None and theirs.pop(seq, None) is not None:
+                    if not theirs:
+                        del self._threads[thread]
+                    return
+
+    @staticmethod
+    def _first(some: OrderedDict[int, Held] | None, mark: object) -> Held | None:
+        """The first that is neither done nor asked about; those before it that are done go."""
+        found, done = None, []
+        if some is None:
+            return None
+        for held in some.values():
+            if held.is_done:
+                done.append(held.seq)
+            elif held.asker is None or held.asker is mark:
+                found = held
+                break
+        for seq in done:
+            some.pop(seq, None)
+        return found
+
+
+def _arrival(held: Held) -> int:
+    return held.arrival

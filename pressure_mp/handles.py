@@ -8,18 +8,20 @@ import secrets
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from . import endings, lifetimes, presence
+from . import endings, interrupts, lifetimes, presence
 from .config import resolve
-from .drivers import do, drive
+from .drivers import Session, do, drive, drive_on
 from .effects import Operation, Reply, T
 from .engines import registry
 from .engines.base import DEFAULTS, Binding, Durability, Engine, Options
 from .exceptions import (
     ArgumentError,
     ArgumentTypeError,
+    BrokerUnavailable,
     HandleClosedError,
+    PressureError,
     QueueDoesNotExistError,
 )
 from .identity import client_id
@@ -29,6 +31,8 @@ from .operations.queues import QueueOperations
 from .operations.turns import Shortcut
 from .presence import Presence
 from .processes import host
+
+U = TypeVar("U")
 
 DEFAULT_LEASE = 5.0
 DEFAULT_RECONNECT = DEFAULTS.reconnect
@@ -143,6 +147,20 @@ class Handle:
                 self._check_open()  # closed, and nobody else had it
             raise
 
+    def _run_on(
+        self, operation: Operation[T], session: Session, watch: Presence | None = None
+    ) -> T:
+        """The same on a session that the caller began, and ends."""
+        try:
+            return drive_on(operation, session, watch)
+        except QueueDoesNotExistError:
+            if self._anonymous:
+                self._check_open()
+            raise
+
+    def _session(self) -> Session:
+        return (self._binding or self._attach()).session()
+
     def _do(self, op: str, args: tuple[Any, ...]) -> Reply:
         """One call, without what an operation of several needs around it."""
         return do((self._binding or self._attach()).session(), op, args)
@@ -239,6 +257,49 @@ class ItemHandle(Handle):
             return None
         reply = do(binding.session(), shortcut.op, (*args, client_id()))
         return reply if shortcut.did(reply) else None
+
+    def _handing_out(self, receive: Callable[[Any], T], accept: Callable[[T], U]) -> U:
+        """What ``accept`` makes of what was received. What ends this early gives that back.
+
+        ``receive`` is given a claim, to note what it takes. Between the end of the claim and that
+        of the call nothing can be interrupted.
+        """
+        if interrupts.abandoned:
+            interrupts.settle()
+        claim = self._claim()
+        try:
+            found = accept(receive(claim))
+            claim.end()
+            return found
+        except PressureError as error:
+            if error.took_nothing:
+                claim.end()
+            else:
+                interrupts.abandoned += [(self, claim)]
+                self._see_to(error)
+            raise
+        except BaseException as error:
+            interrupts.abandoned += [(self, claim)]
+            self._see_to(error)
+            raise
+
+    def _see_to(self, error: BaseException) -> None:
+        """What was abandoned because of ``error`` goes back: at once, if the broker answers."""
+        if isinstance(error, BrokerUnavailable):
+            self._here.look_after()
+        else:
+            interrupts.settle()
+
+    def _claim(self) -> Any:
+        """What one call takes: the session that takes it."""
+        return self._session()
+
+    def give_up(self, claim: Any) -> None:
+        """What was taken by an interrupted call goes back."""
+        claim.interrupted()
+        claim.end()
+        if claim.taken is not None:
+            self._here.take_back(claim.taken)
 
     def _delete(self, block: bool, timeout: float | None) -> None:
         self._run(self._operations.delete(block, self._seconds(timeout)))

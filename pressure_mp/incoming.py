@@ -7,13 +7,17 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from . import interrupts
 from .drivers import noting
 from .effects import Operation
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from .operations.flights import Flight
 from .outgoing import deadline, left
+from .presence import Claim
 from .processes import incarnation
 
 if TYPE_CHECKING:
@@ -45,6 +49,7 @@ class Incoming(ABC):
     def reset(self) -> None:
         """A reader that never fetched: a new one, or that of a forked child."""
         self._ahead: deque[Any] = deque()
+        self._pops = interrupts.pops(self._ahead)
         self._raw: deque[Flight] = deque()
         self._lock = threading.Lock()
         self._waits = False  # the thread that fetches waits for an item
@@ -75,8 +80,12 @@ class Incoming(ABC):
         """The next decoded item. Raises IndexError."""
 
     @abstractmethod
-    def _hand_out_raw(self, handle: ObjectQueue) -> Any:
-        """The next item of those that were not decoded. Raises what decoding it does."""
+    def _decode_next(self, handle: ObjectQueue) -> None:
+        """Decode the first of the items that were not. Raises what decoding it does."""
+
+    def _undo(self, item: Any) -> Any:
+        """What was kept of the item that the calling thread was handed last."""
+        return item
 
     @abstractmethod
     def _report(self, presence: Presence) -> None:
@@ -96,44 +105,93 @@ class Incoming(ABC):
         except IndexError:
             return self._get_with_care(handle, block, deadline(block, timeout))
 
-    def take(self, number: int) -> list[Any]:
-        """Up to so many of the items that are here."""
+    def get_many(
+        self, handle: ObjectQueue, number: int, block: bool, timeout: float | None
+    ) -> list[Any]:
+        """The next item, and up to so many in all of those that are here then."""
         found: list[Any] = []
         try:
-            while len(found) < number:
-                found.append(self._hand_out())
-        except IndexError:
-            pass
-        return found
+            found += (self.get(handle, block, timeout),)
+            try:
+                while len(found) < number:
+                    found += (self._hand_out(),)
+            except IndexError:
+                pass
+            return found
+        except BaseException:
+            interrupts.abandoned += [(self, found)]
+            interrupts.settle()
+            raise
+
+    def give_up(self, found: list[Any]) -> None:
+        """Items that were handed out do not come through: they are the next ones again."""
+        while found:
+            self._ahead += (self._undo(found[-1]),)
+            del found[-1]
+            self._ahead.rotate(1)
 
     def _get_with_care(self, handle: ObjectQueue, block: bool, end: float | None) -> Any:
+        """The same as :meth:`get`. What is fetched is handed out when no lock is held any more:
+        to release it is a call, behind which the item could be lost to an interrupt."""
         while True:
             handle._check_open()
             handle._settle(end)
-            if not self._enter(block, end):
-                with self._passing:
-                    if not self._waits:
-                        continue
-                    flight = handle._receive(False, None)
-                return handle._accept(flight)
+            receive = self._make_ready(handle, block, end)
             try:
-                if not self and not self._fill(handle, block, end):
-                    alone = self._get_alone(handle)
-                    if alone is None:
-                        continue
-                    flight = alone
-                    break
-                if self._raw:
-                    return self._hand_out_raw(handle)
-                return self._hand_out()
+                if receive is None:
+                    return self._hand_out()
+                return handle._handing_out(receive, handle._accept)
             except IndexError:  # other threads were faster
                 continue
-            finally:
-                self._waits = False
-                self._lock.release()
-                if handle._handle_closed:
-                    self.give_back(handle)
-        return handle._accept(flight)
+
+    def _make_ready(
+        self, handle: ObjectQueue, block: bool, end: float | None
+    ) -> Callable[[Any], Flight] | None:
+        """Have an item here; else the answer is what gets one that is not fetched ahead."""
+        first = () if not block else (-1.0 if end is None else max(end - monotonic(), 0.0),)
+        for held in interrupts.attempts(self._lock, *first, more=_MOMENT):
+            if held:
+                try:
+                    if not self and not self._fill(handle, block, end):
+                        return self._receive_alone
+                    if self._raw:
+                        self._decode_next(handle)
+                    return None
+                finally:
+                    self._waits = False
+                    self._lock.release()
+                    if handle._handle_closed:
+                        self.give_back(handle)
+            if self._waits:
+                return self._receive_beside
+        raise AssertionError("attempts end only with the lock")
+
+    def _receive_beside(self, claim: Any) -> Flight:
+        """An item, while another thread waits for one. Raises IndexError when it does no more."""
+        handle = self._handle()
+        assert handle is not None  # it calls this
+        with self._passing:
+            if not self._waits:
+                raise IndexError
+            return handle._receive(False, None, claim)
+
+    def _receive_alone(self, claim: Any) -> Flight:
+        """An item whose content is in parts. Raises IndexError when it is no longer the next."""
+        handle = self._handle()
+        assert handle is not None
+        for held in interrupts.attempts(self._lock, more=_MOMENT):
+            if not held and self._waits:
+                break
+            if held:
+                try:
+                    if not self:
+                        return handle._receive(False, None, claim)
+                    break
+                except Empty:
+                    break
+                finally:
+                    self._lock.release()
+        raise IndexError
 
     def _fill(self, handle: ObjectQueue, block: bool, end: float | None) -> bool:
         presence = self._begin(handle)
@@ -141,23 +199,6 @@ class Incoming(ABC):
             return self._fetch(handle, presence, block, end)
         finally:
             presence.watch(self)
-
-    def _get_alone(self, handle: ObjectQueue) -> Flight | None:
-        """An item that is not to be fetched ahead; None when another consumer was faster."""
-        try:
-            return handle._receive(False, None)
-        except Empty:
-            return None
-
-    def _enter(self, block: bool, end: float | None) -> bool:
-        """Be the one that fetches; False when another thread waits for an item all that time."""
-        limit = left(end)
-        if block and self._lock.acquire(timeout=-1 if limit is None else limit):
-            return True
-        while not self._lock.acquire(timeout=_MOMENT):
-            if self._waits:
-                return False
-        return True
 
     def _note(self, waits: bool) -> None:
         # What another thread gets meanwhile is older than what is fetched when the wait is over.
@@ -194,19 +235,20 @@ class Incoming(ABC):
         self._look(presence, presence.run_now)
 
     def _look(self, presence: Presence, run: Run[bool], patience: float = 0.0) -> None:
-        if not self._lock.acquire(timeout=patience):
-            return
-        try:
-            if self._returns:
-                self._return(presence, run)
-            elif self.holds:
-                self._report(presence)
-        except QueueDoesNotExistError:
-            self._forget()
-        except PressureError:
-            pass  # the next look tries again
-        finally:
-            self._lock.release()
+        for held in interrupts.attempts(self._lock, patience):
+            if not held:
+                return
+            try:
+                if self._returns:
+                    self._return(presence, run)
+                elif self.holds:
+                    self._report(presence)
+            except QueueDoesNotExistError:
+                self._forget()
+            except PressureError:
+                pass  # the next look tries again
+            finally:
+                self._lock.release()
 
     @abstractmethod
     def _forget(self) -> None:
@@ -230,9 +272,11 @@ class IncomingForGood(Incoming):
 
     def get(self, handle: ObjectQueue, block: bool, timeout: float | None) -> Any:
         try:
-            return self._ahead.popleft()
+            for item in self._pops:
+                return item
         except IndexError:
-            return self._get_with_care(handle, block, deadline(block, timeout))
+            pass
+        return self._get_with_care(handle, block, deadline(block, timeout))
 
     def reset(self) -> None:
         super().reset()
@@ -246,10 +290,18 @@ class IncomingForGood(Incoming):
         return self._is_doubtful or self._told < self._fetched
 
     def _hand_out(self) -> Any:
-        return self._ahead.popleft()
+        for item in self._pops:
+            return item
+        raise IndexError
 
-    def _hand_out_raw(self, handle: ObjectQueue) -> Any:
-        return handle._accept(self._raw.popleft())
+    def _decode_next(self, handle: ObjectQueue) -> None:
+        try:
+            item = handle._accept(self._raw[0])
+        except PressureError:
+            del self._raw[0]
+            raise
+        self._ahead += (item,)
+        del self._raw[0]
 
     def _fetch(
         self, handle: ObjectQueue, presence: Presence, block: bool, end: float | None
@@ -261,22 +313,24 @@ class IncomingForGood(Incoming):
         try:
             with presence:
                 items = handle._run(noting(fetch, self._note))
+            if items is None:
+                self._forget()
+                return False
+            objects, raw = _decoded(handle, [Flight(0, item) for item in items])
+            fetched = len(items)
+            # All of it, or nothing: there is no call.
+            self._call, self._is_doubtful = call, False
+            self._fetched, self._told = fetched, 0
+            self._ahead += objects
+            self._raw += raw
+            return True
         except (Empty, ShutDown, QueueDoesNotExistError):
             self._forget()
             raise
         except BaseException:
-            self._is_doubtful = True  # to be asked for again, by the same number
+            if self._call != call:
+                self._is_doubtful = True  # to be asked for again, by the same number
             raise
-        if items is None:
-            self._forget()
-            return False
-        self._call, self._is_doubtful = call, False
-        self._fetched, self._told = len(items), 0
-        try:
-            self._ahead.extend(handle._codec.decode_many(items))
-        except Exception:  # one cannot be used, which is not the others' fault
-            self._raw.extend(Flight(0, item) for item in items)
-        return True
 
     def _forget(self) -> None:
         self._call += 1
@@ -302,10 +356,17 @@ class IncomingForGood(Incoming):
         self._forget()
 
 
+class _Pair(tuple[Any, int]):
+    """An item and its number, where an item may be anything."""
+
+    __slots__ = ()
+
+
 class IncomingUntilDone(Incoming):
     """Of a JoinableQueue: an item that is handed out stays in flight until ``task_done()``."""
 
     _flights: Flights
+    _presence: Presence
 
     def reset(self) -> None:
         super().reset()
@@ -316,34 +377,62 @@ class IncomingUntilDone(Incoming):
         return bool(self._ahead or self._raw or self._left)
 
     def _hand_out(self) -> Any:
-        item, seq = self._ahead.popleft()
-        self._flights.add(seq)
-        return item
+        for one in self._pops:
+            item, seq = one
+            try:
+                self._flights.add(seq)
+                return item
+            except BaseException:
+                interrupts.abandoned += [(self, [_Pair(one)])]
+                interrupts.settle()
+                raise
+        raise IndexError
 
-    def _hand_out_raw(self, handle: ObjectQueue) -> Any:
-        flight = self._raw.popleft()
+    def _undo(self, item: Any) -> Any:
+        pair = item if type(item) is _Pair else (item, self._flights.last())
+        self._flights.discard(pair[1])
+        return pair
+
+    def _decode_next(self, handle: ObjectQueue) -> None:
+        flight = self._raw[0]
         self._flights.add(flight.seq)
-        return handle._accept(flight)
+        try:
+            item = handle._accept(flight)
+        except PressureError:
+            del self._raw[0]
+            raise
+        finally:
+            self._flights.discard(flight.seq)
+        self._ahead += ((item, flight.seq),)
+        del self._raw[0]
 
     def _fetch(
         self, handle: ObjectQueue, presence: Presence, block: bool, end: float | None
     ) -> bool:
-        self._flights = presence.flights
+        self._flights, self._presence = presence.flights, presence
 
         def run(operation: Operation[list[Flight]]) -> list[Flight]:
             return handle._run(noting(operation, self._note))
 
-        self._call, flights = presence.take_ahead(
-            run, self._size, block, left(end), handle._eof, self._name
-        )
+        claim = Claim()
         try:
-            objects = handle._codec.decode_many([flight.item for flight in flights])
-        except Exception:  # one cannot be used, which is not the others' fault
-            self._raw.extend(flights)
-        else:
-            numbers = [flight.seq for flight in flights]
-            self._ahead.extend(zip(objects, numbers, strict=True))
-        return True
+            flights = presence.take_ahead(
+                run, self._size, block, left(end), handle._eof, self._name, claim
+            )
+            objects, raw = _decoded(handle, flights)
+            ready = list(zip(objects, [flight.seq for flight in flights], strict=bool(objects)))
+            # All of it, or nothing: there is no call.
+            self._call = claim.call
+            self._ahead += ready
+            self._raw += raw
+            return True
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            raise
+        except BaseException:
+            if self._call != claim.call:
+                interrupts.abandoned += [(presence, claim)]
+                interrupts.settle()
+            raise
 
     def _report(self, presence: Presence) -> None:
         # What was handed out, task_done() tells.
@@ -363,3 +452,14 @@ class IncomingUntilDone(Incoming):
     def _forget(self) -> None:
         self._left = []
         self._returns = False
+
+
+def _decoded(handle: ObjectQueue, flights: list[Flight]) -> tuple[list[Any], list[Flight]]:
+    """The objects in what was fetched; or what was fetched, if one of them cannot be used, which is
+    not the others' fault."""
+    try:
+        return handle._codec.decode_many([flight.item for flight in flights]), []
+    except Exception as error:
+        if interrupts.is_from_outside(error):
+            raise
+        return [], flights

@@ -6,11 +6,12 @@ import contextlib
 import math
 import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GenericAlias, TracebackType
 from typing import Any, TypeVar
 
-from . import readable, serializers, signing
+from . import interrupts, readable, serializers, signing
 from .buffers import Buffers
 from .codec import Codec
 from .defaults import chosen, is_stated
@@ -34,10 +35,12 @@ from .handles import (
     check_maxsize,
 )
 from .hidden import hide
+from .identity import client_id
 from .incoming import PATIENCE, Incoming, IncomingForGood
 from .large import Large, is_manifest
 from .operations.fifo import FIFO
 from .operations.flights import Flight
+from .operations.turns import Shortcut
 from .presence import Presence
 from .readable import Readable
 from .serializers import Serializer
@@ -137,6 +140,7 @@ class ObjectQueue(ItemHandle):
 
     def _reset(self) -> None:
         super()._reset()
+        self._kept: deque[Any] = deque()  # got by calls that were interrupted
         self._buffers = Buffers(self, self._buffering) if self._buffering else None
         self._was_put_to = False
         self._readable: Readable | None = None
@@ -266,13 +270,22 @@ class ObjectQueue(ItemHandle):
 
     def _get_many(self, max_items: int, block: bool, timeout: float | None) -> list[Any]:
         if self._buffers is not None:
-            first = self._get_buffered(self._buffers, block, timeout)
-            return [first, *self._buffers.incoming.take(max_items - 1)]
+            if self._buffers.outgoing.failure is not None:
+                self._buffers.outgoing.raise_failure(self)
+            return self._buffers.incoming.get_many(self, max_items, block, timeout)
         self._codec.prepare()  # nothing is taken out that this handle has no key for
-        items, flights = self._receive_many(max_items, bool(block), timeout)
+        return self._handing_out(
+            lambda claim: self._receive_many(max_items, bool(block), timeout, claim),
+            self._accept_many,
+        )
+
+    def _accept_many(self, received: tuple[list[bytes], list[Flight]]) -> list[Any]:
+        items, flights = received
         try:
             return self._codec.decode_many(items)
-        except Exception:  # one cannot be used, which is not the others' fault
+        except Exception as error:  # one cannot be used, which is not the others' fault
+            if interrupts.is_from_outside(error):
+                raise
             return self._accept_what_can_be(flights or [Flight(0, item) for item in items])
 
     def _accept_what_can_be(self, flights: list[Flight]) -> list[Any]:
@@ -291,12 +304,12 @@ class ObjectQueue(ItemHandle):
         return accepted
 
     def _receive_many(
-        self, limit: int, block: bool, timeout: float | None
+        self, limit: int, block: bool, timeout: float | None, claim: Any
     ) -> tuple[list[bytes], list[Flight]]:
         """Items, and their flights if they are in flight."""
         operation = self._operations.get_many(limit, block, timeout, self._eof)
         with self._here if self._eof else contextlib.nullcontext():
-            return self._run(operation, self._watch), []
+            return self._run_on(operation, claim, self._watch), []
 
     def put_nowait(self, item: Any) -> None:
         """``put(item, block=False)``."""
@@ -330,13 +343,40 @@ class ObjectQueue(ItemHandle):
             return self._get_buffered(self._buffers, block, timeout)
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
-        if timeout is None and (item := self._receive_at_once()) is not None:
-            try:
-                return self._codec.decode(item)
-            except PressureError:
-                self._set_aside(Flight(0, item))
-                raise
-        return self._accept(self._receive(bool(block), timeout))
+        if self._kept:
+            for item in interrupts.pops(self._kept):
+                return item
+        poll = self._operations.poll
+        if timeout is None and poll is not None and poll.is_open and self._has_short_way:
+            return self._get_shortly(poll, bool(block))
+        return self._handing_out(
+            lambda claim: self._receive(bool(block), timeout, claim), self._accept
+        )
+
+    def _get_shortly(self, poll: Shortcut, block: bool) -> Any:
+        """:meth:`_handing_out`, for the smaller call that mostly does it."""
+        if interrupts.abandoned:
+            interrupts.settle()
+        claim = self._session()
+        try:
+            reply = claim.call(poll.op, (client_id(),))
+            if poll.did(reply):
+                found = self._accept_small(reply[1])
+            else:
+                found = self._accept(self._receive(block, None, claim))
+            claim.end()
+            return found
+        except PressureError as error:
+            if error.took_nothing:
+                claim.end()
+            else:
+                interrupts.abandoned += [(self, claim)]
+                self._see_to(error)
+            raise
+        except BaseException as error:
+            interrupts.abandoned += [(self, claim)]
+            self._see_to(error)
+            raise
 
     def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Any:
         if buffers.outgoing.failure is not None:
@@ -349,7 +389,9 @@ class ObjectQueue(ItemHandle):
             return self._get_buffered(self._buffers, block, timeout)
         self._check_open()
         self._codec.prepare()
-        return self._accept(self._receive(bool(block), timeout))
+        return self._handing_out(
+            lambda claim: self._receive(bool(block), timeout, claim), self._accept
+        )
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""
@@ -410,6 +452,13 @@ class ObjectQueue(ItemHandle):
             self._set_aside(flight)
             raise
 
+    def _accept_small(self, item: bytes) -> Any:
+        try:
+            return self._codec.decode(item)
+        except PressureError:
+            self._set_aside(Flight(0, item))
+            raise
+
     def _accept_large(self, flight: Flight) -> Any:
         """The same of an item whose content may be beside the queue."""
         with self._setting_aside(flight):
@@ -418,13 +467,18 @@ class ObjectQueue(ItemHandle):
                 return self._codec.decode(flight.item)
         try:
             content = self._run(self._operations.fetch(manifest))
-        except BaseException:
-            self._give_back(flight)
+        except PressureError as error:
+            error.took_nothing = False
             raise
         with self._setting_aside(flight):
             found = self._codec.decode_large(flight.item, manifest, content)
         if not flight.seq:  # what is in flight keeps its content
-            self._run(self._operations.let_go(manifest))
+            try:
+                self._run(self._operations.let_go(manifest))
+            except BaseException:
+                # What is to be found there may be gone: so it does not go back to the queue.
+                self._kept += (found,)
+                raise
         return found
 
     @contextlib.contextmanager
@@ -435,16 +489,18 @@ class ObjectQueue(ItemHandle):
             self._set_aside(flight)
             raise
 
-    def _receive_at_once(self) -> bytes | None:
-        """An item that is not large, if the short way gets one."""
-        reply = None if self._eof else self._shortly(self._operations.poll)
-        return reply[1] if reply else None
+    @property
+    def _has_short_way(self) -> bool:
+        """Whether a smaller call than ``get`` may do."""
+        return not self._eof
 
-    def _receive(self, block: bool, timeout: float | None) -> Flight:
+    def _receive(self, block: bool, timeout: float | None, claim: Any) -> Flight:
         if not self._eof:
-            return Flight(0, self._run(self._operations.get(block, timeout), self._watch))
+            operation = self._operations.get(block, timeout)
+            return Flight(0, self._run_on(operation, claim, self._watch))
         with self._here:
-            return Flight(0, self._run(self._operations.get(block, timeout, eof=True)))
+            operation = self._operations.get(block, timeout, eof=True)
+            return Flight(0, self._run_on(operation, claim))
 
     @property
     def _watch(self) -> Presence | None:
@@ -453,9 +509,6 @@ class ObjectQueue(ItemHandle):
 
     def _set_aside(self, flight: Flight) -> None:
         self._run(self._operations.reject(flight.item))
-
-    def _give_back(self, flight: Flight) -> None:
-        """What was got could not be read to its end. Here it is gone, as with its consumer."""
 
     def get_nowait(self) -> Any:
         """``get(block=False)``."""
@@ -581,7 +634,7 @@ class ObjectQueue(ItemHandle):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        del state["_buffers"], state["_readable"]
+        del state["_buffers"], state["_readable"], state["_kept"]
         return state
 
     def __enter__(self: Self) -> Self:

@@ -6,9 +6,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from . import endings
+from . import endings, interrupts
 from .drivers import drive, noting
 from .engines import registry
 from .engines.base import Options
@@ -39,10 +40,11 @@ class Outgoing:
     cause: a put that meets nothing unusual is as short as it can be.
     """
 
-    def __init__(self, size: int, queue: str, incoming: Incoming) -> None:
+    def __init__(self, size: int, handle: ObjectQueue, incoming: Incoming) -> None:
         self._size = size
+        self._owner = weakref.ref(handle)
         self._incoming = incoming
-        self._queue = queue
+        self._queue = handle.name
         self.is_awaited = True  # by the end of the handle and of the process
         self.reset()
         _all.add(self)
@@ -54,12 +56,13 @@ class Outgoing:
         self._limit = 0
         self._room: float | None = None
         self._sent = 0
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = interrupts.Signs()
         self._is_idle = True  # nobody sends: the next put has to see to it
         self._is_stuck = False  # the queue has no space for the next item
         self._is_off = False  # puts go to the broker at once
         self._thread: threading.Thread | None = None
-        self._awake = threading.Event()
+        self._awake: SimpleQueue[None] = SimpleQueue()
         self._handle: ObjectQueue | None = None  # kept alive as long as it has something to send
         self.failure: PressureError | None = None  # of which nobody was told
         self._failed: list[bytes] = []
@@ -80,7 +83,9 @@ class Outgoing:
         if len(items) < self._limit and timeout is None:
             try:
                 encoded = self._encode(item)
-            except Exception:
+            except Exception as error:
+                if interrupts.is_from_outside(error):
+                    raise
                 encoded = handle._codec.encode(item)  # says what is wrong
             if type(encoded) is bytes and len(encoded) < THRESHOLD:
                 items.append(encoded)
@@ -129,10 +134,12 @@ class Outgoing:
                 return
 
     def _wait_for_room(self, block: bool, end: float | None) -> None:
-        with self._changed:
-            while len(self._items) >= self._limit == self._size:
-                if not (block and self._changed.wait(left(end))):
-                    raise self._full("the buffer is full:")
+        def has_room() -> bool:
+            return not len(self._items) >= self._limit == self._size
+
+        self._see_to()
+        if not (has_room() or (block and self._changed.wait_until(has_room, end))):
+            raise self._full("the buffer is full:")
 
     def _full(self, why: str) -> Full:
         return Full(
@@ -144,7 +151,7 @@ class Outgoing:
         """See how much space the queue has; whether there is any for the buffer to use."""
         self._encode = handle._codec.quick
         space = handle._space(self._incoming)
-        with self._changed:
+        with self._lock:
             self._room = space
             self._set_limit()
         return space > 0
@@ -154,7 +161,7 @@ class Outgoing:
         self._limit = 0 if self._room is None else int(min(self._size, self._room))
 
     def _forget_room(self) -> None:
-        with self._changed:
+        with self._lock:
             self._room = None
             self._set_limit()
 
@@ -162,42 +169,53 @@ class Outgoing:
 
     def _begin(self, handle: ObjectQueue) -> None:
         """See to it that what is in the buffer is sent."""
-        with self._changed:
+        with self._lock:
             if not self._is_idle:
                 return
-            self._is_idle = False
             self._handle = handle
             # Before this process says that it no longer produces, and before it waits for its
             # children: they may be waiting for what it put.
             endings.call_at_end(_leave, priority=20)
-            if self._thread is not None:
-                self._awake.set()
-                return
-            self._thread = threading.Thread(
-                target=self._feed, name=f"pressure_mp {self._queue}", daemon=True
-            )
             try:
-                self._thread.start()
+                if self._thread is not None:
+                    self._awake.put(None)
+                else:
+                    name = f"pressure_mp {self._queue}"
+                    interrupts.start(threading.Thread(target=self._feed, name=name, daemon=True))
+                # Not sooner: if this is interrupted, the next one begins again.
+                self._is_idle = False
                 return
             except RuntimeError:  # the interpreter is ending
-                self._thread = None
+                pass
         while not self._rest():
             self._send_all()
 
+    def _see_to(self) -> None:
+        """The same for what one put who was interrupted then."""
+        owner = self._owner()
+        if self._is_idle and self._items and owner is not None:
+            self._begin(owner)
+
     def _feed(self) -> None:
         """What the thread does: send all that comes; end when nothing comes for some time."""
+        with self._lock:
+            if self._thread is not None:
+                return
+            self._thread = threading.current_thread()
         while True:
             self._send_all()
-            if self._rest() and not self._awake.wait(_LINGER):
-                with self._changed:
-                    if self._is_idle:
-                        self._thread = None
-                        return
+            if self._rest():
+                try:
+                    self._awake.get(timeout=_LINGER)
+                except Empty:
+                    with self._lock:
+                        if self._is_idle:
+                            self._thread = None
+                            return
 
     def _rest(self) -> bool:
         """Be idle, unless there is something to send."""
-        with self._changed:
-            self._awake.clear()
+        with self._lock:
             self._is_idle = True
             # One that is put after this look finds that nobody sends.
             if self._items:
@@ -219,7 +237,7 @@ class Outgoing:
         """One batch, or as much of it as there is space for."""
         sending = handle._operations.put_batch(next_batch(items, 0))
         number = handle._run(noting(sending, self._note_waiting))
-        with self._changed:
+        with self._lock:
             if items is not self._items:
                 return  # they were discarded meanwhile
             if self._room is not None:
@@ -228,13 +246,13 @@ class Outgoing:
             self._sent += number
             self._is_stuck = False
             del items[:number]
-            self._changed.notify_all()
+            self._changed.give()
 
     def _note_waiting(self, waits: bool) -> None:
         """Everybody may know that the queue is full."""
-        with self._changed:
+        with self._lock:
             self._is_stuck = waits
-            self._changed.notify_all()
+            self._changed.give()
 
     def _fail(self, items: list[bytes], error: Exception) -> None:
         """Nothing more is sent of what is in the buffer: the next call says so."""
@@ -243,13 +261,13 @@ class Outgoing:
         if not isinstance(error, PressureError):
             raised, error = error, PressureError(f"queue {self._queue!r}: {error!r}")
             error.__cause__ = raised
-        with self._changed:
+        with self._lock:
             self._limit, self._room, self._is_stuck = 0, None, False
             self.failure = self.failure or error
             self._failed += self._items
             self._sent += len(self._items)
             self._items.clear()
-            self._changed.notify_all()
+            self._changed.give()
 
     # Being asked
 
@@ -257,7 +275,7 @@ class Outgoing:
         """Raise what went wrong since the last call; ``rest`` has the items that were not sent."""
         if self.failure is None:
             return
-        with self._changed:
+        with self._lock:
             failure, failed = self.failure, self._failed
             self.failure, self._failed = None, []
         if failure is not None:
@@ -267,12 +285,15 @@ class Outgoing:
     def settle(self, block: bool = False, end: float | None = None) -> bool:
         """Wait until the broker has what was put here, or, unless ``block``, until the queue has no
         space for the next of them. Answers whether the broker has all."""
-        with self._changed:
+        self._see_to()
+        with self._lock:
             until = self._sent + len(self._items)
-            while self._sent < until and (block or not self._is_stuck):
-                if not self._changed.wait(left(end)):
-                    break
-            return self._sent >= until
+
+        def is_over() -> bool:
+            return self._sent >= until or (self._is_stuck and not block)
+
+        self._changed.wait_until(is_over, end)
+        return self._sent >= until
 
     def flush(self, handle: ObjectQueue) -> None:
         """Wait until the broker has what was put here. Raises what went wrong meanwhile."""
@@ -283,9 +304,9 @@ class Outgoing:
 
     def turn_off(self) -> None:
         """From now on puts go to the broker at once, and say what it says."""
-        with self._changed:
+        with self._lock:
             self._is_off, self._limit, self._room = True, 0, None
-            self._changed.notify_all()
+            self._changed.give()
 
     def look_again(self) -> None:
         """The queue's bound was changed."""
@@ -293,11 +314,11 @@ class Outgoing:
 
     def discard(self) -> None:
         """What was put and not sent goes with all that is in the queue."""
-        with self._changed:
+        with self._lock:
             self._sent += len(self._items)
             self._items = []
             self.failure, self._failed = None, []
-            self._changed.notify_all()
+            self._changed.give()
 
     def leave(self, look: float) -> None:
         """The process ends: whatever is put from now on is sent at once.

@@ -19,17 +19,17 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from queue import Empty as NothingNew
+from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from . import endings
-from .drivers import drive
+from . import endings, interrupts
+from .drivers import drive, ending
 from .effects import LATE, PASSED, Operation, T
 from .engines.base import Engine, Options
 from .exceptions import (
-    Empty,
     PressureError,
     QueueDoesNotExistError,
-    ShutDown,
     TaskDoneError,
 )
 from .flights import Flights
@@ -44,6 +44,8 @@ _AT_ONE_LOOK = 32
 _LINGER = 3.0
 #: Seconds that an ending process waits for a look that is in progress.
 _LAST_LOOK = 1.0
+#: Seconds for which one who was interrupted waits for the broker, to give back what it took.
+_LAST_TRY = 1.0
 
 #: Runs an operation on a handle's queue.
 Run = Callable[[Operation[T]], T]
@@ -88,10 +90,11 @@ class Presence:
         self._readers: set[Reader] = set()
         self._producers: set[object] = set()  # handles
         self._retires = False  # was a producer, and has not yet said that it is none
-        self._waiting = 0  # operations
+        self._waiting: set[int] = set()  # threads, in an operation
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
         self._returning: list[int] = []  # in flight, and not handed out
+        self._undone: set[Any] = set()  # calls that took items out for nobody
         self._is_gone = False  # no queue, no leases
         self._looked_at = 0
 
@@ -115,25 +118,24 @@ class Presence:
     def is_needed(self) -> bool:
         """Whether there is anything to renew or to look for."""
         return not self._is_gone and bool(
-            self._waiting > 0
+            self._waiting
             or self.is_holding
             or self._producers
             or self._retires
             or self._doubtful
             or self._returning
+            or self._undone
             or time.monotonic() < self._look_until
         )
 
     def __enter__(self) -> None:
         """An operation begins that can go on when another process is found dead."""
-        with _lock:
-            self._waiting += 1
-            self._keep_looking()
+        self._waiting.add(threading.get_ident())
+        self.look_after()
 
     def __exit__(self, *error: object) -> None:
-        with _lock:
-            self._waiting -= 1
-            self._look_until = time.monotonic() + _LINGER
+        self._look_until = time.monotonic() + _LINGER
+        self._waiting.discard(threading.get_ident())
 
     def take(
         self,
@@ -142,13 +144,56 @@ class Presence:
         block: bool,
         timeout: float | None,
         eof: bool,
+        claim: Claim,
         number: int = 1,
     ) -> list[Flight]:
-        """Get items that stay in flight until they are acknowledged."""
-        _, flights = self._take(run, limit, number, block, timeout, eof, "")
-        for flight in flights:
-            self.flights.add(flight.seq)
+        """Get items that stay in flight until they are acknowledged. Who asked gives up the
+        ``claim`` when they do not come to be handed out."""
+        claim.call = next(_calls)
+        flights = self._take(run, claim.call, limit, number, block, timeout, eof, "")
+        claim.seqs = [flight.seq for flight in flights]
+        for seq in claim.seqs:
+            self.flights.add(seq)
         return flights
+
+    def give_up(self, claim: Claim) -> None:
+        """What was taken under ``claim``, if anything, is not handed out: it goes back."""
+        if not claim.call:
+            return
+        self.doubt(claim.call)
+        self._drop(claim)
+        try:
+            self._try_now(self._requeue_of(claim.call))
+        except PressureError:
+            pass  # the next look tries again
+
+    def doubt(self, call: int) -> None:
+        """The broker may have given something in that call, and nobody has it."""
+        # What is still on its way to the broker is done by then.
+        self._doubtful[call] = time.monotonic() + self._lease / 1000
+        _needed.add(self)
+        self.look_after()
+
+    def _drop(self, claim: Claim) -> None:
+        """This process has nothing of that call any more."""
+        for seq in claim.seqs:
+            self.flights.discard(seq)
+
+    def _requeue_of(self, call: int) -> Operation[Any]:
+        return self.operations.requeue(incarnation(), call=call)
+
+    def take_back(self, taken: Any) -> None:
+        """Undo the call that is ``taken`` in the words of a session."""
+        self._undone.add(taken)
+        _needed.add(self)
+        self.look_after()
+        try:
+            self._try_now(self.operations.take_back(*taken))
+        except QueueDoesNotExistError:
+            pass  # nothing goes back to it
+        except PressureError:
+            return  # the next look tries again
+        self._undone.discard(taken)
 
     def take_ahead(
         self,
@@ -158,33 +203,29 @@ class Presence:
         timeout: float | None,
         eof: bool,
         reader: str,
-    ) -> tuple[int, list[Flight]]:
-        """The same for a reader, which hands them out later; and the number of the call."""
-        return self._take(run, 0, number, block, timeout, eof, reader)
+        claim: Claim,
+    ) -> list[Flight]:
+        """The same for a reader, which hands them out later."""
+        claim.call = next(_calls)
+        return self._take(run, claim.call, 0, number, block, timeout, eof, reader)
 
     def _take(
         self,
         run: Run[list[Flight]],
+        call: int,
         limit: int,
         number: int,
         block: bool,
         timeout: float | None,
         eof: bool,
         reader: str,
-    ) -> tuple[int, list[Flight]]:
-        call = next(_calls)
+    ) -> list[Flight]:
         with self:
-            try:
-                operation = self.operations.take_many(
+            return run(
+                self.operations.take_many(
                     incarnation(), call, limit, number, block, timeout, eof, reader
                 )
-                return call, run(operation)
-            except (Empty, ShutDown, QueueDoesNotExistError):
-                raise
-            except BaseException:
-                # The broker may have given items, and the answer was lost.
-                self._doubtful[call] = time.monotonic() + self._lease / 1000
-                raise
+            )
 
     def watch(self, reader: Reader) -> None:
         """Look after what a reader fetches ahead."""
@@ -198,17 +239,29 @@ class Presence:
 
         Answers False when it was taken away meanwhile.
         """
+        flights = self.flights
         while True:
-            seq = self.flights.pop()
+            held, before = flights.ask()
+            seq = None if held is None else held.seq
             try:
                 status = run(self.operations.acknowledge(incarnation(), seq))
             except (TaskDoneError, QueueDoesNotExistError):
+                flights.discard(seq)
                 raise
             except BaseException:
-                if seq is not None:
-                    self.flights.push_back(seq)
+                if held is not None:
+                    flights.leave(held)
                 raise
-            if status != PASSED:
+            if held is not None and status not in (LATE, PASSED):
+                held.is_done = True  # with the next step it is no longer this call's
+                return True
+            flights.discard(seq)
+            if status == LATE and before:
+                # A call that was interrupted did it. The caller repeats that call, unless it has
+                # got another item meanwhile.
+                if not flights.has_newer(before):
+                    return True
+            elif status != PASSED:
                 return status != LATE
 
     def set_aside(self, run: Run[None], flight: Flight) -> None:
@@ -216,12 +269,12 @@ class Presence:
         run(self.operations.set_aside(flight.item, incarnation(), flight.seq))
         self.flights.discard(flight.seq)
 
-    def give_back(self, flight: Flight) -> None:
-        """What the calling thread got cannot be handed out: it goes back to the queue, soon."""
-        self.flights.discard(flight.seq)
-        with _lock:
-            self._returning.append(flight.seq)
-            self._keep_looking()
+    def give_back(self, seqs: list[int]) -> None:
+        """What was fetched ahead is not handed out after all: it goes back to the queue, soon."""
+        for seq in seqs:
+            self.flights.discard(seq)
+        self._returning += seqs
+        self.look_after()
 
     def produce(self, run: Run[Any], handle: object) -> None:
         """See to it that this process is a producer of the queue; ``handle`` puts into it."""
@@ -243,7 +296,9 @@ class Presence:
             self._retires = True
             self._keep_looking()
         # A look that is in progress would renew what ends here; then the next look ends it.
-        if _looking.acquire(timeout=_LAST_LOOK):
+        for held in interrupts.attempts(_looking, _LAST_LOOK):
+            if not held:
+                return
             try:
                 self._retire()
             except PressureError:
@@ -267,6 +322,7 @@ class Presence:
             if seqs := list(self._returning):
                 self.run_now(self.operations.requeue(me, seqs=seqs))
                 del self._returning[: len(seqs)]
+            self._undo()
             self._retire()
             self._look_after_readers()
             there = self.run_now(self.operations.renew(me, self.is_holding, bool(self._producers)))
@@ -281,6 +337,11 @@ class Presence:
             self._is_gone = True
         except PressureError:
             pass  # the broker does not answer; the next look tries again
+
+    def _undo(self) -> None:
+        for taken in list(self._undone):
+            self.run_now(self.operations.take_back(*taken))
+            self._undone.discard(taken)
 
     def _in_turn(self, others: dict[str, int]) -> list[tuple[str, int]]:
         """Those to look at: of many on this host, some at each look, and all of which there is not
@@ -318,7 +379,12 @@ class Presence:
     def _has_something(self) -> bool:
         """Whether the broker has noted anything of this process that its end is to take back."""
         return bool(
-            self.is_holding or self._producers or self._retires or self._doubtful or self._returning
+            self.is_holding
+            or self._producers
+            or self._retires
+            or self._doubtful
+            or self._returning
+            or self._undone
         )
 
     def _say_farewell(self, options: Options) -> None:
@@ -327,6 +393,7 @@ class Presence:
             reader.leave(self)
         held = bool(self.is_holding or self._doubtful or self._returning)
         producing = self._retires or bool(self._producers)
+        self._undo()
         self.reset()
         if held:
             self.run_now(self.operations.requeue(incarnation()))
@@ -350,6 +417,24 @@ class Presence:
         binding = self.engine.bind(self._name, self._discipline, self._options)
         return drive(operation, binding.session())
 
+    def _try_now(self, operation: Operation[T]) -> T:
+        """Run an operation of one call, at once, and not for long."""
+        binding = self.engine.bind(self._name, self._discipline)
+        return drive(ending(operation, time.monotonic() + _LAST_TRY), binding.session())
+
+
+class Claim:
+    """What one call took, to be handed out: its number, and the items."""
+
+    __slots__ = ("call", "seqs")
+
+    def __init__(self) -> None:
+        self.call = 0
+        self.seqs: list[int] = []
+
+    def end(self) -> None:
+        """All of it is handed out."""
+
 
 Kind = TypeVar("Kind", bound=Presence)
 
@@ -368,7 +453,8 @@ _looking = threading.Lock()
 _all: weakref.WeakValueDictionary[tuple[int, str, str], Presence] = weakref.WeakValueDictionary()
 _needed: set[Presence] = set()  # also without a handle, as long as something is in flight
 _thread: threading.Thread | None = None
-_sooner = threading.Event()
+_is_looking = False  # the thread runs, or is about to
+_sooner: SimpleQueue[None] = SimpleQueue()
 _pace = _LOOK  # seconds from one look to the next, at present
 _looks_at: Presence | None = None  # the one that the thread looks at just now
 
@@ -391,33 +477,42 @@ def find(kind: type[Kind], engine: Engine, name: str, discipline: str, lease: in
 
 
 def _start_looking(interval: float) -> None:
-    global _thread
-    if _thread is None:
+    global _is_looking
+    if not _is_looking:
         # Not a negative priority: before this process's own children are waited for, because they
         # may be waiting for what it holds.
         endings.call_at_end(_leave, priority=10)
-        _thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
+        thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
         try:
-            _thread.start()
+            interrupts.start(thread)
         except RuntimeError:  # the interpreter is ending, and this process's leases with it
-            _thread = None
+            return
+        _is_looking = True
     elif interval < _pace:
-        _sooner.set()
+        _sooner.put(None)
 
 
 def _look_around() -> None:
-    global _thread, _pace, _looks_at
+    global _thread, _is_looking, _pace, _looks_at
+    me = threading.current_thread()
     while True:
         with _lock:
+            if _thread not in (None, me):
+                return
             needed = {presence for presence in _needed if presence.is_needed}
             _needed.intersection_update(needed)
-            if not needed:
-                _thread = None
+            goes_on = bool(needed or interrupts.abandoned)
+            _is_looking = goes_on
+            _thread = me if goes_on else None
+            if not goes_on:
                 return
-            _pace = min(presence.interval for presence in needed)
-            _sooner.clear()
-        if _sooner.wait(_pace):
+            _pace = min((presence.interval for presence in needed), default=_LOOK)
+        try:
+            _sooner.get(timeout=_pace)
             continue
+        except NothingNew:
+            pass
+        interrupts.settle()
         for presence in needed:
             with _looking:
                 _looks_at = presence
@@ -430,6 +525,7 @@ def _leave() -> None:
     if not endings.enter(_looking, _LAST_LOOK) and looks is not None:
         # A look that is in progress would renew what ends here.
         endings.give_up(looks.engine)
+    interrupts.settle()
     untold: dict[str, int] = {}
     for presence in list(_needed):
         if not presence.leave():
@@ -444,9 +540,10 @@ def _leave() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _looking, _sooner, _thread, _looks_at
-    _lock, _looking, _sooner = threading.RLock(), threading.Lock(), threading.Event()
-    _thread = _looks_at = None
+    global _lock, _looking, _sooner, _thread, _is_looking, _looks_at
+    _lock, _looking, _sooner = threading.RLock(), threading.Lock(), SimpleQueue()
+    _thread, _is_looking, _looks_at = None, False, None
+    interrupts.abandoned.clear()
     _needed.clear()
     for presence in list(_all.values()):
         presence.reset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .effects import T
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, ItemHandle, check_max_items, check_maxsize
 from .hidden import hide
@@ -105,7 +106,8 @@ class PressureQueue(ItemHandle):
         Blocks as :meth:`get` does until there is one, or not at all. Raises what that does.
         """
         check_max_items(max_items)
-        return self._run(self._operations.get_many(max_items, bool(block), self._seconds(timeout)))
+        operation = self._operations.get_many(max_items, bool(block), self._seconds(timeout))
+        return self._handing_out(lambda session: self._run_on(operation, session), _as_it_is)
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
@@ -113,14 +115,18 @@ class PressureQueue(ItemHandle):
         Raises Empty or ConsumerInUseError when the time is up, QueueClosedError when the queue
         is closed and empty.
         """
-        return self._run(self._operations.get(True, self._seconds(timeout)))
+        return self._get(True, self._seconds(timeout))
 
     def get_nowait(self) -> bytes:
         """Take the oldest item at once (specification: Get (Non-Blocking)).
 
         Raises Empty, ConsumerInUseError, QueueClosedError.
         """
-        return self._run(self._operations.get(False, None))
+        return self._get(False, None)
+
+    def _get(self, block: bool, timeout: float | None) -> bytes:
+        operation = self._operations.get(block, timeout)
+        return self._handing_out(lambda session: self._run_on(operation, session), _as_it_is)
 
     def close(self, timeout: float | None = None) -> None:
         """Close the queue for everyone, for good; blocks for the producer role.
@@ -158,6 +164,10 @@ class PressureQueue(ItemHandle):
     def delete_nowait(self) -> None:
         """Remove the queue at once, or not at all. Raises QueueInUseError."""
         self._delete(False, None)
+
+
+def _as_it_is(received: T) -> T:
+    return received
 
 
 def _check_item(item: bytes) -> bytes:

@@ -12,6 +12,7 @@ from .hidden import hide_in
 from .incoming import PATIENCE, Incoming, IncomingUntilDone
 from .object_queue import ObjectQueue
 from .operations.flights import Flight
+from .presence import Claim
 
 FifoQueue = TypeVar("FifoQueue", bound="Queue")
 
@@ -147,23 +148,27 @@ class JoinableQueue(Queue):
     def _make_incoming(self) -> Incoming:
         return IncomingUntilDone(self, self._buffering)
 
-    def _receive_at_once(self) -> None:
-        """What is got is in flight: there is no short way."""
+    @property
+    def _has_short_way(self) -> bool:
+        return False  # what is got is in flight
 
-    def _receive(self, block: bool, timeout: float | None) -> Flight:
-        return self._here.take(self._run, self._limit, block, timeout, self._eof)[0]
+    def _claim(self) -> Claim:
+        return Claim()
+
+    def give_up(self, claim: Claim) -> None:
+        self._here.give_up(claim)
+
+    def _receive(self, block: bool, timeout: float | None, claim: Claim) -> Flight:
+        return self._here.take(self._run, self._limit, block, timeout, self._eof, claim)[0]
 
     def _receive_many(
-        self, limit: int, block: bool, timeout: float | None
+        self, limit: int, block: bool, timeout: float | None, claim: Claim
     ) -> tuple[list[bytes], list[Flight]]:
-        flights = self._here.take(self._run, self._limit, block, timeout, self._eof, limit)
+        flights = self._here.take(self._run, self._limit, block, timeout, self._eof, claim, limit)
         return [flight.item for flight in flights], flights
 
     def _set_aside(self, flight: Flight) -> None:
         self._here.set_aside(self._run, flight)
-
-    def _give_back(self, flight: Flight) -> None:
-        self._here.give_back(flight)
 
     def task_done(self) -> None:
         """Say that an item that was got is dealt with: it will not be delivered again.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
+from .interrupts import is_from_outside
 from .large import THRESHOLD
 
 
@@ -113,6 +114,8 @@ def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
     try:
         payload = serializer.dumps(obj)
     except Exception as error:
+        if is_from_outside(error):
+            raise
         raise _refusal(obj, queue, error) from error
     if not isinstance(payload, bytes):
         raise EncodingError(
@@ -134,6 +137,8 @@ def pickle_apart(obj: Any, queue: str) -> tuple[bytes, LargeBuffers]:
     try:
         return pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart), buffers
     except Exception as error:
+        if is_from_outside(error):
+            raise
         raise _refusal(obj, queue, error) from error
 
 
@@ -144,7 +149,9 @@ def pickle_many_apart(objects: Sequence[Any]) -> tuple[list[bytes], LargeBuffers
     dumps, keep_apart = pickle.dumps, buffers.keep_apart
     try:
         return [dumps(obj, 5, buffer_callback=keep_apart) for obj in objects], buffers
-    except Exception:
+    except Exception as error:
+        if is_from_outside(error):
+            raise
         return [], buffers  # to pickle them one by one says which it is
 
 
@@ -157,6 +164,8 @@ def unpickle_apart(segments: Sequence[bytearray], item: bytes, queue: str) -> An
     try:
         return pickle.loads(payload, buffers=buffers)
     except Exception as error:
+        if is_from_outside(error):
+            raise
         raise set_aside(queue, error, b"".join((item, *segments))) from error
 
 
@@ -164,7 +173,9 @@ def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> l
     """As :func:`encode`, for each."""
     try:
         payloads = list(map(serializer.dumps, objects))
-    except Exception:
+    except Exception as error:
+        if is_from_outside(error):
+            raise
         payloads = []
     if set(map(type, payloads)) == {bytes}:
         return payloads

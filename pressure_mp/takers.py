@@ -6,12 +6,13 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from .effects import Operation
 from .engines.base import Engine, Options
-from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
+from .exceptions import PressureError, QueueDoesNotExistError
 from .operations.tasks import Raw, TaskOperations
-from .presence import Presence, Run, find, is_over
+from .presence import Claim, Presence, Run, find, is_over
 from .processes import incarnation, state
 
 _calls = itertools.count(1)
@@ -60,20 +61,17 @@ class Takers(Presence):
         """Take tasks, under a :func:`number`, which this process has from now on; ``longest`` is
         their ttr in milliseconds, 0 for none."""
         with self:
-            try:
-                taken = run(taking)
-            except (Empty, ShutDown, QueueDoesNotExistError):
-                raise
-            except BaseException:
-                self.doubt(call)
-                raise
+            taken = run(taking)
             self.keep([task.id for task in taken], call, longest)
         return taken
 
-    def doubt(self, call: int) -> None:
-        """The broker may have given tasks under that number, and the answer was lost."""
-        self._doubtful[call] = time.monotonic() + self._lease / 1000
-        self.look_after()
+    def _drop(self, claim: Claim) -> None:
+        with self._guard:
+            for task in [task for task, (call, _) in self._held.items() if call == claim.call]:
+                del self._held[task]
+
+    def _requeue_of(self, call: int) -> Operation[Any]:
+        return self._tasks.requeue(incarnation(), _LOST, call=call)
 
     def keep(
         self,

@@ -6,17 +6,20 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from . import states, takers
+from . import interrupts, states, takers
 from .effects import Operation
 from .exceptions import (
     ArgumentError,
     ArgumentTypeError,
+    BrokerError,
+    BrokerUnavailable,
     PressureError,
     RejectedItemWarning,
     TaskError,
 )
 from .handles import check_max_items
 from .operations.tasks import NO_EDIT, Edit, Raw
+from .presence import Claim
 from .processes import incarnation
 from .records import call_of, check_tube, encode_id, encode_priority
 from .task import UNCHANGED, Backoff, Task, check_on_error
@@ -102,10 +105,20 @@ class TaskTaker(TaskHandle):
     ) -> list[Task]:
         own_ttr, longest = self._prepare(ttr, on_error, backoff)
         where, wait = check_tube(tube), (timeout != 0, timeout or None)
-        call = takers.number()
-        taking = self._operations.take(incarnation(), call, limit, where, own_ttr, *wait)
-        taken = self._here.take_tasks(self._run, taking, call, longest)
-        return self._tasks(taken, on_error, backoff)
+        claim = Claim()
+        try:
+            call = claim.call = takers.number()
+            taking = self._operations.take(incarnation(), call, limit, where, own_ttr, *wait)
+            taken = self._here.take_tasks(self._run, taking, call, longest)
+            return self._tasks(taken, on_error, backoff)
+        except PressureError as error:
+            if isinstance(error, BrokerError | BrokerUnavailable):
+                self._here.doubt(claim.call)
+            raise
+        except BaseException:
+            interrupts.abandoned += [(self._here, claim)]
+            interrupts.settle()
+            raise
 
     def _prepare(
         self, ttr: float | None, on_error: str, backoff: Backoff | None
@@ -136,29 +149,37 @@ class TaskTaker(TaskHandle):
             check_tube(tube)
             done.ack()
             return None
-        here, me, call = self._here, incarnation(), takers.number()
+        here, me, claim = self._here, incarnation(), Claim()
+        call = claim.call = takers.number()
         try:
             reply = self._do("next", self._operations.next_args(*done.fence, me, call, own_ttr))
             if len(reply) == 5:  # what happens mostly
                 now, taken = reply[1], [Raw(*reply[2:])]
             else:
                 now, taken = self._run(self._operations.following(reply, me, call))
-        except BaseException:
-            here.doubt(call)
+            if not now:
+                done.ack()
+                return None
+            here.keep([task.id for task in taken], call, longest, done.fence)
+            here.look_after()
+            done.end(now)
+            return self._tasks(taken, on_error, backoff)[0] if taken else None
+        except PressureError as error:
+            if isinstance(error, BrokerError | BrokerUnavailable):
+                here.doubt(call)
             raise
-        if not now:
-            done.ack()
-            return None
-        here.keep([task.id for task in taken], call, longest, done.fence)
-        here.look_after()
-        done.end(now)
-        return self._tasks(taken, on_error, backoff)[0] if taken else None
+        except BaseException:
+            interrupts.abandoned += [(here, claim)]
+            interrupts.settle()
+            raise
 
     def _tasks(self, taken: list[Raw], on_error: str, backoff: Backoff | None) -> list[Task]:
         """What was taken, as its user sees it; what cannot be used is buried."""
         try:
             data = self._codec.decode_many([raw.data for raw in taken])
-        except Exception:  # of one of them, or more
+        except Exception as error:  # of one of them, or more
+            if interrupts.is_from_outside(error):
+                raise
             tasks = self._sort_out(taken)
         else:
             tasks = []

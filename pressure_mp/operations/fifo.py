@@ -322,6 +322,11 @@ class FifoOperations(QueueOperations):
             raise (yield from self._not_got(reply, block, timeout))
         return [item for items in reply[1:] for item in items]
 
+    def take_back(self, *call: object) -> Operation[None]:
+        """Undo a call that took items out, in the words of the session that made it."""
+        reply: Reply = yield Call("take_back", call)
+        self._check(reply)
+
     def _not_got(
         self, reply: Reply, block: bool, timeout: float | None
     ) -> Operation[PressureError]:

@@ -359,10 +359,10 @@ def test_one_that_cannot_wait_is_served_in_its_turn(make, monkeypatch):
     waiter = Background(q.get)
     until(lambda: q._buffers.incoming._waits)
 
-    def receive_late(handle, block, timeout):
+    def receive_late(*args):
         other.put_many([1, 2, 3])
         waiter.join(0.2)  # it is woken, and must not fetch before this one has its item
-        return receive(handle, block, timeout)
+        return receive(*args)
 
     monkeypatch.setattr(Queue, "_receive", receive_late)
     assert q.get(block=False) == 1

@@ -23,6 +23,7 @@ from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis import session as redis_session
 from pressure_mp.engines.redis.blocking import BlockingSession
+from pressure_mp.engines.redis.outage import Lane
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
@@ -245,6 +246,7 @@ def play(server, name, theirs, client):
         *(operations.enlist("somebody"), operations.dismiss(["somebody"])),
         *(operations.take("A", 1, 0, True, None), operations.acknowledge("A", 1)),
         *(operations.requeue("A"), operations.renew("A", True, True), operations.retire("A")),
+        operations.take_back(Lane(), "1"),
         operations.put(contents.sample(), True, None),
         *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
         operations.put_back("A#1", 1, 0),
@@ -325,6 +327,7 @@ def play(server, name, theirs, client):
     run(operations.acknowledge("A", flights[0].seq))
     run(operations.acknowledge("B", flights[1].seq))
     run(operations.set_aside(b"x", "B", flights[1].seq))
+    run(operations.take_back(Lane(), "1"))
     run(operations.requeue("A", seen=1))
     run(operations.renew("A", True, True))
     run(operations.retire("A", seen=1))

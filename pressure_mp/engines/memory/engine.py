@@ -131,6 +131,13 @@ class MemorySession(_Parking):
         super().__init__(queue)
         self._event = threading.Event()
 
+    @property
+    def taken(self) -> None:
+        """A call and its reply are one: there is no reply that could be lost on its way."""
+
+    def interrupted(self) -> None:
+        """There is no connection."""
+
     def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
         return self._call(op, args)
 

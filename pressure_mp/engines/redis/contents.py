@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import hiredis
-
 from ...effects import DONE, LOST, Reply
 from .errors import not_done, refusal, translate
 from .incarnation import adopt, is_strange
+from .packing import pack_command
 from .wire import Wire
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ async def _fetch(
     token, number, room = args
     field = f"{token[:16]}:{number}"
     command: tuple[Any, ...] = ("HGET", binding.key("parts"), field)
-    packed = hiredis.pack_command(command)
+    packed = pack_command(command)
     reply = await wire.exchange_into(packed, room, limit)
     if isinstance(reply, Exception):
         return reply

@@ -7,8 +7,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import hiredis
-
 from ...config import Address
 from ...effects import TICK
 from ..base import DEFAULTS, Durability, Options, QueueKey
@@ -16,10 +14,10 @@ from . import contents, durability, keys, scripts, signals
 from .blocking import BlockingSession
 from .errors import not_done, refusal
 from .outage import Lane, Outage, patience
-from .packing import pack
+from .packing import pack, pack_command
 from .pool import LoopPool, Pool
 from .routes import Direct, Route
-from .session import RedisSession
+from .session import TAKING, RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
@@ -145,7 +143,7 @@ class _Command(NamedTuple):
     head: bytes
     arguments: int
     wants_connection: bool
-    once: bool
+    in_lane: bool
 
 
 class RedisBinding:
@@ -158,7 +156,9 @@ class RedisBinding:
         self.discipline = discipline
         self.scripts = scripts.load(discipline)
         self._numbered = {
-            op for op, script in self.scripts.items() if script.once and options.reconnect
+            op
+            for op, script in self.scripts.items()
+            if script.once and (options.reconnect or op in TAKING)
         }
         self.slot = engine.slot(self.key("data"))
         self._kept = keys.kept(engine.address.prefix, name, discipline)
@@ -177,6 +177,7 @@ class RedisBinding:
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
         #: The operations that give back what was granted in line.
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
+        self.quick -= self.giving_back | {"take_back"}
 
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""
@@ -195,10 +196,10 @@ class RedisBinding:
         found = self._commands.get(op)
         if found is None or found.arguments != len(args):
             found = self._commands[op] = self._prepare(self.scripts[op], len(args))
-        head, _, wants_connection, once = found
+        head, _, wants_connection, in_lane = found
         if wants_connection:
             args = (*args, conn)
-        if once:
+        if in_lane:
             return pack((head, lane.id), (*args, number))
         return pack((head,), args)
 
@@ -210,18 +211,18 @@ class RedisBinding:
 
     def _prepare(self, script: scripts.Script, arguments: int) -> _Command:
         names = [self.key(part) for part in script.keys]
-        lane = b"-" * Lane.ID_SIZE if script.once else b""
-        if script.once:
+        lane = b"-" * Lane.ID_SIZE if script.in_lane else b""
+        if script.in_lane:
             names.append(self.kept(lane))
         parts: tuple[Any, ...] = ("EVALSHA", script.sha, len(names), *names)
-        constant = hiredis.pack_command(parts)
+        constant = pack_command(parts)
         start = constant.index(b"\r\n")
-        more = arguments + script.wants_connection + script.once
+        more = arguments + script.wants_connection + script.in_lane
         return _Command(
             head=b"*%d" % (len(parts) + more) + constant[start:].removesuffix(lane + b"\r\n"),
             arguments=arguments,
             wants_connection=script.wants_connection,
-            once=script.once,
+            in_lane=script.in_lane,
         )
 
     def is_line(self, signal: str) -> bool:

@@ -76,7 +76,8 @@ class Pool:
     def checkin(self, wire: Wire) -> None:
         """The connection is idle again; it has no reply outstanding."""
         wire.idle_since = time.monotonic()
-        wire.node.idle.append(wire)
+        idle = wire.node.idle
+        idle += (wire,)  # no call, behind which an exception could come: see interrupts.py
 
     def lose(self, wire: Wire, error: BaseException) -> None:
         """Close a connection after ``error``; one of the connection itself, or of a server that

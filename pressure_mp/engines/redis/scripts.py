@@ -13,7 +13,9 @@ from ...effects import DECLINED, DONE
 from .keys import FIFO
 
 _ROOT = resources.files(__package__) / "lua"
-_HEADER = re.compile(r"^-- (keys|args|replies|uses|once|durable|bare|item): (.*)$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^-- (keys|args|replies|uses|once|lane|durable|bare|item): (.*)$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,10 @@ class Script:
     args: tuple[str, ...]
     replies: tuple[str, ...]
     once: bool
-    """Whether it takes one key and two arguments more, so that a repeated call does nothing."""
+    """Whether it is done once, however often its call arrives."""
+
+    in_lane: bool
+    """Whether it takes the key and the number of a lane; what is done once does."""
 
     durable: bool
     """Whether its effect is confirmed by replicas or the disk, where the handle asks for it."""
@@ -83,6 +88,7 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
         args=tuple(header.get("args", "").split()),
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
         once=once,
+        in_lane=once or header.get("lane") == "yes",
         durable=header.get("durable") == "yes",
         bare=header.get("bare") == "yes",
     )

@@ -11,7 +11,7 @@ from . import contents
 from .durability import check, confirm
 from .errors import AGAIN, STALE, NotDone, refuse_wait, stale, translate
 from .incarnation import adopt, is_strange
-from .outage import Outage, patience
+from .outage import Lane, Outage, patience
 from .pool import Pool
 from .scripts import read_bare
 from .wire import Wire
@@ -27,6 +27,8 @@ _PAUSE = 0.05
 _FIRST_LOOK = 0.005
 #: Milliseconds that a bell is heard; then its waiter has looked by itself.
 _RUNG = 2000
+#: The calls that take items out for good. What an exception left of one is undone by ``take_back``.
+TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
 
 
 class Begun(NamedTuple):
@@ -47,6 +49,10 @@ class RedisSession:
         self._wire: Wire | None = None
         self._parked: str | None = None
         self._ends = False  # whether the server ends the outstanding wait
+        #: The lane and the number of the last call that takes items out.
+        self.taken: tuple[Lane, str] | None = None
+        #: What the last wait granted, until the call that follows knows of it.
+        self.granted: str | None = None
 
     async def call(
         self,
@@ -55,7 +61,10 @@ class RedisSession:
         end: float | None = None,
         begun: Begun | None = None,
     ) -> Reply:
+        granted, self.granted = self.granted, None
         if op in self._binding.giving_back:
+            if granted is not None and op == "release":
+                args = (args[0], granted, *args[2:])  # the operation did not hear of it
             giving = self.call_once(op, args, end, begun)
             return await self._pool.uninterrupted(giving)
         return await self.call_once(op, args, end, begun)
@@ -87,6 +96,8 @@ class RedisSession:
                     wire = self._idle_wire() or await self._new_wire(limit)
                     if lane is None:
                         lane, number = wire.lane, self._binding.number(op, wire.lane)
+                        if op in TAKING:
+                            self.taken = lane, number
                     wire.lane = lane
                     reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
@@ -152,6 +163,9 @@ class RedisSession:
             ]
         if op in contents.OPERATIONS:
             return await contents.call(wire, self._binding, op, args, limit)
+        if op == "take_back":
+            lane, before = args
+            return await self._take_back(wire, lane, before, limit)
         if op == "ring":
             return [await self._ring(wire, ticket, limit) for ticket in args]
         durability = self._binding.durability(op)
@@ -193,6 +207,19 @@ class RedisSession:
             return list(reply[1])
         return reply
 
+    async def _take_back(self, wire: Wire, lane: Lane, number: str, limit: float | None) -> Reply:
+        """Undo the call that had this number in a lane, in which nobody made a later one."""
+        command = self._binding.command("take_back", (), wire.id, lane, number.split()[0])
+        reply = await wire.exchange(command, limit)
+        if str(reply).startswith("NOSCRIPT"):
+            source = self._binding.scripts["take_back"].source
+            await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+            reply = await wire.exchange(command, limit)
+        while is_strange(reply):
+            await adopt(wire, self._binding, limit)
+            reply = await wire.exchange(command, limit)
+        return await self._understand(reply, wire, "take_back", (), "", limit)
+
     async def _ring(self, wire: Wire, ticket: str, limit: float | None) -> Any:
         """Wake one waiter, also one that is about to wait."""
         bell = self._binding.bell(ticket)
@@ -228,6 +255,8 @@ class RedisSession:
         if isinstance(reply, Exception):
             refuse_wait(reply, self._binding, signal)
             return False
+        if reply is not None and self._binding.is_line(signal):
+            self.granted = signal
         return reply is not None
 
     async def _hear(self, wire: Wire, limit: float) -> Any:
@@ -293,6 +322,12 @@ class RedisSession:
         """The operation's own connection, unless a wait is outstanding on it."""
         return None if self._parked else self._wire
 
+    def interrupted(self) -> None:
+        """An exception came from outside: no further call goes over the operation's connection, in
+        the lane of the one that was interrupted."""
+        if not self._parked:
+            self._discard()
+
     def keep(self, wire: Wire) -> None:
         """The operation goes on over this connection."""
         self._wire = wire
@@ -309,6 +344,6 @@ class RedisSession:
 
     def give_wire_back(self) -> None:
         """Nothing is outstanding on the operation's connection: it is idle again."""
-        if self._wire is not None:
-            self._pool.checkin(self._wire)
-            self._wire = None
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            self._pool.checkin(wire)

@@ -26,6 +26,7 @@ from ...effects import T
 from ...hidden import without_frames
 from . import connecting
 from .outage import Lane
+from .packing import pack_command
 
 if TYPE_CHECKING:
     from .routes import Node
@@ -110,7 +111,7 @@ class Wire(ABC):
 
         After ``timeout`` seconds without a reply TimeoutError is raised; this wire is then lost.
         """
-        return await self.exchange(hiredis.pack_command(command), timeout)
+        return await self.exchange(pack_command(command), timeout)
 
     async def exchange(self, packed: bytes, timeout: float | None) -> Any:
         """:meth:`request` for a command that is packed already."""
@@ -155,7 +156,7 @@ class Wire(ABC):
 
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""
-        await self._send(hiredis.pack_command(command))
+        await self._send(pack_command(command))
 
     async def send_nothing(self) -> None:
         """Send an empty command, which has no reply. A server that waits for events ten times a

@@ -70,7 +70,25 @@ local function taking(data, length)
       write_tenant(key, last, used, queued)
       redis.call('HSET', clock, 'round', before)
       if length == 1 then redis.call('LPUSH', ready, '1') end
-    end
+    end, round .. ' ' .. member
+  end
+end
+
+-- A function that puts an item back to its `place`, which taking it answered. Its key's share of the
+-- round stays used up.
+local function returning(data, length, place)
+  redis.call('HLEN', items)
+  redis.call('LLEN', ready)
+  redis.call('HLEN', tenants)
+  return function(item)
+    local round, member = string.match(place, '^(%d+) (.*)$')
+    local arrival, key = string.sub(member, 1, 8), string.sub(member, 9)
+    local last, used, queued = read_tenant(key)
+    if queued == 0 then last, used = round, 1 end
+    redis.call('ZADD', data, round, member)
+    redis.call('HSET', items, arrival, item)
+    write_tenant(key, last, used, queued + 1)
+    if length == 0 then redis.call('LPUSH', ready, '1') end
   end
 end
 

@@ -17,6 +17,11 @@ local function taking(data)
   end
 end
 
+-- A function that puts an item back that was taken out; the last one put back is the next one taken.
+local function returning(data)
+  return function(item) redis.call('RPUSH', data, item) end
+end
+
 local function clear(data)
   redis.call('DEL', data)
 end

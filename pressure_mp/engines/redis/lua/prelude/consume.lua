@@ -37,12 +37,12 @@ local function turn_away(refused, state, free, claim, holder, consumer, waiting,
   return {refused, refused == 'empty' and 'item' or nil}
 end
 
--- Take the item out whose turn it is, and count it; answers it, the messages counted so far, and its token if
--- it has one; or nil and the server's error.
+-- Take the item out whose turn it is, and count it; answers it, the messages counted so far, its token if
+-- it has one, and its place where that tells more than that it was the next; or nil and the server's error.
 local function remove(data, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)
   -- To take comes first: it is allowed when the server is out of memory, and what follows it too.
-  local item, put_back = taking(data, length)()
+  local item, put_back, place = taking(data, length)()
   local weight, token = weigh(uploads, item)
   local total, problem = count(messages, bytes, weight, 1)
   if not total then
@@ -51,5 +51,5 @@ local function remove(data, length, bound, not_full, messages, bytes, consumer, 
   end
   redis.call('SET', consumer, client)
   if signs == 0 and (bound == 0 or length - 1 < bound) then redis.call('LPUSH', not_full, '1') end
-  return item, total, token
+  return item, total, token, place
 end

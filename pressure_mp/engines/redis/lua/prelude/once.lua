@@ -5,7 +5,7 @@
 -- `done` and a string is kept as that string, `replied` is its number; any other one is packed, and
 -- the number negative: large replies are copied as seldom as can be. A script with `bare: yes` in its
 -- header answers a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
--- A table with `is_asked_for` is not kept, and a bare `done` then: who calls again asks for the rest.
+-- A table's `place` is kept beside it, for `take_back`. A table with `is_asked_for` is not kept, and a bare `done` then: who calls again asks for the rest.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
 -- A reply that was given before is {'again', reply}. With `once: mending` in its header a script is done
 -- also where the lane's key has what no client of ours writes there: that is removed.
@@ -50,7 +50,11 @@ local function once(operation, mending)
     redis.pcall('HSET', kept, 'replied', -number, 'reply', cmsgpack.pack({'declined'}))
   elseif kind == 'number' or reply.is_asked_for then -- a bare `done`
   elseif reply[1] == 'done' and #reply == 2 and type(reply[2]) == 'string' then
-    redis.pcall('HSET', kept, 'replied', number, 'reply', reply[2])
+    if reply.place then
+      redis.pcall('HSET', kept, 'replied', number, 'reply', reply[2], 'place', reply.place)
+    else
+      redis.pcall('HSET', kept, 'replied', number, 'reply', reply[2])
+    end
   elseif #reply > 1 or reply[1] ~= 'done' then
     redis.pcall('HSET', kept, 'replied', -number, 'reply', cmsgpack.pack(reply))
   end

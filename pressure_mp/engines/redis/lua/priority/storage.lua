@@ -53,7 +53,18 @@ local function taking(data, length)
       redis.call('ZADD', data, 0, member)
       redis.call('HSET', items, arrival, item)
       if length == 1 then redis.call('LPUSH', ready, '1') end
-    end
+    end, member
+  end
+end
+
+-- A function that puts an item back to its `place`, which taking it answered.
+local function returning(data, length, place)
+  redis.call('HLEN', items)
+  redis.call('LLEN', ready)
+  return function(item)
+    redis.call('ZADD', data, 0, place)
+    redis.call('HSET', items, string.sub(place, -8), item)
+    if length == 0 then redis.call('LPUSH', ready, '1') end
   end
 end
 

@@ -25,9 +25,9 @@ if refused then
   return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 
-local item, total, token =
+local item, total, token, place =
   remove(data, length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
 if not item then return total end
 if token then keep(uploads, token, lease, true) end
 give_back(state, free, claim, holder)
-return {'done', item}
+return {'done', item, place = place}

@@ -1,0 +1,56 @@
+-- take_back: undo a call that takes items out, whose reply nobody uses: they go back to the front, in order.
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished uploads
+-- replies: done returned | missing
+-- uses: bound tasks parts storage incarnation
+-- lane: yes
+-- The last key keeps what was answered in the lane of that call, the last argument is the call's number there.
+-- When the call was not made yet, it never will be; to undo it twice does nothing more. Items go back
+-- over the bound if need be. On a queue that was shut down with `immediate` they are dropped, and count as done.
+local kept, number = KEYS[#KEYS], tonumber(ARGV[#ARGV])
+if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
+local bound, data, not_full, uploads = read_bound(KEYS[1]), KEYS[2], KEYS[3], KEYS[10]
+local last, replied, reply, place = unpack(redis.call('HMGET', kept, 'number', 'replied', 'reply', 'place'))
+last, replied = tonumber(last or '0'), tonumber(replied or '')
+if not last or last > number then return {'done', 0} end
+
+local items = {}
+if bound and reply and last == number and replied == number then
+  items[1] = reply
+elseif bound and reply and last == number and replied == -number then
+  local ok, answer = pcall(cmsgpack.unpack, reply)
+  if ok and type(answer) == 'table' and answer[1] == 'done' then
+    for step = 2, #answer do
+      for _, item in ipairs(answer[step]) do items[#items + 1] = item end
+    end
+  end
+end
+local length, dropping = size(data), redis.call('HGET', KEYS[4], 'dropping')
+unfinished(KEYS[5], KEYS[6], KEYS[8])
+local bytes, weight = tonumber(read_count(KEYS[7])), 0
+redis.call('LLEN', KEYS[9])
+local signs = redis.call('LLEN', not_full)
+-- Not consumed in this queue: left by one that a client of another make deleted.
+if tonumber(read_count(KEYS[6])) < #items then items = {} end
+local tokens = {}
+for i, item in ipairs(items) do
+  local heavy, token = weigh(uploads, item)
+  weight, tokens[i] = weight + heavy, token or false
+end
+local places = returning(data, length, place)
+
+redis.call('HSET', kept, 'number', number + 1)
+redis.call('HDEL', kept, 'replied', 'reply', 'place')
+if last == 0 then redis.call('PEXPIRE', kept, 60000) end
+if #items == 0 then return {bound and 'done' or 'missing', 0} end
+for i = 1, #items do
+  if tokens[i] then redis.call('ZADD', uploads, dropping and 0 or '+inf', tokens[i]) end
+end
+if dropping then
+  finish(#items, KEYS[5], KEYS[6], KEYS[8], KEYS[9])
+  return {'done', 0}
+end
+redis.call('INCRBY', KEYS[6], -#items)
+redis.call('INCRBY', KEYS[7], -math.min(weight, bytes))
+for i = #items, 1, -1 do places(items[i]) end
+if signs > 0 and bound > 0 and length + #items >= bound then redis.call('DEL', not_full) end
+return {'done', #items}

@@ -1,0 +1,121 @@
+"""Exceptions that come from outside, at any moment: Ctrl-C, and whatever a signal handler raises.
+
+Python runs signal handlers in the main thread only, where a function begins, behind a call of a
+function that is written in C (Python 3.10: of any), at the end of a loop's body, and while some
+calls wait. Between other steps it runs none: a name, an attribute or an element is set or deleted,
+``+=`` extends a list or a deque, a ``for`` asks a C iterator for its next element, ``with`` enters
+a lock of C, an ``except`` clause is reached, a value is returned. What must not be torn apart is
+written in such steps, and what cannot be is noted first, and looked for later.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
+from queue import Empty, SimpleQueue
+from time import monotonic
+from types import FrameType
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Claimant(Protocol):
+    """What takes something out of a queue, on behalf of a caller who may never get it."""
+
+    def give_up(self, claim: Any) -> None:
+        """See to it that what was taken goes back, if anything was; may be called again."""
+
+
+#: Of each interrupted call, who can give back what it took, and what that is. Whoever adds one,
+#: with ``+=``, calls :func:`settle`; if that is interrupted too, the next call does it.
+abandoned: list[tuple[Claimant, Any]] = []
+
+
+def settle() -> None:
+    """See to all that was abandoned."""
+    while abandoned:
+        entry = abandoned[0]
+        claimant, claim = entry
+        claimant.give_up(claim)
+        try:
+            abandoned.remove(entry)
+        except ValueError:  # another thread was faster
+            return
+
+
+def attempts(lock: Any, *timeouts: float, more: float | None = None) -> Iterator[bool]:
+    """For a ``for`` loop: each step tries to acquire a lock, for the next of the seconds given, and
+    then, with ``more``, for so long again and again. After True, the body is to release it."""
+    every = chain(timeouts, repeat(more)) if more is not None else timeouts
+    return map(lock.acquire, repeat(True), every)
+
+
+def pops(items: deque[T]) -> Iterator[T]:
+    """For a ``for`` loop: each step takes the first out. Raises IndexError when there is none."""
+    return map(deque.popleft, repeat(items))
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread, without waiting until it runs: that can be interrupted half-way. What is to
+    be noted of it, it notes itself. Raises RuntimeError when the interpreter is ending."""
+    _thread.start_new_thread(thread.start, ())
+
+
+class Signs:
+    """Where threads wait for what others change. Nothing is held meanwhile."""
+
+    def __init__(self) -> None:
+        self._waiting: set[SimpleQueue[None]] = set()
+
+    def give(self) -> None:
+        """All look again."""
+        for waiter in tuple(self._waiting):
+            waiter.put(None)
+
+    def wait_until(self, is_so: Callable[[], bool], end: float | None = None) -> bool:
+        """Wait until ``is_so()``, no longer than ``end`` on the monotonic clock; whether it is."""
+        waiter: SimpleQueue[None] = SimpleQueue()
+        try:
+            self._waiting.add(waiter)
+            while not is_so():
+                try:
+                    waiter.get(timeout=None if end is None else max(end - monotonic(), 0.0))
+                except Empty:
+                    return is_so()
+            return True
+        finally:
+            self._waiting.discard(waiter)
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether a signal handler raised ``error``, and not the code that was running."""
+    if not isinstance(error, Exception):
+        return True
+    handlers = {
+        getattr(handler, "__code__", None)
+        for number in signal.valid_signals()
+        if callable(handler := signal.getsignal(number))
+    }
+    interrupted: FrameType | None = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        # Whatever kind of callable it is, it was given the frame that it interrupted.
+        if frame.f_code in handlers or (interrupted and _was_given(frame, interrupted)):
+            return True
+        interrupted, traceback = frame, traceback.tb_next
+    return False
+
+
+def _was_given(frame: FrameType, interrupted: FrameType) -> bool:
+    for value in frame.f_locals.values():
+        if value is interrupted or (
+            type(value) is tuple and any(one is interrupted for one in value)
+        ):
+            return True
+    return False

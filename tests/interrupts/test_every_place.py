@@ -1,0 +1,371 @@
+"""An exception of a signal handler, wherever it comes, loses and doubles no item; nothing hangs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import redis
+from interrupting import Alarm, Interrupted
+from waiting import Background, until
+
+from pressure_mp import (
+    Empty,
+    FairQueue,
+    JoinableQueue,
+    LifoQueue,
+    PressureQueue,
+    PriorityQueue,
+    Queue,
+    TaskDoneError,
+    TaskQueue,
+)
+
+#: An operation is made of coroutines, also for threads: one that was not begun says so.
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+
+#: Seconds until what was interrupted must have been put right.
+SOON = 10.0
+THREE = [1, 2, 3]
+
+
+@pytest.fixture
+def client(server):
+    return redis.Redis(port=server.port)
+
+
+def roles(client, name):
+    """Who has a role, or was granted one."""
+    parts = ("producer_claim", "producer_holder", "consumer_claim", "consumer_holder")
+    return [part for part in parts if client.exists(f"__pressure__:{name}:mp:{part}")]
+
+
+class Consumed:
+    """Three items are in the queue before each call; afterwards all are got once, in order."""
+
+    def __init__(self, queue, items=THREE, put=None):
+        self.queue, self.items = queue, items
+        self.put = put or (lambda: queue.put_many(items))
+
+    def prepare(self):
+        self.put()
+
+    def rest(self, number):
+        return [self.queue.get(timeout=SOON) for _ in range(number)]
+
+    def check(self, interrupted, value):
+        got = [] if interrupted else value if isinstance(value, list) else [value]
+        assert got + self.rest(len(self.items) - len(got)) == self.items
+        assert self.queue.qsize() == 0
+
+
+ORDERED = {
+    "fifo": lambda url, name: Queue(0, name, url=url),
+    "lifo": lambda url, name: LifoQueue(0, name, url=url),
+    "priority": lambda url, name: PriorityQueue(0, name, url=url),
+    "eof": lambda url, name: Queue(0, name, url=url, eof="producers"),
+    "signed": lambda url, name: Queue(0, name, url=url, authkey=b"key"),
+}
+
+
+@pytest.mark.parametrize("error", [Interrupted, Alarm])
+@pytest.mark.parametrize("kind", ORDERED)
+def test_get(server, name, sweep, kind, error):
+    with ORDERED[kind](server.url, name) as q:
+        items = THREE[::-1] if kind == "lifo" else THREE
+        consumed = Consumed(q, items, lambda: q.put_many(THREE))
+        sweep(q.get, consumed.check, prepare=consumed.prepare, error=error)
+        stats = q.stats()
+        assert (stats.length, stats.produced_messages) == (0, stats.consumed_messages)
+
+
+def test_get_of_a_fair_queue(server, name, sweep):
+    with FairQueue(key=lambda item: item[0], name=name, url=server.url) as q:
+        items = [("a", 1), ("b", 2), ("a", 3)]
+        consumed = Consumed(q, items, lambda: q.put_many([items[0], items[2], items[1]]))
+        sweep(q.get, consumed.check, prepare=consumed.prepare)
+
+
+@pytest.mark.parametrize("timeout", [5.0, 0.0])
+def test_get_with_a_timeout(server, name, sweep, timeout):
+    with Queue(3, name, url=server.url) as q:
+        consumed = Consumed(q)
+        sweep(lambda: q.get(timeout=timeout), consumed.check, prepare=consumed.prepare, every=3)
+
+
+def test_get_many(server, name, sweep):
+    with Queue(0, name, url=server.url) as q:
+        consumed = Consumed(q)
+        sweep(lambda: q.get_many(2), consumed.check, prepare=consumed.prepare, every=2)
+
+
+def test_get_of_the_protocol(server, name, sweep):
+    with_it = PressureQueue(name, url=server.url)
+    with_it.create()
+    items = [b"1", b"2", b"3"]
+
+    def check(interrupted, value):
+        got = [] if interrupted else [value]
+        assert got + [with_it.get(SOON) for _ in range(3 - len(got))] == items
+
+    sweep(with_it.get, check, prepare=lambda: with_it.put_many(items), every=2)
+
+
+def test_get_that_waits(server, client, name, sweep):
+    """It holds the consumer role meanwhile; the item comes from another thread."""
+    with Queue(0, name, url=server.url) as q, Queue(0, name, url=server.url) as other:
+        other.put(0)
+        other.get()
+        putting = []
+
+        def put():
+            until(lambda: roles(client, name) or other.is_shutdown or time.monotonic() > end[0])
+            other.put(1)
+
+        end = [0.0]
+
+        def prepare():
+            end[0] = time.monotonic() + 0.3
+            putting.append(Background(put))
+
+        def check(interrupted, value):
+            putting.pop().result()
+            if interrupted:
+                value = other.get(timeout=SOON)
+            assert value == 1
+            assert other.qsize() == 0
+            assert roles(client, name) == []
+
+        sweep(q.get, check, prepare=prepare, every=13)
+
+
+def test_put(server, client, name, sweep):
+    with Queue(0, name, url=server.url) as q:
+
+        def check(interrupted, value):
+            found = q.qsize()
+            assert found in ([0, 1] if interrupted else [1])
+            assert [q.get() for _ in range(found)] == [1] * found
+            q.put(2, timeout=SOON)
+            assert q.get(timeout=SOON) == 2
+            assert roles(client, name) == []
+
+        sweep(lambda: q.put(1), check)
+        sweep(lambda: q.put(1, timeout=SOON), check, every=3)
+
+
+def test_put_that_waits(server, client, name, sweep):
+    with Queue(1, name, url=server.url) as q, Queue(1, name, url=server.url) as other:
+        getting = []
+
+        def get():
+            until(lambda: roles(client, name) or time.monotonic() > end[0])
+            assert other.get() == 0
+
+        end = [0.0]
+
+        def prepare():
+            q.put(0)
+            end[0] = time.monotonic() + 0.3
+            getting.append(Background(get))
+
+        def check(interrupted, value):
+            getting.pop().result()
+            found = other.qsize()
+            assert found in ([0, 1] if interrupted else [1])
+            assert [other.get() for _ in range(found)] == [1] * found
+            assert roles(client, name) == []
+
+        sweep(lambda: q.put(1), check, prepare=prepare, every=17)
+
+
+def test_put_many(server, name, sweep):
+    with Queue(0, name, url=server.url) as q:
+
+        def check(interrupted, value):
+            found = q.qsize()
+            assert found in ([0, 3] if interrupted else [3])
+            assert [q.get() for _ in range(found)] == THREE[:found]
+
+        sweep(lambda: q.put_many(THREE), check, every=3)
+
+
+class Joined(Consumed):
+    def __init__(self, queue):
+        super().__init__(queue)
+
+    def check(self, interrupted, value):
+        super().check(interrupted, value)
+        for _ in self.items:
+            self.queue.task_done()
+        ended = Background(self.queue.join)
+        ended.join(SOON)
+        ended.result()
+        stats = self.queue.stats()
+        assert (stats.unfinished, stats.in_flight) == (0, 0)
+
+
+@pytest.mark.parametrize("error", [Interrupted, Alarm])
+def test_get_of_a_joinable_queue(server, name, sweep, error):
+    with JoinableQueue(0, name, url=server.url) as q:
+        joined = Joined(q)
+        sweep(q.get, joined.check, prepare=joined.prepare, every=5, error=error)
+
+
+def test_get_many_of_a_joinable_queue(server, name, sweep):
+    with JoinableQueue(0, name, url=server.url) as q:
+        joined = Joined(q)
+        sweep(lambda: q.get_many(2), joined.check, prepare=joined.prepare, every=7)
+
+
+def test_task_done(server, name, sweep):
+    """Whether it was done is not known; to say it again counts once, and so does the next one."""
+    with JoinableQueue(0, name, url=server.url) as q:
+
+        def prepare():
+            q.put_many(THREE)
+            assert [q.get(), q.get()] == [1, 2]
+
+        def check(interrupted, value):
+            if interrupted:
+                q.task_done()
+            q.task_done()
+            assert q.get(timeout=SOON) == 3
+            q.task_done()
+            q.join()
+            assert q.stats().in_flight == 0
+            with pytest.raises(TaskDoneError):
+                q.task_done()
+
+        sweep(q.task_done, check, prepare=prepare, every=2)
+
+
+def buffered(kind, server, name):
+    return kind(0, name, url=server.url, buffering=10)
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_get_with_buffering(server, name, sweep, kind):
+    """The first one fetches; those after it are handed out."""
+    producer = kind(0, name, url=server.url)
+    with buffered(kind, server, name) as q:
+        consumed = (Joined if kind is JoinableQueue else Consumed)(q)
+        consumed.put = lambda: producer.put_many(THREE)
+        sweep(q.get, consumed.check, prepare=consumed.prepare, every=5)
+
+        def prepare():
+            producer.put_many([0, *THREE])
+            assert q.get() == 0
+            if kind is JoinableQueue:
+                q.task_done()
+
+        sweep(q.get, consumed.check, prepare=prepare)
+        sweep(lambda: q.get_many(2), consumed.check, prepare=prepare)
+
+
+def test_put_with_buffering(server, name, sweep):
+    consumer = Queue(0, name, url=server.url)
+    with buffered(Queue, server, name) as q:
+
+        def check(interrupted, value):
+            flushed = Background(q.flush)
+            flushed.join(SOON)
+            flushed.result()
+            found = consumer.qsize()
+            assert found in ([0, 1] if interrupted else [1])
+            assert [consumer.get() for _ in range(found)] == [1] * found
+
+        sweep(lambda: q.put(1), check)
+        sweep(lambda: (q.put(1), q.flush()), check, every=3)
+
+
+def test_the_first_put_with_buffering_and_its_thread(server, name, sweep):
+    consumer = Queue(0, name, url=server.url)
+    handles = []
+
+    def prepare():
+        handles.append(buffered(Queue, server, name))
+
+    def check(interrupted, value):
+        q = handles.pop()
+        q.put(2)
+        closing = Background(q.close)
+        closing.join(SOON)
+        closing.result()
+        got = consumer.get_many(2)
+        assert got in ([[2], [1, 2]] if interrupted else [[1, 2]])
+
+    sweep(lambda: handles[-1].put(1), check, prepare=prepare, every=11)
+
+
+def test_attach_and_first_use(server, name, sweep):
+    Queue(0, name, url=server.url).put(0)
+    used = Queue.attach(name, url=server.url)
+
+    def use():
+        with Queue.attach(name, url=server.url) as q:
+            q.put(1)
+
+    def check(interrupted, value):
+        use()
+        got = used.get_many(10)
+        assert got[:1] == [0]
+        assert len(got) in (2, 3)
+        used.put(0)
+
+    sweep(use, check, every=29)
+
+
+def test_take_of_a_task_queue(server, name, sweep):
+    q = TaskQueue(name, url=server.url)
+
+    def prepare():
+        q.put("task")
+
+    def check(interrupted, value):
+        task = q.take(SOON) if interrupted else value
+        assert task.data == "task"
+        task.ack()
+        with pytest.raises(Empty):
+            q.take(0)
+
+    sweep(q.take, check, prepare=prepare, every=5)
+    sweep(lambda: q.take(SOON), check, prepare=prepare, every=7)
+
+
+def test_ack_of_a_task_and_the_next_one(server, name, sweep):
+    q = TaskQueue(name, url=server.url)
+    taken = []
+
+    def prepare():
+        q.put("first")
+        taken[:] = [q.take()]
+        q.put("second")
+
+    def check(interrupted, value):
+        if interrupted:
+            try:
+                q.ack(taken[0].id)
+            except Exception:  # it is done
+                pass
+        task = q.take(SOON) if interrupted else value
+        assert task.data == "second"
+        task.ack()
+        with pytest.raises(Empty):
+            q.take(0)
+
+    sweep(lambda: q.take(ack=taken[0]), check, prepare=prepare, every=5)
+
+
+def test_put_of_a_task(server, name, sweep):
+    q = TaskQueue(name, url=server.url)
+
+    def check(interrupted, value):
+        try:
+            task = q.take(0)
+        except Empty:
+            assert interrupted
+        else:
+            task.ack()
+
+    sweep(lambda: q.put("task"), check, every=3)

@@ -1,0 +1,64 @@
+"""Real signals, as often as they come, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pressure_mp import JoinableQueue, Queue
+
+PROGRAM = """
+import random, signal, sys, warnings
+import pressure_mp
+warnings.simplefilter("ignore")
+url, name, kind, buffering = sys.argv[1:]
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+q = getattr(pressure_mp, kind)(0, name, url=url, buffering=int(buffering))
+done = getattr(q, "task_done", None) if kind == "JoinableQueue" else None
+got, interrupts, owes, limit = [], 0, False, 0.003
+while True:
+    try:
+        if len(got) == 300:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+            break
+        signal.setitimer(signal.ITIMER_REAL, random.expovariate(1 / limit))
+        if owes:
+            done()
+            owes = False
+        item = q.get()
+        got += (item,); owes = done is not None
+    except KeyboardInterrupt:
+        interrupts += 1
+        limit *= 1.02  # however slow the machine is, it ends
+    except pressure_mp.TaskDoneError:
+        owes = False
+if owes:
+    done()
+if done:
+    q.join()
+q.close()
+print(interrupts)
+assert got == list(range(300)), got
+"""
+
+
+@pytest.mark.parametrize("buffering", [0, 20])
+@pytest.mark.parametrize("kind", ["Queue", "JoinableQueue"])
+def test_a_consumer_in_a_storm_of_signals_gets_each_item_once_in_order(
+    server, name, kind, buffering
+):
+    make = {"Queue": Queue, "JoinableQueue": JoinableQueue}[kind]
+    q = make(0, name, url=server.url)
+    q.put_many(range(300))
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, server.url, name, kind, str(buffering)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert int(run.stdout) > 0
+    assert q.qsize() == 0
+    assert q.stats().in_flight == 0
