@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
 from .exceptions import AddressError, ArgumentTypeError
@@ -24,8 +23,7 @@ _PORTS = {**dict.fromkeys(_SENTINEL, 26379), **dict.fromkeys(_CLUSTER, DEFAULT_P
 _ESCAPE = "a username or password in it has one of /?#[]@, to be written as %2F%3F%23%5B%5D%40"
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """A broker and a key prefix on it. Two equal addresses share one engine."""
 
     scheme: str
@@ -106,7 +104,7 @@ def resolve(
     if url is not None:
         del environ  # a traceback with local variables would show all of it
         address = parse_url(url, prefix)
-        return replace(address, allow_eviction=address.allow_eviction or allow_eviction)
+        return address._replace(allow_eviction=address.allow_eviction or allow_eviction)
     return Address(
         scheme="redis",
         host=environ.get("REDIS_SERVER", DEFAULT_HOST) if host is None else host,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sys
 import weakref
 from collections.abc import Callable
@@ -60,7 +59,7 @@ class Handle:
     ) -> None:
         check_name(name)
         self._anonymous = name is None
-        self._name = f"{{anonymous-{secrets.token_hex(8)}}}" if name is None else name
+        self._name = f"{{anonymous-{os.urandom(8).hex()}}}" if name is None else name
         self._lease = check_lease(lease)
         self._options = Options(check_reconnect(reconnect), check_durability(durability))
         self._address = registry.settle(resolve(url, host, port, db, prefix))
@@ -294,7 +293,7 @@ class ItemHandle(Handle):
         """What one call takes: the session that takes it."""
         return self._session()
 
-    def give_up(self, claim: Any) -> None:
+    def _give_up(self, claim: Any) -> None:
         """What was taken by an interrupted call goes back."""
         claim.interrupted()
         claim.end()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import secrets
-import socket
 import threading
 from typing import NamedTuple
 
@@ -17,9 +15,9 @@ class _Identity(threading.local):
     """One thread's client id; a forked child starts with a new one."""
 
     def __init__(self) -> None:
-        incarnation = f"{mark()}-{start()}-{secrets.token_hex(4)}"
+        incarnation = f"{mark()}-{start()}-{os.urandom(4).hex()}"
         thread = threading.get_native_id()
-        self.text = f"{socket.gethostname()}:{os.getpid()}:{thread}:{incarnation}"
+        self.text = f"{os.uname().nodename}:{os.getpid()}:{thread}:{incarnation}"
 
 
 _CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):([0-9a-f]{12})-(\d*)-[0-9a-f]{8}", re.DOTALL)

@@ -123,7 +123,7 @@ class Incoming(ABC):
             interrupts.settle()
             raise
 
-    def give_up(self, found: list[Any]) -> None:
+    def _give_up(self, found: list[Any]) -> None:
         """Items that were handed out do not come through: they are the next ones again."""
         while found:
             self._ahead += (self._undo(found[-1]),)

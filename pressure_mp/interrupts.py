@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Claimant(Protocol):
     """What takes something out of a queue, on behalf of a caller who may never get it."""
 
-    def give_up(self, claim: Any) -> None:
+    def _give_up(self, claim: Any) -> None:
         """See to it that what was taken goes back, if anything was; may be called again."""
 
 
@@ -41,7 +41,7 @@ def settle() -> None:
     while abandoned:
         entry = abandoned[0]
         claimant, claim = entry
-        claimant.give_up(claim)
+        claimant._give_up(claim)
         try:
             abandoned.remove(entry)
         except ValueError:  # another thread was faster

@@ -14,7 +14,7 @@ and there is no digest.
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 from collections.abc import Callable, Iterator, Sequence
 
 #: What a manifest begins with: no UTF-8 text, no pickle and no signed item does. The 1 is the
@@ -43,7 +43,7 @@ class Large:
     ) -> None:
         self.segments = segments
         self.size = sum(segment.nbytes for segment in segments)
-        self.token = f"{secrets.token_hex(_NAME_SIZE // 2)}{-(-self.size // PART):08x}"
+        self.token = f"{os.urandom(_NAME_SIZE // 2).hex()}{-(-self.size // PART):08x}"
         head = MARK + f"{self.token}{self.size:0{_SIZE_SIZE}x}".encode()
         table = [len(segments).to_bytes(_COUNT_SIZE, "big")]
         table += [segment.nbytes.to_bytes(_LENGTH_SIZE, "big") for segment in segments]

@@ -18,7 +18,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -52,16 +51,15 @@ class Membership(Protocol):
     def dismiss(self, users: list[str]) -> Operation[int]: ...
 
 
-@dataclass
 class _Use:
     """This process's use of one anonymous queue."""
 
-    engine: Engine
-    operations: Membership
-    handles: int = 0
-    escaped: bool = (
-        False  # a handle was pickled, or a child forked: this process cannot tell who has it
-    )
+    def __init__(self, engine: Engine, operations: Membership) -> None:
+        self.engine = engine
+        self.operations = operations
+        self.handles = 0
+        #: A handle was pickled, or a child forked: this process cannot tell who has it.
+        self.escaped = False
 
     @property
     def is_over(self) -> bool:

@@ -156,7 +156,7 @@ class Presence:
             self.flights.add(seq)
         return flights
 
-    def give_up(self, claim: Claim) -> None:
+    def _give_up(self, claim: Claim) -> None:
         """What was taken under ``claim``, if anything, is not handed out: it goes back."""
         if not claim.call:
             return

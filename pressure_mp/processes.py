@@ -11,8 +11,6 @@ import functools
 import hashlib
 import os
 import re
-import secrets
-import socket
 import sys
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -53,7 +51,7 @@ def _mark() -> str:
     try:
         return hashlib.sha256(_boot().encode()).hexdigest()[:12]
     except OSError:
-        return secrets.token_hex(6)
+        return os.urandom(6).hex()
 
 
 def _boot() -> str:
@@ -87,7 +85,7 @@ def _boot_session() -> str:
 @functools.cache
 def host() -> str:
     """This machine's name and :func:`mark`: processes of the same host can know of each other."""
-    return f"{socket.gethostname()}-{mark()}"
+    return f"{os.uname().nodename}-{mark()}"
 
 
 @functools.cache
@@ -105,7 +103,7 @@ def start() -> str:
 
 def incarnation() -> str:
     """This process, as no other was or will be: its user id, and 8 random hex digits."""
-    return _drawn_once("incarnation", lambda: f"{user()}/{secrets.token_hex(4)}")
+    return _drawn_once("incarnation", lambda: f"{user()}/{os.urandom(4).hex()}")
 
 
 def state(who: str) -> State:

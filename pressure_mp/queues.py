@@ -155,8 +155,8 @@ class JoinableQueue(Queue):
     def _claim(self) -> Claim:
         return Claim()
 
-    def give_up(self, claim: Claim) -> None:
-        self._here.give_up(claim)
+    def _give_up(self, claim: Claim) -> None:
+        self._here._give_up(claim)
 
     def _receive(self, block: bool, timeout: float | None, claim: Claim) -> Flight:
         return self._here.take(self._run, self._limit, block, timeout, self._eof, claim)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -61,9 +60,14 @@ class JsonSerializer:
     """JSON in UTF-8: for queues that are shared with other languages."""
 
     def dumps(self, obj: Any, /) -> bytes:
+        import json  # most programs do not need it
+
         return json.dumps(obj, ensure_ascii=False, separators=(",", ":")).encode()
 
-    loads = staticmethod(json.loads)
+    def loads(self, payload: bytes, /) -> Any:
+        import json
+
+        return json.loads(payload)
 
 
 class TextSerializer:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..config import Address
 from ..drivers import AsyncSession, Session
 
 
-@dataclass(frozen=True)
-class Durability:
+class Durability(NamedTuple):
     """Who confirms a put before it returns: so many replicas; with 0, the server's own disk."""
 
     replicas: int
@@ -20,8 +18,7 @@ class Durability:
         return f"replica:{self.replicas}" if self.replicas else "fsync"
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """How one handle wants to be served."""
 
     #: Seconds for which a call tries to reach the broker, if it is away or the connection is lost.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -36,7 +35,7 @@ def settle(address: Address) -> Address:
     while a server starts; raises EmbeddedServerError, and AddressError for an unknown scheme.
     """
     if address.scheme == "embedded" and not address.path:
-        return replace(address, scheme="unix", path=_embedded().start_private())
+        return address._replace(scheme="unix", path=_embedded().start_private())
     if address.scheme not in (*_ENGINES, "embedded"):
         raise AddressError(
             f"no engine for {address.url!r}: use one of {', '.join([*_ENGINES, 'embedded'])}"
@@ -56,7 +55,7 @@ def engine(address: Address) -> Engine:
 def _make(address: Address) -> Engine:
     if address.scheme == "embedded":
         socket = _embedded().start_shared(address.path)
-        address = replace(address, scheme="unix", path=socket)
+        address = address._replace(scheme="unix", path=socket)
     module, _, name = _ENGINES[address.scheme].partition(":")
     made: Engine = getattr(import_module(module), name)(address)
     return made

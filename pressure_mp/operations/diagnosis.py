@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..effects import Gone, Operation, Reply
 from ..identity import parse_client, process_of
@@ -17,8 +16,7 @@ _ENTRY = re.compile(r"(producer|consumer) (\d{1,18}) (\d{1,18}) (\d{1,18}) (.*)"
 _NAMED = 3
 
 
-@dataclass(frozen=True)
-class Peer:
+class Peer(NamedTuple):
     """A client of the queue.
 
     ``host``, ``pid`` and ``thread`` are None when its id has another make's form. ``alive`` is
@@ -39,8 +37,7 @@ class Peer:
         return f"pid {self.pid}, thread {self.thread} on {self.host} ({state})"
 
 
-@dataclass(frozen=True)
-class Holder:
+class Holder(NamedTuple):
     """Who keeps a role, in seconds.
 
     ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
@@ -60,8 +57,7 @@ class Holder:
     left: float | None = None
 
 
-@dataclass(frozen=True)
-class Waiter:
+class Waiter(NamedTuple):
     """One who stands in line: for how many seconds, and how many ago it last looked."""
 
     peer: Peer
@@ -69,8 +65,7 @@ class Waiter:
     seen: float
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """One end of the queue: what a ``put``, or a ``get``, would wait for.
 
     ``waits_for`` is ``"nothing"``, ``"space"``, ``"item"`` or ``"role"``. ``line`` is who stands in
@@ -91,8 +86,7 @@ class Side:
         return bool(self.partners) and all(peer.alive is False for peer in self.partners)
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """A queue at one moment: what a put and a get would wait for, and who is in the way.
 
     ``str()`` says it in words. ``deleting`` is true when the queue no longer exists, but its

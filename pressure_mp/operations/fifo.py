@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..effects import (
     BUSY,
@@ -56,8 +56,7 @@ FORMAT = "1"
 _MANY, _FEW = 1000, 64
 
 
-@dataclass(frozen=True)
-class Stats:
+class Stats(NamedTuple):
     """A queue at one moment. ``producer`` and ``consumer`` last put and got, or wait to do so.
 
     ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged, or were fetched

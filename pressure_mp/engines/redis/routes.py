@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from ...config import Address
@@ -145,8 +144,7 @@ class Direct(Route):
 def server(address: Address, host: str, port: int) -> Address:
     """The address of one of the servers that ``address`` stands for."""
     scheme = address.scheme.partition("+")[0]
-    return replace(
-        address,
+    return address._replace(
         scheme=scheme,
         host=host,
         port=port,

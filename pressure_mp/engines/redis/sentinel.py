@@ -6,7 +6,6 @@ not the primary.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ...config import Address
@@ -76,8 +75,7 @@ class SentinelRoute(Route):
 
 
 def _sentinel(address: Address, host: str, port: int) -> Address:
-    return replace(
-        server(address, host, port),
+    return server(address, host, port)._replace(
         username=address.sentinel_username,
         password=address.sentinel_password,
         db=0,
