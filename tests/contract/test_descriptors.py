@@ -191,9 +191,10 @@ def test_a_closed_handle_has_no_descriptor(url, name):
 def test_a_child_has_a_descriptor_of_its_own(method, server):
     context = multiprocessing.get_context(method)
     q, results = Queue(url=server.url), Queue(url=server.url)
-    number = q.fileno() if method == "fork" else 99
+    number = q.fileno()
+    pipe = descriptor_programs.pipe_of(number) if method == "fork" else None
     process = context.Process(
-        target=descriptor_programs.get_by_descriptor, args=(q, number, results)
+        target=descriptor_programs.get_by_descriptor, args=(q, number, pipe, results)
     )
     process.start()
     q.put("for the child")
