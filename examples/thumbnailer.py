@@ -91,7 +91,7 @@ def main() -> None:
         print(f"{len(list(Path(folder).glob('*.small.ppm')))} thumbnails")
 
         make_picture(broken, 7)
-        pictures.kick(1)
+        pictures.kick(ids[7])
         task, was_processed = pictures.wait(ids[7])
         print(f"mended and kicked: {task.data['thumbnail']}")
 

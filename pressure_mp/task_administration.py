@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 from typing import Any
 
 from . import states
@@ -14,9 +13,6 @@ from .operations.tasks import Edit, Raw
 from .records import check_tube, decode_id, encode_id
 from .task import UNCHANGED, Task
 from .task_handle import TaskHandle, check_times
-
-#: A number from here on is an id where it could also be how many.
-_IDS = 2**32
 
 
 class TaskAdministration(TaskHandle):
@@ -43,34 +39,30 @@ class TaskAdministration(TaskHandle):
 
     def kick(
         self,
-        which: float | str | Task | None = None,
+        task: Task | int | str,
         *,
-        id: int | str | None = None,
         delay: float | None = None,
         ttl: float | None = None,
         update: Any = UNCHANGED,
-    ) -> int | Task:
-        """Make buried tasks ready: the oldest ``which``, all without an argument; or one task.
+    ) -> Task:
+        """Make a buried task ready; its deliveries are counted from 0 again.
 
-        A number below 2**32 is how many; a greater one, as ids made of the time are, a str and a
-        Task are one task, and so is ``id=``. Answers how many there were, or the task. With
-        ``delay`` they wait first; ``ttl`` is as for put. Their deliveries are counted from 0 again.
-
-        ``update`` is for one task, and as for :meth:`TaskQueue.ack`. Raises TaskNotFound, and
-        WrongState when the task is not buried.
+        With ``delay`` it waits first; ``ttl`` is as for put, and ``update`` as for
+        :meth:`TaskQueue.ack`. Raises WrongState when it is not buried.
         """
         wait, life = check_times(delay, ttl)
-        task = which if id is None else id
-        if isinstance(task, (Task, str)) or id is not None or _is_id(which):
-            assert isinstance(task, (Task, str, int))
-            to = states.WAITING if wait else states.READY
-            return self._change("kick", task, to, wait, life, update=update)
-        if update is not UNCHANGED:
-            raise ArgumentError("update is for one task: kick(id=..., update=...)")
-        return self._run(self._operations.kick_some(_number(which), wait, life))
+        to = states.WAITING if wait else states.READY
+        return self._change("kick", task, to, wait, life, update=update)
 
-    #: The reference's other name for :meth:`kick`.
-    dig = kick
+    def kick_many(
+        self, limit: int | None = None, *, delay: float | None = None, ttl: float | None = None
+    ) -> int:
+        """Make buried tasks ready as :meth:`kick` does: the oldest ``limit``, None is all of them.
+
+        Answers how many there were.
+        """
+        wait, life = check_times(delay, ttl)
+        return self._run(self._operations.kick_some(_check_limit(limit), wait, life))
 
     def kill(self, task: Task | int | str) -> Task:
         """Remove a task, in whatever state it is. Who has taken it is told when it says so next."""
@@ -173,16 +165,11 @@ def _letter(state: str) -> str:
         raise ArgumentError(f"{state!r} is none of the states {known}") from None
 
 
-def _is_id(which: object) -> bool:
-    return isinstance(which, int) and not isinstance(which, bool) and which >= _IDS
-
-
-def _number(which: object) -> int | None:
-    """How many tasks, None for all."""
-    if which is None or which == math.inf:
+def _check_limit(limit: int | None) -> int | None:
+    if limit is None:
         return None
-    if not isinstance(which, int) or isinstance(which, bool):
-        raise ArgumentTypeError(f"how many is an int, not {type(which).__name__}")
-    if which < 0:
-        raise ArgumentError(f"how many is 0 or more, not {which}")
-    return which
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        raise ArgumentTypeError(f"limit is an int or None, not {type(limit).__name__}")
+    if limit < 0:
+        raise ArgumentError(f"limit is 0 or more, not {limit}")
+    return limit

@@ -37,7 +37,7 @@ def end_producers(nursery):
 
 def work_off(queue, nursery):
     """Kick what is buried, and wait until no task is left but what is buried then; shut down."""
-    queue.kick()
+    queue.kick_many()
     until(lambda: not (counts := queue.stats().counts)["R"] + counts["W"] + counts["T"], QUIET)
     queue.shutdown()
     nursery.wait(QUIET)

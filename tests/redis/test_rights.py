@@ -212,7 +212,7 @@ class Uses:
             tasks.take(0).ack()
             tasks.qsize("tube")
             tasks.take(0, tube="tube").bury()
-            tasks.kick()
+            tasks.kick_many()
             tasks.put(3)
             tasks.delete()
 

@@ -77,7 +77,7 @@ def play(url, name):
     refused(q.put, b"1", id="one")
     for operation in (*each_without_a_task(operations, b"one", "A", 1),):
         refused(run, operation)
-    refused(q.kick, id="one")
+    refused(q.kick, "one")
     waiting = Background(q.wait, "one")
     until(lambda: waiting.is_alive())
     task = q.take()
@@ -91,7 +91,7 @@ def play(url, name):
     task.release()
     task = q.take()
     task.bury()
-    q.kick()
+    q.kick_many()
     task = q.take()
     assert q.peek("one").state == "T"
     assert run(operations._ask_again(me, task.call))[1][0].id == b"one"

@@ -34,7 +34,7 @@ OPERATIONS = {
     "release": lambda queue, task: queue.release(task),
     "bury": lambda queue, task: queue.bury(task),
     "touch": lambda queue, task: queue.touch(task),
-    "kick": lambda queue, task: queue.kick(id=task.id),
+    "kick": lambda queue, task: queue.kick(task.id),
     "kill": lambda queue, task: queue.kill(task.id),
     "snatch": lambda queue, task: queue.snatch(task.id),
     "restart": lambda queue, task: queue.restart(task.id),

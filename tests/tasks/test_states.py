@@ -112,10 +112,7 @@ def happen(queue, transition):
     elif operation in ("kick", "kill", "snatch", "restart"):
         task = bring(queue, before, tube="a")
         options = {} if operation == "kill" else {"delay": delay}
-        if operation == "kick":
-            queue.kick(1, delay=delay)
-        else:
-            getattr(queue, operation)(task.id, **options)
+        getattr(queue, operation)(task.id, **options)
     else:
         task = bring(queue, states.TAKEN, tube="a")
         options = {} if operation != "release" else {"delay": delay}

@@ -246,7 +246,7 @@ def test_a_block_that_raises_releases_or_buries_with_the_error(queue):
     with pytest.raises(KeyError), task:
         {}["nothing"]
     assert (queue.peek(id).state, queue.peek(id).error) == ("B", "KeyError: 'nothing'")
-    queue.kick()
+    queue.kick_many()
     with (
         pytest.raises(ZeroDivisionError),
         queue.take(0, backoff=lambda deliveries: 60 * deliveries),
@@ -291,7 +291,7 @@ def test_data_is_changed_in_the_same_step(queue):
     assert queue.release(id, update=[3]).data == [3]
     queue.take(0)
     assert queue.bury(id, update=lambda data: [*data, 4]).data == [3, 4]
-    assert queue.kick(id=id, update=5).data == 5
+    assert queue.kick(id, update=5).data == 5
     queue.take(0)
     assert queue.ack(id, update=6).data == 6
     id = queue.put(1)
@@ -348,7 +348,7 @@ def test_a_poisonous_task_is_buried_with_the_last_error(url, name):
             raise ValueError("cannot")
     (task,) = queue.list("buried")
     assert (task.deliveries, task.error) == (2, "ValueError: cannot")
-    assert queue.kick() == 1
+    assert queue.kick_many() == 1
     assert queue.take(0, ttr=0.001).deliveries == 1
     time.sleep(0.01)
     assert queue.take(0, ttr=0.001).error == "it was not processed within its ttr"
@@ -518,8 +518,8 @@ def test_a_task_can_be_buried_for_a_time(queue):
     until(lambda: len(queue.list("B")) == 2)
     assert queue.stats().transitions["B-X"] == 1
     with pytest.raises(TaskNotFound):
-        queue.kick(id=ids[0])
-    assert queue.kick() == 2
+        queue.kick(ids[0])
+    assert queue.kick_many() == 2
     assert queue.peek(ids[1]).due is None  # its ttl was for as long as it is buried
     with pytest.raises(ArgumentError, match="ttl is 0 s"):
         queue.take(0).bury(ttl=0)
@@ -533,9 +533,9 @@ def test_a_kick_passes_over_buried_tasks_whose_time_is_over(queue):
     for task in queue.take_many(50):
         task.bury()
     time.sleep(0.01)
-    assert queue.kick(10) == 10
+    assert queue.kick_many(10) == 10
     check_stats(queue)
-    assert queue.kick() == 40
+    assert queue.kick_many() == 40
     assert queue.qsize() == 50
 
 
@@ -621,12 +621,14 @@ def test_the_oldest_buried_tasks_are_kicked_first(queue):
     for task in queue.take_many(4):
         task.bury()
         time.sleep(0.002)
-    assert queue.kick(2) == 2
+    assert queue.kick_many(2) == 2
     assert [task.id for task in queue.list("R")] == ids[:2]
-    assert queue.dig(ids[3], delay=60).state == "W"
-    assert queue.dig() == 1
-    with pytest.raises(ArgumentTypeError):
-        queue.kick(1.5)
+    assert queue.kick(ids[3], delay=60).state == "W"
+    assert queue.kick_many() == 1
+    with pytest.raises(ArgumentTypeError, match="limit is an int or None, not float"):
+        queue.kick_many(1.5)
+    with pytest.raises(ArgumentError, match="limit is 0 or more, not -1"):
+        queue.kick_many(-1)
 
 
 def test_stats_tell_ages_rates_and_deliveries(queue):

@@ -84,7 +84,7 @@ def test_a_taker_that_waits_gets_what_is_made_ready(how, queue):
     (taker,) = parked(1, queue, tube="a" if how == "move" else "b")
     if how == "kick":
         task.bury()
-        queue.kick()
+        queue.kick_many()
     elif how == "restart":
         queue.release(id, delay=60)
         queue.restart(id)

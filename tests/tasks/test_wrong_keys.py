@@ -14,7 +14,7 @@ CALLS = {
     "take_many": lambda queue, task: queue.take_many(2),
     "ack": lambda queue, task: task.ack(),
     "release": lambda queue, task: task.release(),
-    "kick": lambda queue, task: queue.kick(),
+    "kick": lambda queue, task: queue.kick_many(),
     "kill": lambda queue, task: queue.kill(task.id),
 }
 pytestmark = pytest.mark.usefixtures("no_looks")
