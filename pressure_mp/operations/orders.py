@@ -1,13 +1,11 @@
-"""Queues of other disciplines than first in, first out: many items are as many calls."""
+"""Queues of other disciplines than first in, first out: many items are put in as many calls."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..effects import Operation
-from ..exceptions import PressureError
-from ..large import Large, weight
-from .batches import MOST_BYTES, MOST_ITEMS
+from ..large import Large
 from .fifo import FifoOperations
 
 
@@ -25,16 +23,3 @@ class OrderedOperations(FifoOperations):
     ) -> Operation[int]:
         yield from self.put(items[start], block, left, order=orders[start])
         return 1
-
-    def get_many(
-        self, limit: int, block: bool, timeout: float | None, eof: bool = False
-    ) -> Operation[list[bytes]]:
-        items = [(yield from self.get(block, timeout, eof))]
-        size = weight(items[0])
-        while len(items) < min(limit, MOST_ITEMS) and size < MOST_BYTES:
-            try:
-                items.append((yield from self.get(False, None, eof)))
-            except PressureError:  # none is left; or the next call says what is wrong
-                break
-            size += weight(items[-1])
-        return items

@@ -93,10 +93,25 @@ def test_get_with_a_timeout(server, name, sweep, timeout):
         sweep(lambda: q.get(timeout=timeout), consumed.check, prepare=consumed.prepare, every=3)
 
 
-def test_get_many(server, name, sweep):
-    with Queue(0, name, url=server.url) as q:
-        consumed = Consumed(q)
-        sweep(lambda: q.get_many(2), consumed.check, prepare=consumed.prepare, every=2)
+@pytest.mark.parametrize("kind", ["fifo", "lifo", "priority"])
+def test_get_many(server, name, sweep, kind):
+    with ORDERED[kind](server.url, name) as q:
+        items = THREE[::-1] if kind == "lifo" else THREE
+        consumed = Consumed(q, items, lambda: q.put_many(THREE))
+        sweep(lambda: q.get_many(2), consumed.check, prepare=consumed.prepare, every=3)
+        stats = q.stats()
+        assert (stats.length, stats.produced_messages) == (0, stats.consumed_messages)
+
+
+def test_get_many_of_a_fair_queue(server, name, sweep):
+    """A key with a weight has several items in a round: its share stays used up."""
+    with FairQueue(
+        key=lambda item: item[0], weight={"a": 2, "b": 1}.get, name=name, url=server.url
+    ) as q:
+        items = [("a", 1), ("a", 2), ("b", 3), ("a", 4)]
+        put = [items[0], items[1], items[3], items[2]]
+        consumed = Consumed(q, items, lambda: q.put_many(put))
+        sweep(lambda: q.get_many(3), consumed.check, prepare=consumed.prepare, every=2)
 
 
 def test_get_of_the_protocol(server, name, sweep):

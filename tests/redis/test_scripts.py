@@ -398,8 +398,22 @@ def play(server, name, theirs, client):
     refused(Queue, 0, name, url=server.url)
     fair.put(("key", 1))
     assert (fair.snapshot().is_whole, fair.keys(), fair.qsize(key="key")) == (True, ["key"], 1)
+    assert fair.get_many(2) == [("key", 1)]
+    getting = waits(fair.get_many, 2)
+    next_one = waits(fair.get_many, 2)
+    fair.put(("key", 2))
+    assert getting.result() == [("key", 2)]
+    fair.put(("key", 3))
+    assert next_one.result() == [("key", 3)]
+    with FairQueue(operator.itemgetter(0), name=name, url=server.url, eof="producers") as ending:
+        ending.put(("key", 1))
+        assert ending.get_many(2) == [("key", 1)]
+    with FairQueue(operator.itemgetter(0), name=name, url=server.url, eof="producers") as ending:
+        refused(ending.get_many, 2)
+    fair.shutdown()
+    refused(fair.get_many, 2)
     fair.delete()
-    for look in (fair.snapshot, fair.keys, lambda: fair.qsize(key="key")):
+    for look in (fair.snapshot, fair.keys, lambda: fair.qsize(key="key"), lambda: fair.get_many(2)):
         refused(look)
     with PriorityQueue(url=server.url) as urgent:
         urgent.put(1)

@@ -28,7 +28,7 @@ from ...effects import (
     Reply,
 )
 from ...large import is_manifest, token_of
-from .orders import STORAGES, Entry, Fifo
+from .orders import STORAGES, Entry
 from .state import FifoState
 from .waiting import Line, Place, Role, Waiter, milliseconds
 from .waiting import signal as wake
@@ -190,8 +190,7 @@ class MemoryFifo:
         state = self._state
         if state is None or not (state.items and self._consumer.is_free):
             return [DECLINED]
-        assert isinstance(state.items, Fifo)  # of other disciplines nothing is got this way
-        if is_manifest(state.items[0].item):
+        if is_manifest(state.items.next().item):
             return [DECLINED]
         return [DONE, state.pop(client).item]
 
@@ -203,8 +202,7 @@ class MemoryFifo:
         if not state.items and not state.closed:
             self._wait_with(role, ticket, client, lease)
             return [EMPTY, b"item"]
-        assert isinstance(state.items, Fifo)  # of other disciplines nothing is got this way
-        if not state.items or is_manifest(state.items[0].item):
+        if not state.items or is_manifest(state.items.next().item):
             return [DECLINED]
         item = state.pop(client).item
         role.give_back(standing)
@@ -232,26 +230,24 @@ class MemoryFifo:
         return [DONE, [entry.item for entry in self._take_more(found, limit, size, client)]]
 
     def _take_more(self, first: Entry, limit: int, size: int, client: str) -> list[Entry]:
-        """The oldest item, which was taken out, and those that may come with it. One whose content
-        is in parts is taken alone."""
+        """The item whose turn it was, which was taken out, and those that may come with it. One
+        whose content is in parts is taken alone."""
         state = self._state
         assert state is not None
-        assert isinstance(state.items, Fifo)  # of other disciplines items are taken one by one
         taken, room = [first], size - len(first.item)
         if state.parts.weigh(first.item)[1]:
             return taken
-        while len(taken) < limit and state.items and len(state.items[0].item) <= room:
-            if self._is_front_large(state):
+        while len(taken) < limit and state.items and len(state.items.next().item) <= room:
+            if self._is_next_large(state):
                 break
-            room -= len(state.items[0].item)
+            room -= len(state.items.next().item)
             taken.append(state.pop(client))
         return taken
 
     @staticmethod
-    def _is_front_large(state: FifoState) -> bool:
-        """Whether the content of the oldest item is in parts."""
-        assert isinstance(state.items, Fifo)
-        return bool(state.parts.weigh(state.items[0].item)[1])
+    def _is_next_large(state: FifoState) -> bool:
+        """Whether the content of the item whose turn it is is in parts."""
+        return bool(state.parts.weigh(state.items.next().item)[1])
 
     def _consume(
         self,
@@ -278,7 +274,7 @@ class MemoryFifo:
         if not state.items:
             self._pause(role, standing, mode, ticket, client, lease)
             return [EMPTY, b"item"]
-        if ahead and self._is_front_large(state):
+        if ahead and self._is_next_large(state):
             role.give_back(standing)
             return [LARGE]
         entry = state.pop(client)

@@ -27,8 +27,11 @@ class Storage(Protocol):
 
     def put(self, entry: Entry, order: bytes) -> None: ...
 
+    def next(self) -> Entry:
+        """The item whose turn it is."""
+
     def take(self) -> Entry:
-        """The item whose turn it is, which is no longer there."""
+        """The same, which is then no longer there."""
 
     def clear(self) -> None: ...
 
@@ -42,12 +45,18 @@ class Fifo(collections.deque[Entry]):
     def put(self, entry: Entry, order: bytes) -> None:
         self.append(entry)
 
+    def next(self) -> Entry:
+        return self[0]
+
     def take(self) -> Entry:
         return self.popleft()
 
 
 class Lifo(Fifo):
     """Last in, first out."""
+
+    def next(self) -> Entry:
+        return self[-1]
 
     def take(self) -> Entry:
         return self.pop()
@@ -73,6 +82,9 @@ class Priority:
 
     def put(self, entry: Entry, order: bytes) -> None:
         bisect.insort(self._items, (order, next(self._arrivals), entry))
+
+    def next(self) -> Entry:
+        return self._items[0][2]
 
     def take(self) -> Entry:
         return self._items.pop(0)[2]
@@ -125,6 +137,9 @@ class Fair:
         tenant.round = turn
         tenant.queued += 1
         heapq.heappush(self._items, (turn, next(self._arrivals), key, entry))
+
+    def next(self) -> Entry:
+        return self._items[0][3]
 
     def take(self) -> Entry:
         self._round, _, key, entry = heapq.heappop(self._items)

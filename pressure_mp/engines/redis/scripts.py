@@ -96,13 +96,14 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
 
 #: The folders of scripts that a discipline takes beside its own: a queue of items, in whatever
 #: order, is one with two roles. Tasks share only what every kind of queue has.
-_SHARED = {"tasks": ("common",)}
 _SHARED_BY_ITEMS = ("common", "queue")
+_SHARED_BY_OTHER_ORDERS = (*_SHARED_BY_ITEMS, "ordered")
+_SHARED = {FIFO: _SHARED_BY_ITEMS, "tasks": ("common",)}
 
 
 def folders(discipline: str) -> tuple[str, ...]:
     """The folders that have the scripts of a discipline."""
-    return (*_SHARED.get(discipline, _SHARED_BY_ITEMS), discipline)
+    return (*_SHARED.get(discipline, _SHARED_BY_OTHER_ORDERS), discipline)
 
 
 @functools.cache

@@ -76,19 +76,25 @@ end
 
 -- A function that puts an item back to its `place`, which taking it answered. Its key's share of the
 -- round stays used up.
-local function returning(data, length, place)
+local function returning(data, length)
+  local anew = {}  -- the keys of which nothing was queued: what they had used up is not kept
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
   redis.call('HLEN', tenants)
-  return function(item)
+  return function(item, place)
     local round, member = string.match(place, '^(%d+) (.*)$')
     local arrival, key = string.sub(member, 1, 8), string.sub(member, 9)
     local last, used, queued = read_tenant(key)
-    if queued == 0 then last, used = round, 1 end
+    if queued == 0 then
+      last, used, anew[key] = tonumber(round), 1, true
+    elseif anew[key] and last == tonumber(round) then
+      used = used + 1
+    end
     redis.call('ZADD', data, round, member)
     redis.call('HSET', items, arrival, item)
     write_tenant(key, last, used, queued + 1)
     if length == 0 then redis.call('LPUSH', ready, '1') end
+    length = length + 1
   end
 end
 

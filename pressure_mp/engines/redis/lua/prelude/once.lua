@@ -56,7 +56,10 @@ local function once(operation, mending)
       redis.pcall('HSET', kept, 'replied', number, 'reply', reply[2])
     end
   elseif #reply > 1 or reply[1] ~= 'done' then
+    local place = reply.place
+    reply.place = nil
     redis.pcall('HSET', kept, 'replied', -number, 'reply', cmsgpack.pack(reply))
+    if place then redis.pcall('HSET', kept, 'place', place) end
   end
   if keep or last == 1 then redis.pcall('PEXPIRE', kept, keep or 60000) end
   return reply

@@ -58,13 +58,14 @@ local function taking(data, length)
 end
 
 -- A function that puts an item back to its `place`, which taking it answered.
-local function returning(data, length, place)
+local function returning(data, length)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
-  return function(item)
+  return function(item, place)
     redis.call('ZADD', data, 0, place)
     redis.call('HSET', items, string.sub(place, -8), item)
     if length == 0 then redis.call('LPUSH', ready, '1') end
+    length = length + 1
   end
 end
 

@@ -13,15 +13,16 @@ local last, replied, reply, place = unpack(redis.call('HMGET', kept, 'number', '
 last, replied = tonumber(last or '0'), tonumber(replied or '')
 if not last or last > number then return {'done', 0} end
 
-local items = {}
+local items, places = {}, {}
 if bound and reply and last == number and replied == number then
-  items[1] = reply
+  items[1], places[1] = reply, place
 elseif bound and reply and last == number and replied == -number then
   local ok, answer = pcall(cmsgpack.unpack, reply)
   if ok and type(answer) == 'table' and answer[1] == 'done' then
     for step = 2, #answer do
       for _, item in ipairs(answer[step]) do items[#items + 1] = item end
     end
+    if place then places = cmsgpack.unpack(place) end
   end
 end
 local length, dropping = size(data), redis.call('HGET', KEYS[4], 'dropping')
@@ -36,7 +37,7 @@ for i, item in ipairs(items) do
   local heavy, token = weigh(uploads, item)
   weight, tokens[i] = weight + heavy, token or false
 end
-local places = returning(data, length, place)
+local put_back = returning(data, length)
 
 redis.call('HSET', kept, 'number', number + 1)
 redis.call('HDEL', kept, 'replied', 'reply', 'place')
@@ -51,6 +52,6 @@ if dropping then
 end
 redis.call('INCRBY', KEYS[6], -#items)
 redis.call('INCRBY', KEYS[7], -math.min(weight, bytes))
-for i = #items, 1, -1 do places(items[i]) end
+for i = #items, 1, -1 do put_back(items[i], places[i]) end
 if signs > 0 and bound > 0 and length + #items >= bound then redis.call('DEL', not_full) end
 return {'done', #items}
