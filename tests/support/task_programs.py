@@ -14,6 +14,9 @@ def take_and_wait(queue, what="", connection=None):
             queue.take(2, tube="nothing")
         except Empty:
             return
+    if what == "tube":
+        queue.take(tube="nothing")
+        return
     tasks = queue.take_many(10)
     if what == "end":
         return

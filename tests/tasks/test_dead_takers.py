@@ -125,7 +125,7 @@ def test_after_a_server_restarts_a_taker_goes_on(name, tmp_path):
         server.stop()
 
 
-@pytest.mark.parametrize("what", ["", "look"])
+@pytest.mark.parametrize("what", ["", "tube"])
 def test_many_that_are_stopped_as_they_wait_keep_no_task_from_a_live_one(leased, server, what):
     """Each of them is woken for a task; the live one looks by itself. With and without a tube."""
     tube = "nothing" if what else None
