@@ -106,9 +106,14 @@ class Incoming(ABC):
             return self._get_with_care(handle, block, deadline(block, timeout))
 
     def get_many(
-        self, handle: ObjectQueue, number: int, block: bool, timeout: float | None
+        self,
+        handle: ObjectQueue,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        look: Callable[[], None] | None = None,
     ) -> list[Any]:
-        """The next item, and up to so many in all of those that are here then."""
+        """The next item, and up to so many in all of those that are here then; and a ``look``."""
         found: list[Any] = []
         try:
             found += (self.get(handle, block, timeout),)
@@ -117,10 +122,16 @@ class Incoming(ABC):
                     found += (self._hand_out(),)
             except IndexError:
                 pass
+            if look is not None:
+                look()
             return found
+        except PressureError:
+            raise  # of the first: nothing was handed out
         except BaseException:
             interrupts.abandoned += [(self, found)]
             interrupts.settle()
+            if look is not None:  # what is only here, or in doubt, the look at the queue cannot see
+                self.give_back(handle)
             raise
 
     def _give_up(self, found: list[Any]) -> None:

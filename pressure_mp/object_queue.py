@@ -46,6 +46,7 @@ from .readable import Readable
 from .serializers import Serializer
 from .signing import AuthKey
 
+T = TypeVar("T")
 Self = TypeVar("Self", bound="ObjectQueue")
 
 
@@ -265,19 +266,60 @@ class ObjectQueue(ItemHandle):
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._readable is not None:
-            return self._readable.after(lambda: self._get_many(max_items, block, timeout))
-        return self._get_many(max_items, block, timeout)
+            return self._readable.after(
+                lambda look: self._get_many(max_items, bool(block), timeout, look)
+            )
+        return self._get_many(max_items, bool(block), timeout)
 
-    def _get_many(self, max_items: int, block: bool, timeout: float | None) -> list[Any]:
+    def _get_many(
+        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """``look`` is called when the items are there. If they do not come to be returned, because
+        it was interrupted, they go back all the same."""
         if self._buffers is not None:
             if self._buffers.outgoing.failure is not None:
                 self._buffers.outgoing.raise_failure(self)
-            return self._buffers.incoming.get_many(self, max_items, block, timeout)
+            return self._buffers.incoming.get_many(self, limit, block, timeout, look)
         self._codec.prepare()  # nothing is taken out that this handle has no key for
+        if kept := self._take_kept():
+            return kept
         return self._handing_out(
-            lambda claim: self._receive_many(max_items, bool(block), timeout, claim),
-            self._accept_many,
+            lambda claim: self._receive_many(limit, block, timeout, claim),
+            self._looking(self._accept_many, look),
         )
+
+    def _take_kept(self) -> list[Any]:
+        """The first item that was got by a call that was interrupted, if there is one."""
+        try:
+            for item in interrupts.pops(self._kept):
+                return [item]
+        except IndexError:
+            pass
+        return []
+
+    def _looking(
+        self, accept: Callable[[T], list[Any]], look: Callable[[], None] | None
+    ) -> Callable[[T], list[Any]]:
+        """``accept``, and then a look."""
+        if look is None:
+            return accept
+
+        def accept_and_look(received: T) -> list[Any]:
+            found = accept(received)
+            try:
+                look()
+            except BaseException:
+                if not self._goes_back:
+                    self._kept += found
+                raise
+            return found
+
+        return accept_and_look
+
+    @property
+    def _goes_back(self) -> bool:
+        """Whether the engine can take back what an interrupted get took."""
+        return registry.engine(self._address).outlives_process
 
     def _accept_many(self, received: tuple[list[bytes], list[Flight]]) -> list[Any]:
         items, flights = received
@@ -338,14 +380,15 @@ class ObjectQueue(ItemHandle):
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._readable is not None:
-            return self._readable.after(lambda: [self._get_watched(block, timeout)])[0]
+            return self._readable.after(lambda look: self._get_watched(bool(block), timeout, look))[
+                0
+            ]
         if self._buffers is not None:
             return self._get_buffered(self._buffers, block, timeout)
         self._check_open()
         self._codec.prepare()  # nothing is taken out that this handle has no key for
-        if self._kept:
-            for item in interrupts.pops(self._kept):
-                return item
+        if self._kept and (kept := self._take_kept()):
+            return kept[0]
         poll = self._operations.poll
         if timeout is None and poll is not None and poll.is_open and self._has_short_way:
             return self._get_shortly(poll, bool(block))
@@ -383,19 +426,24 @@ class ObjectQueue(ItemHandle):
             buffers.outgoing.raise_failure(self)
         return buffers.incoming.get(self, block, timeout)
 
-    def _get_watched(self, block: bool, timeout: float | None) -> Any:
-        """The same, for a handle that somebody asked for its descriptor."""
+    def _get_watched(
+        self, block: bool, timeout: float | None, look: Callable[[], None]
+    ) -> list[Any]:
+        """One item, for a handle that somebody asked for its descriptor."""
         if self._buffers is not None:
-            return self._get_buffered(self._buffers, block, timeout)
+            return self._get_many(1, block, timeout, look)
         self._check_open()
         self._codec.prepare()
+        if kept := self._take_kept():
+            return kept
         return self._handing_out(
-            lambda claim: self._receive(bool(block), timeout, claim), self._accept
+            lambda claim: self._receive(block, timeout, claim),
+            self._looking(lambda flight: [self._accept(flight)], look),
         )
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""
-        if self._buffers is not None and len(self._buffers.incoming):
+        if self._kept or (self._buffers is not None and len(self._buffers.incoming)):
             return True
         # The next look tries again: this one must not keep a get waiting, or other queues.
         at_once, kind = Options(reconnect=0), self._operations.discipline

@@ -152,6 +152,10 @@ class JoinableQueue(Queue):
     def _has_short_way(self) -> bool:
         return False  # what is got is in flight
 
+    @property
+    def _goes_back(self) -> bool:
+        return True
+
     def _claim(self) -> Claim:
         return Claim()
 

@@ -8,7 +8,6 @@ a second: that is all it costs, and nothing before the first is asked for.
 
 from __future__ import annotations
 
-import collections
 import os
 import selectors
 import threading
@@ -50,8 +49,6 @@ class Readable:
     def __init__(self, handle: ObjectQueue) -> None:
         self._handle = weakref.ref(handle)
         self._queue = handle.name
-        #: What was taken from the queue by a get that was then interrupted: the next one has it.
-        self.left: collections.deque[Any] = collections.deque()
         self.reset()
         self._is_closed = handle._handle_closed
 
@@ -61,7 +58,6 @@ class Readable:
         self._ends: tuple[int, int] | None = None
         self._has_byte = False
         self._is_closed = False
-        self.left.clear()
 
     def fileno(self) -> int:
         """The descriptor. Raises HandleClosedError."""
@@ -96,32 +92,25 @@ class Readable:
 
     def _may_get(self) -> bool:
         handle = self._handle()
-        return bool(self.left) or (handle is not None and handle._may_get())
+        return handle is not None and handle._may_get()
 
-    def after(self, get: Callable[[], list[Any]]) -> list[Any]:
-        """Get items; what this says of the queue is true when they are returned. When the look is
-        interrupted, the next get has them."""
-        if self.left:
-            return [self.left.popleft()]
+    def after(self, get: Callable[[Callable[[], None]], list[Any]]) -> list[Any]:
+        """Get items; what this says of the queue is true when they are returned. ``get`` is given
+        the look to be made when it has them, so that it gives them back if that is interrupted."""
         try:
-            items = get()
+            return get(self.look)
         except PressureError:
             self.look()
             raise
-        try:
-            self.look()
-        except BaseException:
-            self.left.extend(items)
-            raise
-        return items
 
     def _show(self, is_readable: bool) -> None:
         assert self._ends is not None
-        if is_readable and not self._has_byte:
+        had_byte, self._has_byte = self._has_byte, is_readable
+        # With that step it is done: what comes from outside comes behind a call.
+        if is_readable and not had_byte:
             os.write(self._ends[1], b"\0")
-        elif self._has_byte and not is_readable:
+        elif had_byte and not is_readable:
             os.read(self._ends[0], 1)
-        self._has_byte = is_readable
 
     def close(self) -> None:
         """There is no descriptor any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 
 import pytest
@@ -276,6 +277,26 @@ def test_get_with_buffering(server, name, sweep, kind):
 
         sweep(q.get, consumed.check, prepare=prepare)
         sweep(lambda: q.get_many(2), consumed.check, prepare=prepare)
+
+
+@pytest.mark.parametrize("buffering", [0, 10])
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_get_of_a_queue_with_a_descriptor(server, name, sweep, kind, buffering):
+    producer = kind(0, name, url=server.url)
+    with kind(0, name, url=server.url, buffering=buffering) as q:
+        consumed = (Joined if kind is JoinableQueue else Consumed)(q)
+        consumed.put = lambda: producer.put_many(THREE)
+        shown = select.poll()
+        shown.register(q.fileno(), select.POLLIN)
+
+        def check(interrupted, value):
+            if interrupted:
+                assert shown.poll(SOON * 1000)
+            consumed.check(interrupted, value)
+            assert not shown.poll(0)
+
+        sweep(q.get, check, prepare=consumed.prepare, every=11)
+        sweep(lambda: q.get_many(2), check, prepare=consumed.prepare, every=13)
 
 
 def test_put_with_buffering(server, name, sweep):
