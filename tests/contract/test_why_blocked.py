@@ -20,6 +20,8 @@ from pressure_mp import (
     Diagnosis,
     Empty,
     Full,
+    JoinableQueue,
+    LifoQueue,
     PressureQueue,
     ProducerInUseError,
     Queue,
@@ -117,13 +119,25 @@ def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
     assert (side.holder, side.line) == (None, ())
 
 
-@pytest.mark.parametrize(("operation", "role"), [("put", "producer"), ("get", "consumer")])
-def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(q, operation, role):
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue, LifoQueue])
+@pytest.mark.parametrize(
+    ("operation", "role", "method", "args"),
+    [
+        ("put", "producer", "put", ["x"]),
+        ("put", "producer", "put_many", [["x"]]),
+        ("get", "consumer", "get", []),
+        ("get", "consumer", "get_many", [1]),
+    ],
+)
+def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(
+    url, name, kind, operation, role, method, args
+):
     """Before it put or got anything, and for clients of another make too; not so who is in line."""
+    q = kind.create(name, 1, url=url, lease=30)
     q.put("full")
     if operation == "get":
         q.get()
-    call = (q.put, "x") if operation == "put" else (q.get,)
+    call = (getattr(q, method), *args)
     first, who = begin(*call)
     until(lambda: getattr(q.why_blocked(), operation).holder)
     second, _ = begin(*call)
@@ -132,6 +146,7 @@ def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(q, operation, rol
     for waiting in (first, second):
         q.get() if operation == "put" else q.put("x")
         waiting.result()
+    q.delete()
 
 
 def test_a_long_line_is_counted_and_its_first_are_named(q):

@@ -87,6 +87,11 @@ class Scene:
         self.serve(q, operation)
         return doomed, last
 
+    def now(self):
+        """The server's clock, in milliseconds."""
+        seconds, microseconds = self.observer.time()
+        return seconds * 1000 + microseconds // 1000
+
     def make_old(self):
         """As if those in the registry who do not look again had not looked for a long time."""
         key = self.key("mp:waiting")
@@ -295,6 +300,24 @@ def test_many_that_are_stopped_as_their_turn_comes_delay_the_next_by_less_than_a
     first.result()
     scene.serve(q, operation)
     last.result()
+
+
+@both
+def test_those_who_come_long_after_have_the_whole_time_again(scene, operation):
+    """Those who were stopped in line left little time to the next, for a lease and not for ever."""
+    q = scene.create(operation, SHORT)
+    role, lease = ROLES[operation], int(SHORT * 1000)
+    _, last = scene.grant(q, operation)
+    last.result()
+    token = until(lambda: scene.observer.lindex(scene.key(f"{role}_free"), 0))
+    word, length, valid = token.split()
+    assert word == b"grant"
+    assert int(length) < lease / 3
+    assert int(valid) <= scene.now() + lease
+    until(lambda: scene.now() > int(valid))
+    scene.observer.rename(scene.key(f"{role}_free"), scene.key(f"mp:{role}_claim"))  # a grant
+    scene.queue(SHORT).length()  # a look, the first that sees it
+    assert int(scene.observer.hget(scene.key(f"mp:{role}_holder"), "lease")) == -(-lease // 3)
 
 
 def test_many_consumers_of_a_joinable_queue_that_are_stopped(scene, valkey):

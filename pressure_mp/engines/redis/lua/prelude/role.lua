@@ -14,8 +14,9 @@
 -- Who is granted the role has a third of a lease, from when the grant is first seen, to come for it.
 -- When nobody comes the role goes to the next, who has half of that time: however many of those in
 -- line were stopped, all of them together delay the next by less than a lease. After a lease that ran
--- out there is less to begin with, since whoever waits has waited for that. The token says how long:
--- the specification leaves the value of the lists' element undefined.
+-- out there is less to begin with, since whoever waits has waited for that. The token says how long,
+-- and until when that holds (a lease later), so that those who come long after have the whole time
+-- again: the specification leaves the value of the lists' element undefined.
 local AFTER_LEASE = 250
 
 local function milliseconds()
@@ -32,14 +33,15 @@ local function standing(name, turn, free, claim, holder, ticket, lease)
   if not held and not token then return 'foreign', '' end
   local now = milliseconds()
   if not held then
-    held, length = 'promised', string.match(token, '^grant (%d+)$') or math.ceil(lease / 3)
+    local short, valid = string.match(token, '^grant (%d+) (%d+)$')
+    held, length = 'promised', short and now <= tonumber(valid) and short or math.ceil(lease / 3)
     till = now + length
     redis.call('HSET', holder, 'ticket', held, 'until', string.format('%d', till), 'lease', length)
   elseif not (tonumber(till or '') and tonumber(till) >= now) then -- no number, no lease
     local left = math.min(lease / 20, AFTER_LEASE)
     if token then left = (tonumber(length or '') or 0) / 2 end
     redis.call('DEL', holder, claim)
-    redis.call('LPUSH', free, string.format('grant %d', math.max(left, 1)))
+    redis.call('LPUSH', free, string.format('grant %d %d', math.max(left, 1), now + lease))
     till = 0
   end
   return 'ours', held, tonumber(till)
