@@ -181,8 +181,9 @@ ENDINGS: dict[str, Callable[[], None]] = {
 
 
 def private_with_orphan() -> None:
-    """Leave a forked child behind that asks for the server when it is told to."""
+    """When told to, leave a forked child behind that asks for the server when it is told to."""
     report_private()
+    wait_for_word()
     if os.fork():
         kill_self(signal.SIGKILL)
     report(me=os.getpid())
@@ -278,6 +279,7 @@ def private_after_failure(binary: str) -> None:
     embedded._server_binary = real
     report_private()
     report(children=len(psutil.Process().children()))
+    wait_for_word()
 
 
 def report_shared(directory: str) -> str:
@@ -619,7 +621,7 @@ class TestPrivateServerError:
     def test_in_a_forked_child_of_a_dead_creator(self, world: World) -> None:
         program = world.start("private_with_orphan")
         server = world.server(program.read())
-        world.process(program.read()["me"])
+        world.process(program.ask()["me"])
         server.wait_for_end()
         error = program.ask()["error"]
         assert server.socket in error
