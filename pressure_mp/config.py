@@ -20,6 +20,15 @@ _CLUSTER = ("redis+cluster", "rediss+cluster")
 #: The schemes whose URLs name several hosts, and the port of one that has none.
 _PORTS = {**dict.fromkeys(_SENTINEL, 26379), **dict.fromkeys(_CLUSTER, DEFAULT_PORT)}
 
+_VARIABLES = (
+    "PRESSURE_URL",
+    "PRESSURE_PREFIX",
+    "PRESSURE_ALLOW_EVICTION",
+    "REDIS_SERVER",
+    "REDIS_PORT",
+    "REDIS_DB",
+)
+
 _ESCAPE = "a username or password in it has one of /?#[]@, to be written as %2F%3F%23%5B%5D%40"
 
 
@@ -93,32 +102,35 @@ def resolve(
     given = [name for name, value in parts.items() if value is not None]
     if url is not None and given:
         raise AddressError(f"give either url or {', '.join(given)}, not both")
-    prefix = environ.get("PRESSURE_PREFIX", DEFAULT_PREFIX) if prefix is None else prefix
+    found = {name: environ[name] for name in _VARIABLES if name in environ}
+    if "PRESSURE_URL" in found:
+        found["PRESSURE_URL"] = hide(found["PRESSURE_URL"])
+    del environ  # a traceback with local variables would show all of it
+    prefix = found.get("PRESSURE_PREFIX", DEFAULT_PREFIX) if prefix is None else prefix
     if not isinstance(prefix, str):
         raise ArgumentTypeError(f"prefix is a str, not {type(prefix).__name__}")
     if url is None and not given:
-        url = environ.get("PRESSURE_URL")
+        url = found.get("PRESSURE_URL")
     url = hide(url)
-    allowed = environ.get("PRESSURE_ALLOW_EVICTION", "")
+    allowed = found.get("PRESSURE_ALLOW_EVICTION", "")
     allow_eviction = bool(allowed) and _yes_or_no(allowed, "PRESSURE_ALLOW_EVICTION")
     if url is not None:
-        del environ  # a traceback with local variables would show all of it
         address = parse_url(url, prefix)
         return address._replace(allow_eviction=address.allow_eviction or allow_eviction)
     return Address(
         scheme="redis",
-        host=environ.get("REDIS_SERVER", DEFAULT_HOST) if host is None else host,
-        port=_number(port, "REDIS_PORT", environ, DEFAULT_PORT),
-        db=_number(db, "REDIS_DB", environ, 0),
+        host=found.get("REDIS_SERVER", DEFAULT_HOST) if host is None else host,
+        port=_number(port, "REDIS_PORT", found, DEFAULT_PORT),
+        db=_number(db, "REDIS_DB", found, 0),
         prefix=prefix,
         allow_eviction=allow_eviction,
     )
 
 
-def _number(value: int | None, variable: str, environ: Mapping[str, str], default: int) -> int:
+def _number(value: int | None, variable: str, found: Mapping[str, str], default: int) -> int:
     if value is not None:
         return value
-    text = environ.get(variable, str(default))
+    text = found.get(variable, str(default))
     if not text.isdecimal():
         raise AddressError(f"{variable} is {text!r}, which is not a number")
     return int(text)

@@ -274,3 +274,21 @@ def test_a_handle_without_its_key_shows_no_environment(monkeypatch):
     monkeypatch.setenv("SOME_PASSWORD", LONG)
     text = caught(lambda: pickle.loads(copy).put(1))
     assert not any(part in text for part in PARTS)
+
+
+@pytest.mark.parametrize("variable", ["REDIS_PORT", "REDIS_DB", "PRESSURE_ALLOW_EVICTION"])
+def test_a_variable_that_is_wrong_shows_no_other_variable(monkeypatch, variable):
+    monkeypatch.delenv("PRESSURE_URL", raising=False)
+    monkeypatch.setenv("SOME_PASSWORD", PASSWORD)
+    monkeypatch.setenv(variable, "wrong")
+    text = caught(lambda: Queue(name="never-made"))
+    assert variable in text
+    assert not any(part in text for part in PARTS)
+
+
+def test_a_url_of_the_environment_is_not_shown_when_another_variable_is_wrong(monkeypatch):
+    monkeypatch.setenv("PRESSURE_URL", f"redis://user:{QUOTED}@127.0.0.1/0")
+    monkeypatch.setenv("PRESSURE_ALLOW_EVICTION", "wrong")
+    text = caught(lambda: Queue(name="never-made"))
+    assert "PRESSURE_ALLOW_EVICTION" in text
+    assert not any(part in text for part in PARTS)
