@@ -28,6 +28,7 @@ from .drivers import drive, ending
 from .effects import LATE, PASSED, Operation, T
 from .engines.base import Engine, Options
 from .exceptions import (
+    BrokerUnavailable,
     PressureError,
     QueueDoesNotExistError,
     TaskDoneError,
@@ -42,6 +43,8 @@ _LOOK = 0.5
 _AT_ONE_LOOK = 32
 #: Seconds for which a process that found nothing goes on to look: it may be polling.
 _LINGER = 3.0
+#: Seconds for which a look waits for one reply, at most: other brokers wait for their looks.
+_PATIENCE = 1.0
 #: Seconds that an ending process waits for a look that is in progress.
 _LAST_LOOK = 1.0
 #: Seconds for which one who was interrupted waits for the broker, to give back what it took.
@@ -76,8 +79,11 @@ class Presence:
         self._name = name
         self._discipline = discipline
         self._use_lease(0)
-        # The next look tries again: this one must not keep other queues waiting.
-        self._options = Options(reconnect=0)
+        #: Of its farewell; in a look each call has its own.
+        self._options: Options | None = None
+        #: When the last look began, and the seconds that each of its calls may take.
+        self.looked = 0.0
+        self.patience = _PATIENCE
         self.reset()
 
     def _use_lease(self, lease: int) -> None:
@@ -108,6 +114,11 @@ class Presence:
     def interval(self) -> float:
         """Seconds from one look to the next."""
         return min(self._lease / 3000, _LOOK)
+
+    @property
+    def share(self) -> float:
+        """Seconds for which brokers that are silent may keep it from a look: its lease lasts."""
+        return self._lease / 3000
 
     @property
     def is_holding(self) -> bool:
@@ -311,32 +322,42 @@ class Presence:
             self.run_now(self.operations.retire(incarnation()))
         self._retires = False
 
-    def look(self) -> None:
-        """Renew what this process holds, and take from the others what they can no longer hold."""
-        me = incarnation()
+    def look(self) -> bool:
+        """Renew what this process holds, and take from the others what they can no longer hold.
+
+        Answers whether the broker did.
+        """
+        self.looked = time.monotonic()
         try:
-            for call, until in list(self._doubtful.items()):
-                self.run_now(self.operations.requeue(me, call=call))
-                if until < time.monotonic():  # by now also what was still on its way was done
-                    del self._doubtful[call]
-            if seqs := list(self._returning):
-                self.run_now(self.operations.requeue(me, seqs=seqs))
-                del self._returning[: len(seqs)]
-            self._undo()
-            self._retire()
-            self._look_after_readers()
-            there = self.run_now(self.operations.renew(me, self.is_holding, bool(self._producers)))
-            self.run_now(self.operations.look_after_roles())
-            for other, until in self._in_turn(there.consumers):
-                if is_over(other, until, there.now):
-                    self.run_now(self.operations.requeue(other, seen=until))
-            for other, until in self._in_turn(there.producers):
-                if is_over(other, until, there.now):
-                    self.run_now(self.operations.retire(other, seen=until))
+            self._renew_and_return()
         except QueueDoesNotExistError:
             self._is_gone = True
+        except BrokerUnavailable:
+            return False  # the next look tries again
         except PressureError:
-            pass  # the broker does not answer; the next look tries again
+            pass
+        return True
+
+    def _renew_and_return(self) -> None:
+        me = incarnation()
+        for call, until in list(self._doubtful.items()):
+            self.run_now(self.operations.requeue(me, call=call))
+            if until < time.monotonic():  # by now also what was still on its way was done
+                del self._doubtful[call]
+        if seqs := list(self._returning):
+            self.run_now(self.operations.requeue(me, seqs=seqs))
+            del self._returning[: len(seqs)]
+        self._undo()
+        self._retire()
+        self._look_after_readers()
+        there = self.run_now(self.operations.renew(me, self.is_holding, bool(self._producers)))
+        self.run_now(self.operations.look_after_roles())
+        for other, until in self._in_turn(there.consumers):
+            if is_over(other, until, there.now):
+                self.run_now(self.operations.requeue(other, seen=until))
+        for other, until in self._in_turn(there.producers):
+            if is_over(other, until, there.now):
+                self.run_now(self.operations.retire(other, seen=until))
 
     def _undo(self) -> None:
         for taken in list(self._undone):
@@ -367,13 +388,12 @@ class Presence:
         if not, others see that this process has ended."""
         if not self._has_something:
             return True
-        before = self._options
         try:
             return endings.say(self.engine, self._say_farewell)
         except PressureError:
             return True  # there is no such queue any more, or not for this process
         finally:
-            self._options = before
+            self._options = None
 
     @property
     def _has_something(self) -> bool:
@@ -413,8 +433,12 @@ class Presence:
             _start_looking(self.interval)
 
     def run_now(self, operation: Operation[T]) -> T:
-        """Run an operation of a look: without waiting for a broker that is away."""
-        binding = self.engine.bind(self._name, self._discipline, self._options)
+        """Run an operation of a look: without waiting for a broker that is away or silent. The next
+        look tries again; this one must not keep other queues waiting."""
+        options = self._options
+        if options is None:
+            options = Options(reconnect=0, until=time.monotonic() + self.patience)
+        binding = self.engine.bind(self._name, self._discipline, options)
         return drive(operation, binding.session())
 
     def _try_now(self, operation: Operation[T]) -> T:
@@ -493,7 +517,7 @@ def _start_looking(interval: float) -> None:
 
 
 def _look_around() -> None:
-    global _thread, _is_looking, _pace, _looks_at
+    global _thread, _is_looking, _pace
     me = threading.current_thread()
     while True:
         with _lock:
@@ -513,11 +537,30 @@ def _look_around() -> None:
         except NothingNew:
             pass
         interrupts.settle()
-        for presence in needed:
-            with _looking:
-                _looks_at = presence
-                presence.look()
-                _looks_at = None
+        _look_at(needed)
+
+
+def _look_at(needed: set[Presence]) -> None:
+    """Look at each queue, but at one only of a broker that does not answer.
+
+    Where there are several brokers, the silent ones keep the others from their looks for a part of
+    the shortest lease, all together.
+    """
+    global _looks_at
+    silent: set[int] = set()
+    brokers = len({id(presence.engine) for presence in needed})
+    patience = _PATIENCE
+    if brokers > 1:
+        patience = min(patience, min(presence.share for presence in needed) / brokers)
+    for presence in sorted(needed, key=lambda presence: presence.looked):
+        if id(presence.engine) in silent:
+            continue
+        presence.patience = patience
+        with _looking:
+            _looks_at = presence
+            if not presence.look():
+                silent.add(id(presence.engine))
+            _looks_at = None
 
 
 def _leave() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from .effects import Operation
 from .engines.base import Engine, Options
-from .exceptions import PressureError, QueueDoesNotExistError
 from .operations.tasks import Raw, TaskOperations
 from .presence import Claim, Presence, Run, find, is_over
 from .processes import incarnation, state
@@ -100,22 +99,17 @@ class Takers(Presence):
                 if task in self._held and self.call_of(task) == call:
                     del self._held[task]
 
-    def look(self) -> None:
+    def _renew_and_return(self) -> None:
         me = incarnation()
-        try:
-            for call, until in list(self._doubtful.items()):
-                self.run_now(self._tasks.requeue(me, _LOST, call=call))
-                if until < time.monotonic():  # by now also what was still on its way was done
-                    del self._doubtful[call]
-            now, owners = self.run_now(self._tasks.renew(me, self._holds()))
-            for other, until in self._in_turn(owners):
-                if other != me and is_over(other, until, now):
-                    error = _GONE if state(other) == "dead" else _SILENT
-                    self.run_now(self._tasks.requeue(other, error, seen=until))
-        except QueueDoesNotExistError:
-            self._is_gone = True
-        except PressureError:
-            pass  # the broker does not answer; the next look tries again
+        for call, until in list(self._doubtful.items()):
+            self.run_now(self._tasks.requeue(me, _LOST, call=call))
+            if until < time.monotonic():  # by now also what was still on its way was done
+                del self._doubtful[call]
+        now, owners = self.run_now(self._tasks.renew(me, self._holds()))
+        for other, until in self._in_turn(owners):
+            if other != me and is_over(other, until, now):
+                error = _GONE if state(other) == "dead" else _SILENT
+                self.run_now(self._tasks.requeue(other, error, seen=until))
 
     @property
     def _has_something(self) -> bool:

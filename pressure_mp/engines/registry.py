@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from importlib import import_module
@@ -48,6 +47,8 @@ def engine(address: Address) -> Engine:
     with _lock:
         found = _open.get(address)
         if found is None:
+            if not _open:
+                _close_at_end()
             found = _open[address] = _make(address)
         return found
 
@@ -72,7 +73,14 @@ def _after_fork_in_child() -> None:
         opened.after_fork()
 
 
-@atexit.register
+def _close_at_end() -> None:
+    """Last of all. The farewells go over these connections, and take away what was kept for them:
+    atexit alone would come first where ``multiprocessing.util`` was imported before."""
+    from multiprocessing.util import Finalize
+
+    Finalize(None, _close_idle, exitpriority=-1000)
+
+
 def _close_idle() -> None:
     for opened in list(_open.values()):
         opened.close()

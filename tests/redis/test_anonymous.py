@@ -35,6 +35,7 @@ def broker(valkey, name, monkeypatch):
 
     class Broker:
         url = valkey.url
+        prefix = name
         client = valkey.client()
 
         def left(self):
@@ -185,6 +186,12 @@ def test_a_queue_that_was_dropped_just_before_a_fork_goes(broker):
 def test_a_program_that_ends_just_after_it_dropped_its_queues_leaves_no_key(broker):
     run("import pressure_mp\nqueues = [pressure_mp.Queue() for _ in range(200)]\nqueues.clear()\n")
     assert broker.left() == []
+
+
+@pytest.mark.parametrize("before", ["", "import multiprocessing.connection\n"])
+def test_what_is_kept_for_the_repeat_of_a_call_goes_with_the_program(broker, before):
+    run(f"{before}import pressure_mp\nq = pressure_mp.Queue(buffering=0)\nq.put(1)\nq.get()\n")
+    assert list(broker.client.scan_iter(match=f"{broker.prefix}*")) == []
 
 
 def test_a_queue_that_was_dropped_while_its_broker_was_away_goes_with_the_next(own_server, name):

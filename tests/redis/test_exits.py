@@ -12,6 +12,7 @@ import time
 
 import exit_programs
 import pytest
+from deployments import SERVICE, sentinels
 from servers import Server
 
 from pressure_mp import Queue, endings
@@ -198,6 +199,27 @@ def test_a_broker_that_is_away_does_not_keep_others_from_being_told(server, rela
         assert said.count("stays there") == 1
     finally:
         live.stop()
+
+
+def test_many_sentinels_that_are_silent_share_the_time():
+    with contextlib.ExitStack() as stack:
+        deployment = stack.enter_context(sentinels("redis", 1))
+        relays = [Relay(deployment.sentinels[0].port) for _ in range(12)]
+        for relay in relays:
+            stack.callback(relay.close)
+        seeds = ",".join(relay.url.removeprefix("redis://") for relay in relays)
+        program = Program("run", "anonymous", f"redis+sentinel://{seeds}/{SERVICE}")
+        program.expect("ready")
+        for relay in relays:
+            relay.fall_silent()
+        with deployment.primary.client() as client:
+            client.client_kill_filter(_type="normal")  # so the sentinels are asked again
+        program.go_on()
+        status, said, seconds = program.end()
+    assert status == 7
+    assert seconds < endings.LIMIT + MARGIN
+    assert said.count("note on 5 anonymous queues stays there") == 1
+    assert "Traceback" not in said
 
 
 def test_a_full_queue_is_waited_for_longer_than_a_broker_that_is_away(server):

@@ -400,3 +400,25 @@ def test_of_many_processes_one_that_nobody_waited_for_is_found_in_turn(make):
         q._here.look()
     assert q.qsize() == 1
     ending.wait()
+
+
+def test_a_silent_broker_does_not_keep_this_process_from_its_leases_at_others(
+    make, own_server, name
+):
+    silent = JoinableQueue(0, name, url=own_server.url, lease=HOURS)
+    live = make(lease=2)
+    for q in (silent, live):
+        fill(q, "in flight")
+        assert q.get() == "in flight"
+
+    def lease_ends():
+        return elsewhere(live, "renew", STRANGER, False, False).consumers[processes.incarnation()]
+
+    before = lease_ends()
+    own_server.process.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: lease_ends() > before + 6000)
+    finally:
+        own_server.process.send_signal(signal.SIGCONT)
+    for q in (silent, live):
+        q.task_done()

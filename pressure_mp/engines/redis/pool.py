@@ -18,6 +18,8 @@ from .wire import Wire
 
 #: A connection that was idle for longer is looked at before it is used again, in seconds.
 _IDLE_CHECK = 1.0
+#: So many seconds a server has to answer, whatever time was needed to find it.
+_SHORTEST = 0.01
 
 
 _log = logging.getLogger("pressure_mp")
@@ -46,11 +48,15 @@ class Pool:
     async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
         """The connection that was idle for the shortest time, or a new one; to the slot's server.
 
-        ``timeout`` is in seconds, for each step of making one. Raises BrokerUnavailable.
+        ``timeout`` is in seconds: for finding the server, and then for each step of connecting to
+        it in what is left of them. Raises BrokerUnavailable.
         """
+        end = None if timeout is None else time.monotonic() + timeout
         node = await self._route.node(slot, timeout)
         wire = self._idle(node)
         if wire is None:
+            if end is not None:
+                timeout = max(end - time.monotonic(), _SHORTEST)
             wire = await self._route.open(node, timeout)
             self.was_connected, self._was_told = True, False
             self._all.add(wire)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,6 +22,8 @@ from .wire import Wire
 
 #: Seconds for one of several servers to say what it knows; then the next one is asked.
 _PATIENCE = 1.0
+#: As long as that each is asked, whatever time is left.
+_SHORTEST = 0.01
 #: A route's ``silence`` where another server may take the place of one: longer than a script takes.
 SILENCE = 10.0
 
@@ -58,7 +61,7 @@ class Route(ABC):
 
     @abstractmethod
     async def node(self, slot: int, timeout: float | None) -> Node:
-        """The server to go to. May have to ask others, for ``timeout`` seconds in each step.
+        """The server to go to. May have to ask others, for ``timeout`` seconds.
 
         Raises BrokerUnavailable when nobody knows.
         """
@@ -92,10 +95,16 @@ class Route(ABC):
         read: Callable[[Address, Any], T],
         timeout: float | None,
     ) -> T:
-        """What ``read`` makes of the first reply to ``command`` that it can use."""
-        patience = _PATIENCE if timeout is None else min(timeout, _PATIENCE)
+        """What ``read`` makes of the first reply to ``command`` that it can use. All of them
+        together have ``timeout`` seconds."""
+        asked = list(servers)
+        end = None if timeout is None else time.monotonic() + timeout
         problems: list[Exception] = []
-        for one in servers:
+        for number, one in enumerate(asked):
+            patience = _PATIENCE
+            if end is not None:  # each has its part of what those before it left
+                left = (end - time.monotonic()) / (len(asked) - number)
+                patience = max(min(left, _PATIENCE), _SHORTEST)
             try:
                 wire = await self._kind.open(one, patience)
                 try:
