@@ -61,9 +61,9 @@ STRANGER = "another-host/1/1/aaaaaaaa"
 
 
 def test_threads_that_are_the_first_at_the_same_time_are_one_process(monkeypatch):
-    both, draw = threading.Barrier(2), processes.secrets.token_hex
+    both, draw = threading.Barrier(2), processes.os.urandom
     monkeypatch.setattr(processes, "_once", {"mark": processes.mark()})
-    monkeypatch.setattr(processes.secrets, "token_hex", lambda size: (both.wait(10), draw(size))[1])
+    monkeypatch.setattr(processes.os, "urandom", lambda size: (both.wait(10), draw(size))[1])
     threads = [Background(processes.incarnation) for _ in range(2)]
     one, other = (thread.result() for thread in threads)
     assert one == other
