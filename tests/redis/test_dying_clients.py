@@ -87,6 +87,17 @@ class Scene:
         self.serve(q, operation)
         return doomed, last
 
+    def grants_until(self, waiting, operation):
+        """How long each had to come for the role that it was granted, until one came, in
+        milliseconds."""
+        key, grants = self.key(f"mp:{ROLES[operation]}_holder"), {}
+        while waiting.is_alive():
+            ticket, length, ends = self.observer.hmget(key, "ticket", "lease", "until")
+            if ticket == b"promised":
+                grants[ends] = int(length)
+        waiting.result()
+        return grants.values()
+
     def now(self):
         """The server's clock, in milliseconds."""
         seconds, microseconds = self.observer.time()
@@ -259,17 +270,11 @@ def test_many_that_are_stopped_in_line_delay_the_next_by_less_than_a_lease(
     for one in doomed:
         one.stop()
     last = scene.begin(q, operation)
-    key, grants = scene.key(f"mp:{ROLES[operation]}_holder"), {}
     scene.serve(q, operation)
     first.result()
     serving = Background(scene.serve, q, operation)
-    while last.is_alive():
-        ticket, length, ends = scene.observer.hmget(key, "ticket", "lease", "until")
-        if ticket == b"promised":
-            grants[ends] = int(length)
-    last.result()
+    assert 1000 < sum(scene.grants_until(last, operation)) < STOPPED_LEASE * 1000
     serving.result()
-    assert 1000 < sum(grants.values()) < STOPPED_LEASE * 1000
     go_on(scene, q, operation, doomed)
 
 
@@ -282,8 +287,10 @@ def test_many_that_are_stopped_with_the_role_and_in_line_delay_the_next_by_a_lea
     for one in doomed:
         one.stop()
     last = Background(q.get) if operation == "get" else Background(q.put, b"ours")
-    scene.serve(q, operation)
-    last.result()
+    serving = Background(scene.serve, q, operation)
+    # Who waits has waited for a lease already.
+    assert 0 < sum(scene.grants_until(last, operation)) < 1000
+    serving.result()
     go_on(scene, q, operation, doomed)
 
 
