@@ -170,17 +170,18 @@ def test_a_child_process_whose_broker_is_away_ends_in_time(server, relay, method
     assert "3 items that were put" in said
 
 
-def test_two_brokers_that_are_away_share_the_time(server, relay):
-    other = Relay(server.port)
-    program = Program("run", "buffered", relay.url, other.url)
+def test_several_brokers_that_are_away_share_the_time(server, relay):
+    others = [Relay(server.port) for _ in range(4)]
+    program = Program("run", "buffered", relay.url, *(other.url for other in others))
     program.expect("ready")
     server.process.send_signal(signal.SIGSTOP)
     program.go_on()
     status, said, seconds = program.end()
-    other.close()
+    for other in others:
+        other.close()
     assert status == 7
     assert seconds < endings.LIMIT + MARGIN
-    assert said.count("3 items that were put") == 2
+    assert said.count("3 items that were put") == 5
 
 
 def test_a_broker_that_is_away_does_not_keep_others_from_being_told(server, relay):
