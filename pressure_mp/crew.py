@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from . import exceptions
+from . import exceptions, interrupts
 from .drivers import WaitEnded, waits_end_when
 from .exceptions import (
     ArgumentError,
@@ -107,10 +107,14 @@ class Crew:
             for _ in range(job.concurrency)
         ]
         with self._signals():
-            for thread in threads:
-                thread.start()
-            self._watch(len(threads))
-            self._give_back()
+            try:
+                for thread in threads:
+                    interrupts.start(thread)
+                self._watch(len(threads))
+                self._give_back()
+            except BaseException:  # nobody waits for the threads any more: they finish and end
+                self._is_told = True
+                raise
         if self._error is not None:
             raise self._error
 
@@ -154,15 +158,20 @@ class Crew:
     def _signals(self) -> Iterator[None]:
         """SIGTERM and SIGINT end the run, where this thread may handle them."""
         previous: dict[signal.Signals, Any] = {}
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                if signal.getsignal(number) != signal.SIG_IGN:
-                    previous[number] = signal.signal(number, self._hear)
         try:
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    handler = signal.getsignal(number)
+                    if handler != signal.SIG_IGN:
+                        previous[number] = handler
+                        signal.signal(number, self._hear)
             yield
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            try:
+                _set_handlers(previous)
+            except BaseException:  # of a handler that is set again
+                _set_handlers(previous)
+                raise
 
     def _hear(self, number: int, frame: object) -> None:
         self._is_told = True  # an Event may not be set here: it has a lock
@@ -240,6 +249,11 @@ class Crew:
                 raise
             return False
         return task.state == TAKEN
+
+
+def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _say_late(error: TaskError) -> None:

@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from itertools import repeat
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,7 @@ class Incoming(ABC):
         self._name = ""
         self._call = 0  # the last one that is known to be answered
         self._returns = False  # what is here goes back, and has not yet gone
+        self._back: list[Any] = []  # what was taken out to go back
 
     def __len__(self) -> int:
         return len(self._ahead) + len(self._raw)
@@ -265,14 +267,14 @@ class Incoming(ABC):
     def _forget(self) -> None:
         """The broker no longer keeps anything for this reader."""
 
-    def _drain(self, found: deque[Any]) -> list[Any]:
+    def _drain(self) -> None:
         """Take all out, the last one first: what another thread takes meanwhile is the first."""
-        back = []
-        try:
-            while True:
-                back.append(found.pop())
-        except IndexError:
-            return back
+        for found in (self._raw, self._ahead):
+            try:
+                for item in map(deque.pop, repeat(found)):
+                    self._back += (item,)
+            except IndexError:
+                pass
 
 
 class IncomingForGood(Incoming):
@@ -347,20 +349,21 @@ class IncomingForGood(Incoming):
         self._call += 1
         self._fetched = self._told = 0
         self._is_doubtful = self._returns = False
-        self._out = None
+        self._out, self._back = None, []
 
     def _report(self, presence: Presence) -> None:
         out = self._fetched - len(self)
         if presence.run_now(presence.operations.handed(self._name, self._call, out)):
             self._told = out
         elif not self._is_doubtful:
-            self._drain(self._ahead)
-            self._drain(self._raw)
+            self._drain()
+            self._back = []
             self._fetched = self._told = 0
 
     def _return(self, presence: Presence, run: Run[bool]) -> None:
         if self._out is None:
-            self._out = self._fetched - len(self._drain(self._ahead)) - len(self._drain(self._raw))
+            self._drain()
+            self._out = self._fetched - len(self._back)
         run(presence.operations.put_back(self._name, self._call, self._out))
         if self._is_doubtful:
             run(presence.operations.put_back(self._name, self._call + 1, 0))
@@ -379,13 +382,9 @@ class IncomingUntilDone(Incoming):
     _flights: Flights
     _presence: Presence
 
-    def reset(self) -> None:
-        super().reset()
-        self._left: list[int] = []  # the numbers of what goes back
-
     @property
     def holds(self) -> bool:
-        return bool(self._ahead or self._raw or self._left)
+        return bool(self._ahead or self._raw or self._back)
 
     def _hand_out(self) -> Any:
         for one in self._pops:
@@ -448,20 +447,20 @@ class IncomingUntilDone(Incoming):
     def _report(self, presence: Presence) -> None:
         # What was handed out, task_done() tells.
         if not presence.run_now(presence.operations.handed(self._name, self._call, 0)):
-            self._drain(self._ahead)
-            self._drain(self._raw)
+            self._drain()
+            self._back = []
 
     def _return(self, presence: Presence, run: Run[bool]) -> None:
-        self._left += [seq for _, seq in self._drain(self._ahead)]
-        self._left += [flight.seq for flight in self._drain(self._raw)]
-        if self._left:
-            run(presence.operations.requeue(incarnation(), seqs=self._left))
-        self._left = []
+        self._drain()
+        if self._back:
+            seqs = [one.seq if type(one) is Flight else one[1] for one in self._back]
+            run(presence.operations.requeue(incarnation(), seqs=seqs))
+        self._back = []
         run(presence.operations.put_back(self._name, self._call, 0))
         self._forget()
 
     def _forget(self) -> None:
-        self._left = []
+        self._back = []
         self._returns = False
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import select
+import signal
+import threading
 import time
 
 import pytest
@@ -350,6 +352,71 @@ def test_attach_and_first_use(server, name, sweep):
         used.put(0)
 
     sweep(use, check, every=29)
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_close_of_a_handle(server, name, sweep, kind):
+    """What it had fetched goes back, what it had put is sent; or when called again."""
+    other = kind(0, name, url=server.url)
+    handles = []
+
+    def prepare():
+        other.put_many([0, *THREE])
+        q = buffered(kind, server, name)
+        assert q.get() == 0
+        q.put(4)
+        handles.append(q)
+
+    def check(interrupted, value):
+        q = handles.pop()
+        closing = Background(q.close)
+        closing.join(SOON)
+        closing.result()
+        assert [other.get(timeout=SOON) for _ in range(4)] == [*THREE, 4]
+        assert other.qsize() == 0
+        if kind is JoinableQueue:
+            for _ in range(5):
+                other.task_done()
+            other.join()
+        assert other.stats().in_flight == 0
+
+    sweep(lambda: handles[-1].close(), check, prepare=prepare, every=31)
+
+
+def is_worker(thread):
+    """Whether it is one of a crew; a thread whose start was interrupted may have no ident."""
+    return thread.name.endswith(" worker") and thread.ident is not None
+
+
+def test_run_of_a_crew(server, name, sweep):
+    """A handler of another signal raises in the thread that waits for the crew: the tasks in hand
+    are finished, the others stay."""
+    q = TaskQueue(name, url=server.url)
+
+    def prepare():
+        q.put("task")
+
+    def check(interrupted, value):
+        until(lambda: not q.stats().words.get("taken"))
+        try:
+            task = q.take(0)
+        except Empty:
+            pass
+        else:
+            assert task.data == "task"
+            task.ack()
+        until(lambda: not [one for one in threading.enumerate() if is_worker(one)])
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+    def run():
+        stop = threading.Event()
+
+        def handle(task):
+            stop.set()
+
+        q.run(handle, stop=stop)
+
+    sweep(run, check, prepare=prepare, every=23)
 
 
 def test_take_of_a_task_queue(server, name, sweep):

@@ -20,20 +20,23 @@ done = getattr(q, "task_done", None) if kind == "JoinableQueue" else None
 got, interrupts, owes, limit = [], 0, False, 0.003
 while True:
     try:
-        if len(got) == 300:
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)
-            break
-        signal.setitimer(signal.ITIMER_REAL, random.expovariate(1 / limit))
-        if owes:
-            done()
-            owes = False
-        item = q.get()
-        got += (item,); owes = done is not None
+        while True:  # within the try, so that no step between two turns is without it
+            if len(got) == 300:
+                signal.signal(signal.SIGALRM, signal.SIG_IGN)
+                break
+            signal.setitimer(signal.ITIMER_REAL, random.expovariate(1 / limit))
+            if owes:
+                try:
+                    done()
+                except pressure_mp.TaskDoneError:
+                    pass
+                owes = False
+            item = q.get()
+            got += (item,); owes = done is not None
+        break
     except KeyboardInterrupt:
         interrupts += 1
         limit *= 1.02  # however slow the machine is, it ends
-    except pressure_mp.TaskDoneError:
-        owes = False
 if owes:
     done()
 if done:
