@@ -48,6 +48,15 @@ def called_by_scripts():
     }
 
 
+class Interrupted:
+    """A serializer whose user presses Ctrl-C whenever an item is decoded."""
+
+    dumps = staticmethod(bytes)
+
+    def loads(self, payload):
+        raise KeyboardInterrupt
+
+
 class Uses:
     """Everything that a client asks of a server, without ever waiting for another client."""
 
@@ -191,6 +200,13 @@ class Uses:
             queue._run(operations.users())
             queue._run(operations.dismiss(["elsewhere/1/1"]))
 
+    def interrupt_a_get(self):
+        q = Queue(name=self.name, url=self.url, serializer=Interrupted())
+        q.put(b"x")
+        with pytest.raises(KeyboardInterrupt):
+            q.get()
+        assert Queue(name=self.name, url=self.url, serializer="raw").get_nowait() == b"x"
+
     def use_the_other_orders(self):
         other = self.name + "-2"
         with FairQueue(len, name=other, url=self.url) as fair:
@@ -221,6 +237,7 @@ class Uses:
             make,
             put_and_get,
             set_an_item_aside,
+            interrupt_a_get,
             take_and_requeue,
             use_the_other_orders,
             move_large_items,

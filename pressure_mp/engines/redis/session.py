@@ -112,6 +112,8 @@ class RedisSession:
                     self._discard()  # nobody could be told that the wait is over
                     raise
             except PressureError:  # an error reply: the connection is as good as before
+                if op in TAKING:
+                    self.taken = None  # a script that fails does nothing
                 self._give_wire_back(wire)
                 raise
             except BaseException as error:
