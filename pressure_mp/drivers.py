@@ -16,6 +16,9 @@ from .identity import is_gone
 class Session(Protocol):
     """One operation's dealings with an engine."""
 
+    #: What was made of the items that were taken out, once they can no longer go back.
+    found: list[Any] | None
+
     def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
         """Do ``op`` atomically and once; ``end`` as in :class:`pressure_mp.effects.Call`."""
 

@@ -257,17 +257,18 @@ class ItemHandle(Handle):
         reply = do(binding.session(), shortcut.op, (*args, client_id()))
         return reply if shortcut.did(reply) else None
 
-    def _handing_out(self, receive: Callable[[Any], T], accept: Callable[[T], U]) -> U:
+    def _handing_out(self, receive: Callable[[Any], T], accept: Callable[[T, Any], U]) -> U:
         """What ``accept`` makes of what was received. What ends this early gives that back.
 
-        ``receive`` is given a claim, to note what it takes. Between the end of the claim and that
-        of the call nothing can be interrupted.
+        Both are given a claim: ``receive`` to note what it takes, ``accept`` to note in its
+        ``found`` what can no longer go back, but to the next call of this handle. Between the end
+        of the claim and that of the call nothing can be interrupted.
         """
         if interrupts.abandoned:
             interrupts.settle()
         claim = self._claim()
         try:
-            found = accept(receive(claim))
+            found = accept(receive(claim), claim)
             claim.end()
             return found
         except PressureError as error:

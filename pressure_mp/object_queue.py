@@ -279,10 +279,12 @@ class ObjectQueue(ItemHandle):
         if self._buffers is not None:
             if self._buffers.outgoing.failure is not None:
                 self._buffers.outgoing.raise_failure(self)
-            return self._buffers.incoming.get_many(self, limit, block, timeout, look)
-        self._codec.prepare()  # nothing is taken out that this handle has no key for
-        if kept := self._take_kept():
+        else:
+            self._codec.prepare()  # nothing is taken out that this handle has no key for
+        if self._kept and (kept := self._take_kept()):
             return kept
+        if self._buffers is not None:
+            return self._buffers.incoming.get_many(self, limit, block, timeout, look)
         return self._handing_out(
             lambda claim: self._receive_many(limit, block, timeout, claim),
             self._looking(self._accept_many, look),
@@ -298,20 +300,18 @@ class ObjectQueue(ItemHandle):
         return []
 
     def _looking(
-        self, accept: Callable[[T], list[Any]], look: Callable[[], None] | None
-    ) -> Callable[[T], list[Any]]:
+        self, accept: Callable[[T, Any], list[Any]], look: Callable[[], None] | None
+    ) -> Callable[[T, Any], list[Any]]:
         """``accept``, and then a look."""
         if look is None:
             return accept
+        goes_back = self._goes_back
 
-        def accept_and_look(received: T) -> list[Any]:
-            found = accept(received)
-            try:
-                look()
-            except BaseException:
-                if not self._goes_back:
-                    self._kept += found
-                raise
+        def accept_and_look(received: T, claim: Any) -> list[Any]:
+            found = accept(received, claim)
+            if not goes_back:
+                claim.found = found
+            look()
             return found
 
         return accept_and_look
@@ -321,21 +321,31 @@ class ObjectQueue(ItemHandle):
         """Whether the engine can take back what an interrupted get took."""
         return registry.engine(self._address).outlives_process
 
-    def _accept_many(self, received: tuple[list[bytes], list[Flight]]) -> list[Any]:
+    def _give_up(self, claim: Any) -> None:
+        if claim.found is None:
+            super()._give_up(claim)
+            return
+        claim.interrupted()
+        claim.end()
+        # No call from here on: each is kept once, by whichever call and thread that comes first.
+        found, claim.found = claim.found, []
+        self._kept += found
+
+    def _accept_many(self, received: tuple[list[bytes], list[Flight]], claim: Any) -> list[Any]:
         items, flights = received
         try:
             return self._codec.decode_many(items)
         except Exception as error:  # one cannot be used, which is not the others' fault
             if interrupts.is_from_outside(error):
                 raise
-            return self._accept_what_can_be(flights or [Flight(0, item) for item in items])
+            return self._accept_what_can_be(flights or [Flight(0, item) for item in items], claim)
 
-    def _accept_what_can_be(self, flights: list[Flight]) -> list[Any]:
+    def _accept_what_can_be(self, flights: list[Flight], claim: Any) -> list[Any]:
         accepted: list[Any] = []
         problem: PressureError | None = None
         for flight in flights:
             try:
-                accepted.append(self._accept(flight))
+                accepted.append(self._accept(flight, claim))
             except PressureError as error:
                 problem = problem or error
         if problem is None:
@@ -406,7 +416,7 @@ class ObjectQueue(ItemHandle):
             if poll.did(reply):
                 found = self._accept_small(reply[1])
             else:
-                found = self._accept(self._receive(block, None, claim))
+                found = self._accept(self._receive(block, None, claim), claim)
             claim.end()
             return found
         except PressureError as error:
@@ -424,6 +434,8 @@ class ObjectQueue(ItemHandle):
     def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Any:
         if buffers.outgoing.failure is not None:
             buffers.outgoing.raise_failure(self)
+        if self._kept and (kept := self._take_kept()):
+            return kept[0]
         return buffers.incoming.get(self, block, timeout)
 
     def _get_watched(
@@ -438,7 +450,7 @@ class ObjectQueue(ItemHandle):
             return kept
         return self._handing_out(
             lambda claim: self._receive(block, timeout, claim),
-            self._looking(lambda flight: [self._accept(flight)], look),
+            self._looking(lambda flight, claim: [self._accept(flight, claim)], look),
         )
 
     def _may_get(self) -> bool:
@@ -490,10 +502,13 @@ class ObjectQueue(ItemHandle):
         """
         return self._reader.fileno()
 
-    def _accept(self, flight: Flight) -> Any:
-        """The object in an item that was got; what is forged or cannot be decoded is set aside."""
+    def _accept(self, flight: Flight, claim: Any = None) -> Any:
+        """The object in an item that was got; what is forged or cannot be decoded is set aside.
+
+        What was fetched ahead has no claim: it is never large.
+        """
         if is_manifest(flight.item):
-            return self._accept_large(flight)
+            return self._accept_large(flight, claim)
         try:
             return self._codec.decode(flight.item)
         except PressureError:
@@ -507,7 +522,7 @@ class ObjectQueue(ItemHandle):
             self._set_aside(Flight(0, item))
             raise
 
-    def _accept_large(self, flight: Flight) -> Any:
+    def _accept_large(self, flight: Flight, claim: Any) -> Any:
         """The same of an item whose content may be beside the queue."""
         with self._setting_aside(flight):
             manifest = self._codec.read_manifest(flight.item)
@@ -521,12 +536,9 @@ class ObjectQueue(ItemHandle):
         with self._setting_aside(flight):
             found = self._codec.decode_large(flight.item, manifest, content)
         if not flight.seq:  # what is in flight keeps its content
-            try:
-                self._run(self._operations.let_go(manifest))
-            except BaseException:
-                # What is to be found there may be gone: so it does not go back to the queue.
-                self._kept += (found,)
-                raise
+            # From here on its content may be gone: so it does not go back to the queue.
+            claim.found = [found]
+            self._run(self._operations.let_go(manifest))
         return found
 
     @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from .effects import T
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
@@ -166,7 +167,7 @@ class PressureQueue(ItemHandle):
         self._delete(False, None)
 
 
-def _as_it_is(received: T) -> T:
+def _as_it_is(received: T, claim: Any) -> T:
     return received
 
 

@@ -23,6 +23,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
+from pressure_mp.large import THRESHOLD
 
 #: An operation is made of coroutines, also for threads: one that was not begun says so.
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -117,6 +118,74 @@ def test_get_many_of_a_fair_queue(server, name, sweep):
         sweep(lambda: q.get_many(3), consumed.check, prepare=consumed.prepare, every=2)
 
 
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_get_of_a_large_item(server, name, sweep, kind):
+    """Its content is beside the queue, and goes when it was got."""
+    first, second = b"1" * THRESHOLD, b"2"
+    with kind(0, name, url=server.url) as q:
+        consumed = (Joined if kind is JoinableQueue else Consumed)(q, [first, second])
+        sweep(q.get, consumed.check, prepare=consumed.prepare, every=3)
+        sweep(lambda: q.get_many(2), consumed.check, prepare=consumed.prepare, every=5)
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_get_of_a_large_item_with_buffering(server, name, sweep, kind):
+    first, second = b"1" * THRESHOLD, b"2"
+    producer = kind(0, name, url=server.url)
+    with buffered(kind, server, name) as q:
+        consumed = (Joined if kind is JoinableQueue else Consumed)(q, [first, second])
+        consumed.put = lambda: producer.put_many([first, second])
+        sweep(q.get, consumed.check, prepare=consumed.prepare, every=7)
+
+
+def test_get_of_a_large_item_with_a_descriptor(server, name, sweep):
+    first, second = b"1" * THRESHOLD, b"2"
+    with Queue(0, name, url=server.url) as q:
+        consumed = Consumed(q, [first, second])
+        assert q.fileno()
+        sweep(q.get, consumed.check, prepare=consumed.prepare, every=11)
+
+
+def test_get_in_memory_may_lose_its_item(name, sweep):
+    """There a call and its reply are one step for nobody: what was taken out does not go back."""
+    handles, lost = [], []
+
+    def prepare():
+        handles.append(Queue(0, f"{name}-{time.monotonic_ns()}", url="memory://"))
+        handles[-1].put_many(THREE)
+
+    def check(interrupted, value):
+        q = handles.pop()
+        rest = q.get_many(3)
+        assert ([] if interrupted else [value]) + rest in (THREE, THREE[1:])
+        lost.extend(THREE[: len(THREE) - len(rest)] if interrupted else ())
+
+    sweep(lambda: handles[-1].get(), check, prepare=prepare)
+    assert set(lost) == {1}
+
+
+def test_a_large_item_that_was_left_for_the_next_get_goes_with_its_handle(server, name, sweep):
+    first, second = b"1" * THRESHOLD, b"2"
+    handles, left = [], []
+    with Queue(0, name, url=server.url) as other:
+
+        def prepare():
+            other.put_many([first, second])
+            handles.append(Queue(0, name, url=server.url))
+
+        def check(interrupted, value):
+            handles.pop().close()
+            got = [] if interrupted else [value]
+            if interrupted and other.qsize() == 1:
+                left.append(first)
+                got = [first]
+            assert got + [other.get() for _ in range(2 - len(got))] == [first, second]
+            assert other.qsize() == 0
+
+        sweep(lambda: handles[-1].get(), check, prepare=prepare, every=3)
+        assert left
+
+
 def test_get_of_the_protocol(server, name, sweep):
     with_it = PressureQueue(name, url=server.url)
     with_it.create()
@@ -209,8 +278,8 @@ def test_put_many(server, name, sweep):
 
 
 class Joined(Consumed):
-    def __init__(self, queue):
-        super().__init__(queue)
+    def __init__(self, queue, items=THREE):
+        super().__init__(queue, items)
 
     def check(self, interrupted, value):
         super().check(interrupted, value)

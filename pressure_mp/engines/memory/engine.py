@@ -130,6 +130,7 @@ class MemorySession(_Parking):
     def __init__(self, queue: _Queue) -> None:
         super().__init__(queue)
         self._event = threading.Event()
+        self.found: list[Any] | None = None
 
     @property
     def taken(self) -> None:

@@ -28,7 +28,7 @@ class BlockingSession:
     the call can be undone, since it is the last one in its lane.
     """
 
-    __slots__ = ("_binding", "_pool", "_session", "_taken", "_wire")
+    __slots__ = ("_binding", "_pool", "_session", "_taken", "_wire", "found")
 
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
         self._binding = binding
@@ -36,6 +36,7 @@ class BlockingSession:
         self._session: RedisSession | None = None
         self._wire: BlockingWire | None = None
         self._taken: tuple[Lane, str] | None = None
+        self.found: list[Any] | None = None
 
     @property
     def taken(self) -> tuple[Lane, str] | None:
