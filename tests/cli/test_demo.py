@@ -22,7 +22,7 @@ from cli_runs import (
     started_by,
     write_programs,
 )
-from waiting import lasting
+from waiting import LIMIT, lasting
 
 from pressure_mp import Queue
 from pressure_mp.cli.demos.pipeline import differences, python_files
@@ -171,7 +171,7 @@ def read_all(terminal, process):
         pass
     finally:
         os.close(terminal)
-        process.wait(10)
+        process.wait(LIMIT)
     return output.decode()
 
 

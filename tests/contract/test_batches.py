@@ -218,9 +218,9 @@ def test_single_calls_and_batches_of_several_clients_mix(url, name, maxsize):
     consumers = [Background(consume, size) for size in (1, 5, 50)]
     producers = [Background(produce, number, size) for number, size in enumerate((1, 3, 40))]
     for each_producer in producers:
-        each_producer.result(30)
+        each_producer.result()
     q.shutdown()
-    got = [consumer.result(30) for consumer in consumers]
+    got = [consumer.result() for consumer in consumers]
     assert sorted(item for items in got for item in items) == sorted(
         (producer, number) for producer in range(3) for number in range(each)
     )

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from waiting import Background, until
+from waiting import LIMIT, Background, until
 
 import pressure_mp
 from pressure_mp import (
@@ -343,15 +343,13 @@ def test_a_get_waits_for_its_time(make):
 
 def test_threads_of_one_handle_share_what_it_fetched(make):
     q, other = make(), plain(make)
-    getting = [Background(q.get, timeout=20) for _ in range(5)]
+    getting = [Background(q.get, timeout=LIMIT) for _ in range(5)]
     with pytest.raises(Empty):
         q.get(timeout=0.05)
     with pytest.raises(Empty):
         q.get_nowait()
     other.put_many(range(8))
-    assert sorted([one.result(20) for one in getting] + [q.get() for _ in range(3)]) == list(
-        range(8)
-    )
+    assert sorted([one.result() for one in getting] + [q.get() for _ in range(3)]) == list(range(8))
 
 
 def test_one_that_cannot_wait_is_served_in_its_turn(make, monkeypatch):

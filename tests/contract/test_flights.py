@@ -11,7 +11,7 @@ import threading
 
 import oracle_clients
 import pytest
-from waiting import Background
+from waiting import LIMIT, Background
 
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, LateTaskDoneWarning, Queue, ShutDown
@@ -129,12 +129,12 @@ def test_each_thread_acknowledges_its_own_items_oldest_first(make, broker):
     def other():
         q.get()
         steps[0].set()
-        steps[1].wait(10)
+        steps[1].wait(LIMIT)
         q.get()
         q.task_done()
 
     thread = Background(other)
-    steps[0].wait(10)
+    steps[0].wait(LIMIT)
     assert q.get() == b"mine 2"
     steps[1].set()
     thread.result()

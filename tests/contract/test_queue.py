@@ -248,9 +248,9 @@ def test_many_threads_lose_and_invent_nothing(make):
     consumers = [Background(consume) for _ in range(4)]
     producers = [Background(lambda p=p: [q.put((p, n)) for n in range(100)]) for p in range(4)]
     for producer in producers:
-        producer.result(30)
+        producer.result()
     q.shutdown()
     for consumer in consumers:
-        consumer.result(30)
+        consumer.result()
     assert sorted(got) == [(p, n) for p in range(4) for n in range(100)]
     assert q.stats().consumed_messages == 400

@@ -7,7 +7,7 @@ import pickle
 import threading
 
 import pytest
-from waiting import Background, until
+from waiting import LIMIT, Background, until
 
 from pressure_mp import (
     ArgumentError,
@@ -42,7 +42,7 @@ class Running:
 
     def __exit__(self, *exc_info):
         self.stop.set()
-        self.thread.join(10)
+        self.thread.join(LIMIT)
         assert not self.thread.is_alive()
         if exc_info[0] is None:
             self.thread.result()
@@ -73,7 +73,7 @@ def test_handlers_work_at_the_same_time(make):
     queue = make()
     queue.put_many(range(3))
     together = threading.Barrier(3)
-    with Running(queue, lambda task: together.wait(10), concurrency=3):
+    with Running(queue, lambda task: together.wait(LIMIT), concurrency=3):
         until(finished(queue, 3))
 
 
@@ -154,7 +154,7 @@ def test_what_the_handler_did_with_its_task_stays(make, act, expected, raises, c
             raise ValueError
 
     with Running(queue, handler):
-        assert returned.wait(10)
+        assert returned.wait(LIMIT)
     assert counts(queue) == expected
     assert len(caplog.records) == raises
 
@@ -285,11 +285,11 @@ def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(make):
 
     def handler(task):
         begun.set()
-        assert stop.wait(10)
+        assert stop.wait(LIMIT)
         seen.append(task.data)
 
     running = Background(queue.run, handler, stop=stop)
-    assert begun.wait(10)
+    assert begun.wait(LIMIT)
     stop.set()
     running.result()
     assert seen == ["a"]
@@ -303,7 +303,7 @@ def test_those_who_wait_for_tasks_end_within_a_second(make):
     running.join(0.2)  # by now they wait
     assert running.is_alive()
     stop.set()
-    running.result(2)
+    running.result()
     task_id = queue.put("a")
     assert queue.take(0.1).id == task_id, "nobody who is gone was woken in our place"
 
@@ -316,15 +316,15 @@ def test_what_is_not_finished_within_its_grace_is_given_back(make, caplog):
 
     def handler(task):
         begun.set()
-        go_on.wait(10)
+        go_on.wait(LIMIT)
         with pytest.raises(NotTaken) as caught:
             queue.ack(task_id)
         late.append(caught)
 
     running = Background(queue.run, handler, grace=0.05, stop=stop)
-    assert begun.wait(10)
+    assert begun.wait(LIMIT)
     stop.set()
-    running.result(2)
+    running.result()
     assert counts(queue) == {"R": 1}
     assert "before it was finished" in queue.peek(task_id).error
     assert "before it was finished" in caplog.text
@@ -343,7 +343,7 @@ class Late(TaskQueue):
     def take(self, *args, **options):
         task = super().take(*args, **options)
         self.taken.set()
-        self.go_on.wait(10)
+        self.go_on.wait(LIMIT)
         return task
 
 
@@ -352,7 +352,7 @@ def test_a_task_that_comes_after_the_end_of_a_run_is_not_begun(url, name):
     queue.put("a")
     seen, stop = [], threading.Event()
     running = Background(queue.run, seen.append, grace=0, stop=stop)
-    assert queue.taken.wait(10)
+    assert queue.taken.wait(LIMIT)
     stop.set()
     running.result()
     assert counts(queue) == {"T": 1}

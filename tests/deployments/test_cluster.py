@@ -14,7 +14,7 @@ import rights
 from deployments import clustered
 from redis.crc import key_slot
 from servers import free_port
-from waiting import Background, until
+from waiting import LIMIT, Background, until
 
 import pressure_mp
 from pressure_mp import (
@@ -179,14 +179,14 @@ def test_those_who_wait_follow_a_slot_that_moved(cluster, tagged):
     cluster.move(slot_of(q), another(cluster, q))
     for item in "abc":
         q.put(item)
-    assert sorted(get.result(5) for get in getting) == list("abc")
+    assert sorted(get.result() for get in getting) == list("abc")
     q.put("full")
     with cluster.owner(slot_of(q)).client() as client:
         putting = Background(q.put, "last")
         until(lambda: client.info("clients")["blocked_clients"] == 1)
     cluster.move(slot_of(q), source)
     assert q.get() == "full"
-    putting.result(5)
+    putting.result()
     assert q.get() == "last"
     q.delete()
 
@@ -204,10 +204,10 @@ def test_tasks_and_workers_follow_a_slot_that_moved(cluster, name):
         until(lambda: client.info("clients")["blocked_clients"] == 1)
     cluster.move(slot_of(tasks), another(cluster, tasks))
     second = tasks.put("second")
-    task = taking.result(5)
+    task = taking.result()
     assert (task.id, task.data) == (second, "second")
     task.release(delay=0.05)
-    assert tasks.take(timeout=5).deliveries == 2
+    assert tasks.take(timeout=LIMIT).deliveries == 2
     assert tasks.stats().counts == {**dict.fromkeys("RWBZD", 0), "T": 1}
     tasks.delete()
 

@@ -9,6 +9,7 @@ import pytest
 import trustme
 from deployments import SERVICE, sentinels, started
 from servers import free_port
+from waiting import LIMIT
 
 import pressure_mp
 from pressure_mp import PressureQueue, Queue, TaskQueue
@@ -36,7 +37,7 @@ def test_a_queue_is_at_the_primary_that_the_sentinels_name(deployment, name):
 def test_tasks_are_at_the_primary_too(deployment, name):
     tasks = TaskQueue(name, url=deployment.url)
     tasks.put("x", delay=0.05)
-    with tasks.take(timeout=5) as task:
+    with tasks.take(timeout=LIMIT) as task:
         assert task.data == "x"
     with deployment.primary.client() as client:
         assert list(client.scan_iter(match=f"__pressure__:mp:{{{name}}}:*"))

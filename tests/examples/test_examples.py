@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from example_runs import EXAMPLES, finish, start
-from waiting import lasting, until
+from waiting import LIMIT, lasting, until
 
 from pressure_mp import PressureQueue
 
@@ -94,7 +94,7 @@ def test_the_priority_crawler_visits_every_page_by_its_distance(broker):
 @pytest.mark.usefixtures("no_keys_left")
 def test_the_thumbnailer_tries_again_and_sets_aside(broker):
     process = start("thumbnailer.py", url=broker)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=LIMIT)
     lines = output.splitlines()
     assert process.returncode == 0, errors
     assert re.fullmatch(r"03\.ppm was done at delivery \d, after FileNotFoundError: .+", lines[0])
@@ -210,13 +210,13 @@ def test_the_pump_ends_at_both_ends_when_its_output_is_not_wanted(valkey, name):
 
 
 def tells_that_nobody_reads(pumping_in, name):
-    _, errors = pumping_in.communicate(timeout=10)
+    _, errors = pumping_in.communicate(timeout=LIMIT)
     assert (pumping_in.returncode, errors) == (1, f"pump.py: nobody reads from {name!r} any more\n")
 
 
 def test_the_pump_says_how_it_is_used(valkey):
     process = start("pump.py", "sideways", "numbers", url=valkey.url)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=LIMIT)
     assert (process.returncode, errors) == (1, "usage: pump.py in|out NAME\n")
 
 

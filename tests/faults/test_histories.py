@@ -61,7 +61,7 @@ def one_history(
     draining = Background(faults_clients.drain, queue, nursery.directory)
     faults_clients.shut_down(queue, nursery.directory)
     nursery.wait(30)
-    draining.result(30)
+    draining.result()
     queue.delete()
     return History(histories.read(nursery.directory), bound=bound)
 

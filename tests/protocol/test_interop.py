@@ -13,7 +13,7 @@ import threading
 import pytest
 import stepwise
 from stepwise import Stop
-from waiting import Background, blocked, until, waiters
+from waiting import LIMIT, Background, blocked, until, waiters
 
 from pressure_mp import (
     Empty,
@@ -107,7 +107,7 @@ def test_both_put_and_both_get_on_one_queue(ours, theirs, tokens):
         Background(lambda: got.update([consumer.get() for _ in range(100)])),
     ]
     for task in tasks:
-        task.result(30)
+        task.result()
     assert got == {b"%s %d" % (who, n): 1 for who in (b"ours", b"theirs") for n in range(100)}
     assert tokens() == FREE
 
@@ -292,7 +292,7 @@ def test_a_sign_of_room_that_theirs_leaves_on_a_full_queue_does_not_mislead_ours
     stop = Stop("LPUSH :not_full")
     other = theirs(faithful=True, before=stop)
     getting = Background(other.get)
-    assert stop.reached.wait(10)
+    assert stop.reached.wait(LIMIT)
     ours.put(b"2")
     ours.put(b"3")
     stop.go_on()
@@ -1058,9 +1058,9 @@ class Crowd:
 
     def finish(self):
         for producing in self._producing:
-            producing.result(40)
+            producing.result()
         self._ours.close()
-        self._received = [consuming.result(20) for consuming in self._consuming]
+        self._received = [consuming.result() for consuming in self._consuming]
 
     def check(self):
         """Nothing lost, nothing twice; each consumer sees each producer's items in order."""

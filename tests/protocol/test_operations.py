@@ -6,7 +6,7 @@ import queue as stdlib
 import time
 
 import pytest
-from waiting import Background
+from waiting import LIMIT, Background
 
 from pressure_mp import (
     ConsumerInUseError,
@@ -205,7 +205,7 @@ def test_a_put_waits_for_space_as_long_as_it_says_and_then_changes_nothing(ours,
 def test_a_put_waits_for_space_and_then_puts(ours, parked, protocol_keys):
     ours.create(1)
     ours.put(b"x")
-    putting = Background(ours.put, b"y", timeout=20)
+    putting = Background(ours.put, b"y", timeout=LIMIT)
     parked()
     assert ":producer_free" not in protocol_keys(), "who waits for space is the producer"
     assert ours.get() == b"x"
@@ -316,7 +316,7 @@ def test_a_get_waits_for_an_item_as_long_as_it_says_and_then_has_said_who_it_is(
 
 def test_a_get_waits_for_an_item_and_then_gets_it(ours, parked, protocol_keys):
     ours.create(3)
-    getting = Background(ours.get, timeout=20)
+    getting = Background(ours.get, timeout=LIMIT)
     parked()
     assert ":consumer_free" not in protocol_keys(), "who waits for an item is the consumer"
     ours.put(b"x")

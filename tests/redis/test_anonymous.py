@@ -14,7 +14,7 @@ import threading
 
 import lifetime_programs as programs
 import pytest
-from waiting import lasting, until
+from waiting import LIMIT, lasting, until
 
 import pressure_mp
 from pressure_mp import Queue, lifetimes, processes
@@ -61,7 +61,7 @@ def start(code):
 
 
 def end(process):
-    process.communicate(timeout=10)
+    process.communicate(timeout=LIMIT)
 
 
 USE_AND_WAIT = """

@@ -89,7 +89,7 @@ def test_a_process_that_gave_up_its_buffer_ends_at_once(make, start):
     full.get()
     process, pipe = start(programs.put_and_end, q, ["a"], "cancel")
     assert pipe.recv() == "put"
-    process.join(10)
+    process.join(LIMIT)
     assert process.exitcode == 0
 
 
@@ -299,8 +299,8 @@ def test_a_broker_that_is_killed_and_comes_back_loses_nothing_of_the_buffers(nam
             until(lambda: consumer.stats().consumed_messages > 200)
             server.kill()
             server.start()
-        producing.result(30)
-        assert consuming.result(30) == list(range(3000))
+        producing.result()
+        assert consuming.result() == list(range(3000))
         consumer.close()
     finally:
         server.stop()

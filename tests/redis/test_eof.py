@@ -262,7 +262,7 @@ if __name__ == "__main__":
 def test_a_program_that_ends_need_not_close_for_the_children_it_waits_for(valkey, name):
     environ = {**os.environ, "PRESSURE_URL": valkey.url, "PRESSURE_PREFIX": name}
     command = [sys.executable, "-c", PROGRAM]
-    run = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=20)
+    run = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=LIMIT)
     assert (run.stdout, run.stderr) == ("0 1 2\n", "")
     with valkey.client() as client:
         assert lasting(client, f"{name}*") == []

@@ -51,7 +51,7 @@ def test_what_a_killed_process_had_is_ready_at_once(method, leased, server):
         until(lambda: blocked(client) == before + 1)
     process.kill()
     process.join()
-    task = taker.result(40)
+    task = taker.result()
     assert (task.data, task.deliveries) == (0, 2)
     assert task.error == "the process that had taken it ended"
     assert [task.data for task in leased.take_many(3)] == [1, 2]
@@ -140,7 +140,7 @@ def test_many_that_are_stopped_as_they_wait_keep_no_task_from_a_live_one(leased,
         taker = Background(leased.take, 50, tube=tube)
         until(lambda: blocked(client) >= idle + 1)
         tasks = [leased.put(number, tube=tube) for number in range(2)]
-        assert taker.result(40).id == tasks[0]
+        assert taker.result().id == tasks[0]
         assert leased.take(50, tube=tube).id == tasks[1]
     for process in stopped:
         process.kill()
