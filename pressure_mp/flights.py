@@ -54,9 +54,10 @@ class Flights:
                 mine = self._threads[mark] = OrderedDict()
             mine[seq] = Held(seq, next(self._clock))
 
-    def ask(self) -> tuple[Held | None, int]:
+    def ask(self) -> tuple[Held | None, bool, bool]:
         """The item that the calling thread got first, else the one that this process did, of those
-        that no other thread asks about; and when the caller asked about it before, or 0.
+        that no other thread asks about; whether somebody asked about it before; and whether the
+        calling thread has got an item since then.
 
         An item stays in flight here until it is done, which an interrupted caller does not say, and
         so it asks again.
@@ -68,20 +69,19 @@ class Flights:
                 free = [self._first(theirs, mark) for theirs in list(self._threads.values())]
                 held = min((one for one in free if one), key=_arrival, default=None)
             if held is None:
-                return None, 0
+                return None, False, False
             before, now = held.asked, next(self._clock)
+            has_newer = before > 0 and self._last_arrival(mark) > before
             held.asked, held.asker = now, mark
-        return held, before
+        return held, before > 0, has_newer
 
     def leave(self, held: Held) -> None:
         """The calling thread does not know what the broker did."""
         held.asker = None
 
-    def has_newer(self, moment: int) -> bool:
-        """Whether the calling thread got an item after a moment that :meth:`ask` answered."""
-        with self._lock:
-            mine = self._threads.get(_thread.mark)
-            return mine is not None and next(reversed(mine.values())).arrival > moment
+    def _last_arrival(self, mark: object) -> int:
+        mine = self._threads.get(mark)
+        return next(reversed(mine.values())).arrival if mine else 0
 
     def last(self) -> int | None:
         """The number of the item that the calling thread got last."""

@@ -29,6 +29,7 @@ from .effects import LATE, PASSED, Operation, T
 from .engines.base import Engine, Options
 from .exceptions import (
     BrokerUnavailable,
+    LateTaskDoneWarning,
     PressureError,
     QueueDoesNotExistError,
     TaskDoneError,
@@ -245,35 +246,35 @@ class Presence:
                 self._readers.add(reader)
                 self._keep_looking()
 
-    def acknowledge(self, run: Run[bytes]) -> bool:
+    def acknowledge(self, run: Run[bytes], warn: Callable[[], None]) -> None:
         """The calling thread's oldest item is dealt with, else this process's, else the queue's.
 
-        Answers False when it was taken away meanwhile.
+        Calls ``warn``, which may raise LateTaskDoneWarning, when it was taken away meanwhile.
+
+        A call that is interrupted is repeated with the same item. So each item is marked as done
+        in a step behind which this call can be interrupted only before it goes on to the next one.
         """
-        flights = self.flights
         while True:
-            held, before = flights.ask()
+            held, before, has_newer = self.flights.ask()
             seq = None if held is None else held.seq
             try:
                 status = run(self.operations.acknowledge(incarnation(), seq))
-            except (TaskDoneError, QueueDoesNotExistError):
-                flights.discard(seq)
+                if status == LATE and not before:
+                    warn()
+            except (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning):
+                if held is not None:
+                    held.is_done = True
                 raise
             except BaseException:
                 if held is not None:
-                    flights.leave(held)
+                    self.flights.leave(held)
                 raise
-            if held is not None and status not in (LATE, PASSED):
-                held.is_done = True  # with the next step it is no longer this call's
-                return True
-            flights.discard(seq)
-            if status == LATE and before:
-                # A call that was interrupted did it. The caller repeats that call, unless it has
-                # got another item meanwhile.
-                if not flights.has_newer(before):
-                    return True
-            elif status != PASSED:
-                return status != LATE
+            if held is not None:
+                held.is_done = True
+            # When it is late, a call that was interrupted did it: the caller repeats that call,
+            # unless it has got another item meanwhile.
+            if status != PASSED and not (status == LATE and has_newer):
+                return
 
     def set_aside(self, run: Run[None], flight: Flight) -> None:
         """An item that the calling thread got cannot be used."""

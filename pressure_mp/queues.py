@@ -185,13 +185,15 @@ class JoinableQueue(Queue):
         Raises TaskDoneError, a ValueError, when it is called more often than items were put.
         (``multiprocessing.JoinableQueue.task_done``)
         """
-        if not self._here.acknowledge(self._run):
-            warnings.warn(
-                f"task_done() on queue {self._name!r} came too late: this process did not answer "
-                "for longer than its lease, and the item was given to another consumer",
-                LateTaskDoneWarning,
-                stacklevel=2,
-            )
+        self._here.acknowledge(self._run, self._warn_of_lateness)
+
+    def _warn_of_lateness(self) -> None:
+        warnings.warn(
+            f"task_done() on queue {self._name!r} came too late: this process did not answer "
+            "for longer than its lease, and the item was given to another consumer",
+            LateTaskDoneWarning,
+            stacklevel=4,  # who called task_done()
+        )
 
     def join(self) -> None:
         """Block until every item that was put is dealt with (``queue.Queue.join``).

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+import warnings
 
 import oracle_clients
 import pytest
@@ -322,6 +323,22 @@ def test_a_task_done_that_comes_too_late_warns_and_does_not_count(make, broker):
     with pytest.warns(LateTaskDoneWarning, match=q.name):
         q.task_done()
     assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
+    assert broker.acknowledge(A, flight.seq) == DONE
+    q.join()
+
+
+def test_a_warning_of_a_late_task_done_that_is_an_error_is_raised_once(make, broker):
+    q = make(serializer="raw")
+    broker.fill(b"1", b"2")
+    q.get()
+    broker.requeue(pressure_mp.processes.incarnation())
+    flight = broker.take(A)
+    q.get()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LateTaskDoneWarning)
+        with pytest.raises(LateTaskDoneWarning):
+            q.task_done()
+        q.task_done()
     assert broker.acknowledge(A, flight.seq) == DONE
     q.join()
 

@@ -6,6 +6,7 @@ import select
 import signal
 import threading
 import time
+from itertools import count
 
 import pytest
 import redis
@@ -23,7 +24,9 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
+from pressure_mp.effects import DONE
 from pressure_mp.large import THRESHOLD
+from pressure_mp.processes import incarnation
 
 #: An operation is made of coroutines, also for threads: one that was not begun says so.
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -325,6 +328,83 @@ def test_task_done(server, name, sweep):
                 q.task_done()
 
         sweep(q.task_done, check, prepare=prepare, every=2)
+
+
+def do_unheard(queue, monkeypatch):
+    """A task_done() that is interrupted when the broker did it."""
+    run = queue._run
+
+    def run_unheard(operation):
+        run(operation)
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "_run", run_unheard)
+        with pytest.raises(Interrupted):
+            queue.task_done()
+
+
+def test_task_done_of_what_another_thread_got(server, name, monkeypatch):
+    """It was interrupted, and is repeated by a thread that had items before and has none now."""
+    with JoinableQueue(0, name, url=server.url) as q:
+        q.put_many(THREE)
+        assert q.get() == 1
+        assert Background(q.get).result() == 2
+        q.task_done()
+        do_unheard(q, monkeypatch)
+        q.task_done()
+        assert (q.stats().unfinished, q.stats().in_flight) == (1, 0)
+
+
+@pytest.mark.parametrize("buffering", [0, 10])
+def test_task_done_that_was_interrupted_before(server, name, sweep, monkeypatch, buffering):
+    """The broker did it, and nobody heard; it is interrupted again while it is repeated."""
+    producer = JoinableQueue(0, name, url=server.url)
+    with JoinableQueue(0, name, url=server.url, buffering=buffering) as q:
+
+        def prepare():
+            producer.put_many(THREE)
+            assert [q.get(), q.get()] == [1, 2]
+            do_unheard(q, monkeypatch)
+
+        def check(interrupted, value):
+            if interrupted:
+                q.task_done()
+            assert q.stats().unfinished == 2
+            q.task_done()
+            assert q.get(timeout=SOON) == 3
+            q.task_done()
+            assert q.stats().in_flight == 0
+            with pytest.raises(TaskDoneError):
+                q.task_done()
+
+        sweep(q.task_done, check, prepare=prepare)
+
+
+@pytest.mark.filterwarnings("ignore::pressure_mp.LateTaskDoneWarning")
+def test_task_done_of_what_was_taken_away(server, name, sweep):
+    """It counts nothing, also when it is repeated; the next one counts once."""
+    with JoinableQueue(0, name, url=server.url) as q:
+        operations, run, calls, taken = q._here.operations, q._here.run_now, count(1), []
+
+        def prepare():
+            q.put_many(THREE)
+            assert q.get() == 1
+            run(operations.requeue(incarnation()))
+            taken.append(run(operations.take("another", next(calls), 0, False, None)).seq)
+            assert q.get() == 2
+
+        def check(interrupted, value):
+            if interrupted:
+                q.task_done()
+            assert q.stats().unfinished == 3
+            q.task_done()
+            assert run(operations.acknowledge("another", taken.pop())) == DONE
+            assert q.get(timeout=SOON) == 3
+            q.task_done()
+            assert (q.stats().unfinished, q.stats().in_flight) == (0, 0)
+
+        sweep(q.task_done, check, prepare=prepare)
 
 
 def buffered(kind, server, name):
