@@ -69,7 +69,7 @@ class Handle:
         """The state of a handle that has not been used in this process."""
         self._operations = self._make_operations(int(self._lease * 1000))
         self._binding: Binding | None = None
-        self._release: Callable[[], None] | None = None
+        self._hold: lifetimes.Hold | None = None
         self._handle_closed = False
         self._presence: Presence | None = None
         self._token = object()  # tells this handle from every other one of the process
@@ -91,14 +91,25 @@ class Handle:
         ``make`` is given the process to note as a user, or "", and answers the operation.
         """
         engine = self._engine()
-        user = ""
         if self._anonymous:
-            user = lifetimes.note(engine, self._operations, self._options)
-        elif rival := engine.rival(self._name, self._operations.discipline):
+            return self._open_anonymous(engine, make)
+        if rival := engine.rival(self._name, self._operations.discipline):
             drive(self._operations.look_for_rival(), rival.session())
         binding = self._bind(engine)
-        opened = drive(make(user), binding.session())
-        self._begin(engine, binding)
+        opened = drive(make(""), binding.session())
+        self._binding = binding
+        return opened
+
+    def _open_anonymous(self, engine: Engine, make: Callable[[str], Operation[T]]) -> T:
+        self._hold = lifetimes.adopt(engine, self._operations)
+        try:
+            user = lifetimes.note(engine, self._operations, self._options)
+            binding = self._bind(engine)
+            opened = drive(make(user), binding.session())
+        except PressureError:
+            self._hold.cancel()
+            raise
+        self._binding = binding
         return opened
 
     def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
@@ -119,21 +130,20 @@ class Handle:
         engine = self._engine()
         binding = self._bind(engine)
         if self._anonymous:
-            me = lifetimes.note(engine, self._operations, self._options)
-            enlisting = self._operations.enlist(me)
+            self._hold = lifetimes.adopt(engine, self._operations)
             try:
-                drive(enlisting, binding.session())
+                me = lifetimes.note(engine, self._operations, self._options)
+                drive(self._operations.enlist(me), binding.session())
             except QueueDoesNotExistError:
+                self._hold.cancel()
                 engine.forget(host(), [(self._name, self._operations.discipline)])
                 raise QueueDoesNotExistError(
                     f"anonymous queue {self._name!r} is gone: the processes that used it ended "
                     f"before this one first did, or it is not at {self.url}"
                 ) from None
-        return self._begin(engine, binding)
-
-    def _begin(self, engine: Engine, binding: Binding) -> Binding:
-        if self._anonymous:
-            self._release = lifetimes.adopt(self, engine, self._operations)
+            except PressureError:
+                self._hold.cancel()
+                raise
         self._binding = binding
         return binding
 
@@ -187,8 +197,8 @@ class Handle:
 
     def _close_handle(self) -> None:
         self._handle_closed = True
-        if self._release:
-            self._release()
+        if self._hold:
+            self._hold.release()
 
     @property
     def name(self) -> str:
@@ -224,7 +234,7 @@ class Handle:
         for local in (
             "_operations",
             "_binding",
-            "_release",
+            "_hold",
             "_handle_closed",
             "_presence",
             "_token",
@@ -411,7 +421,7 @@ def _join_in_child(handle: Handle) -> None:
 
 def _after_fork_in_child() -> None:
     for handle in list(_anonymous_handles):
-        handle._binding = handle._release = None
+        handle._binding = handle._hold = None
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

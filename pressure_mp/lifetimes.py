@@ -57,14 +57,19 @@ class _Use:
     def __init__(self, engine: Engine, operations: Membership) -> None:
         self.engine = engine
         self.operations = operations
-        self.handles = 0
+        #: What handles have, by id. To take one out twice changes nothing.
+        self.holds: set[int] = set()
         #: A handle was pickled, or a child forked: this process cannot tell who has it.
         self.escaped = False
 
     @property
     def is_over(self) -> bool:
         """Whether no handle is left anywhere that this process could know of."""
-        return not self.handles and not self.escaped
+        return not self.holds and not self.escaped
+
+    @property
+    def key(self) -> _Key:
+        return id(self.engine), self.operations.name
 
     @property
     def queue(self) -> QueueKey:
@@ -77,37 +82,63 @@ class _Use:
 _lock = threading.RLock()
 _uses: dict[_Key, _Use] = {}
 _swept: weakref.WeakSet[Any] = weakref.WeakSet()
-#: One entry for each handle that became garbage.
+#: Queues of handles that became garbage.
 _dropped: deque[_Key] = deque()
 #: Queues that no handle refers to, and whose broker did not answer.
 _overdue: set[_Key] = set()
-#: Locked by the thread that clears up, as long as there is one.
-_is_clearing = threading.Lock()
+#: Whether there is a thread that clears up.
+_is_clearing = False
 #: Locked while it does, and what it has in hand.
 _clearing = threading.Lock()
 _in_hand: list[_Use] = []
 
 
-def adopt(handle: object, engine: Engine, operations: Membership) -> Callable[[], None]:
-    """Count ``handle`` as one that uses the queue; the process was noted as a user.
+class Hold:
+    """One handle's hold on its queue; given up by itself when the handle is garbage."""
 
-    The answer is called to count it no longer; that happens by itself when the handle is
-    garbage. Then, or at the process's end, the process is taken off the queue's users.
+    _use: _Use | None = None
+
+    def __init__(self, use: _Use) -> None:
+        self._use = use
+        use.holds.add(id(self))
+
+    def release(self) -> None:
+        """The handle was closed: with the last one, the process is taken off the queue's users."""
+        use = self._use
+        assert use is not None
+        try:
+            use.holds.discard(id(self))
+            if use.is_over and _uses.get(use.key) is use:
+                _dismiss_now(use)
+        except BaseException:
+            self.__del__()
+            raise
+
+    def cancel(self) -> None:
+        """The handle does not use the queue: nothing was noted of it."""
+        use = self._use
+        assert use is not None
+        use.holds.discard(id(self))
+        if use.is_over:
+            _uses.pop(use.key, None)
+
+    def __del__(self) -> None:
+        use = self._use
+        if use is not None:
+            use.holds.discard(id(self))
+            if use.is_over and _uses.get(use.key) is use:  # else it is the parent's, or was left
+                _drop(use.key)
+
+
+def adopt(engine: Engine, operations: Membership) -> Hold:
+    """Count one more handle that uses the queue, before anything of it is noted at the broker.
+
+    When none is left, or at the process's end, the process is taken off the queue's users.
     """
-    key = (id(engine), operations.name)
-    with _lock:
-        use = _uses.setdefault(key, _Use(engine, operations))
-        use.handles += 1
     # A negative priority: after this process's own children were waited for.
     endings.call_at_end(_leave, priority=-100)
-    finalizer = weakref.finalize(handle, _drop, key)
-    finalizer.atexit = False
-
-    def release() -> None:
-        if finalizer.detach():
-            _release(key)
-
-    return release
+    use = _Use(engine, operations)
+    return Hold(_uses.setdefault(use.key, use))
 
 
 def note(engine: Engine, operations: Membership, options: Options) -> str:
@@ -128,16 +159,21 @@ def sweep(engine: Engine, make: Callable[[str, str], Membership], options: Optio
 
     It may be the first word with a broker: ``options`` says how long that is tried to reach.
     """
-    with _lock:
-        if engine in _swept:
-            return
-        _swept.add(engine)
     try:
-        noted = engine.remembered(host(), options)
+        with _lock:
+            if engine in _swept:
+                return
+            _swept.add(engine)
+        _clear_after_the_killed(engine, make, options)
     except BaseException:
         _swept.discard(engine)
         raise
-    for name, discipline in noted:
+
+
+def _clear_after_the_killed(
+    engine: Engine, make: Callable[[str, str], Membership], options: Options
+) -> None:
+    for name, discipline in engine.remembered(host(), options):
         use = _Use(engine, make(name, discipline))
         try:
             is_gone = _is_gone_without(use, [], options)
@@ -147,48 +183,47 @@ def sweep(engine: Engine, make: Callable[[str, str], Membership], options: Optio
             engine.forget(host(), [use.queue], options)
 
 
-def _release(key: _Key) -> None:
-    """A handle was closed."""
-    with _lock:
-        use = _uses.get(key)
-        if use is None:
-            return  # noted by the parent of this process
-        use.handles -= 1
-        if not use.is_over:
-            return
-        del _uses[key]
+def _dismiss_now(use: _Use) -> None:
     try:
         _dismiss(use.engine, [use], DEFAULTS)
     except PressureError:
         pass  # left to the next sweep
+    _uses.pop(use.key, None)
 
 
 def _drop(key: _Key) -> None:
-    """A handle is garbage. A finalizer may run anywhere, also inside a call to the broker and while
-    the thread it runs in has any lock: it takes a note, and asks for no lock but in passing.
+    """No handle refers to the queue. A handle may become garbage anywhere, also inside a call to
+    the broker and while the thread it happens in has any lock: it takes a note, and asks for none.
 
     So the thread is none of ``threading``'s, whose start waits for a lock.
     """
+    global _is_clearing
     _dropped.append(key)
-    if _is_clearing.acquire(blocking=False):
+    if not _is_clearing:
+        _is_clearing = True
         try:
             _thread.start_new_thread(_clear, ())
         except RuntimeError:  # the interpreter is ending, or there may be no more threads
-            _is_clearing.release()
+            _is_clearing = False
+        except BaseException:
+            _is_clearing = False  # a second thread does no harm
+            raise
 
 
 def _clear() -> None:
     """What the thread does: dismiss this process from the queues whose handles are garbage."""
+    global _is_clearing
     while True:
         try:
             time.sleep(_GATHER)
             with _clearing:
                 _dismiss_dropped()
         finally:
-            _is_clearing.release()
+            _is_clearing = False
         # What is noted from here on starts another thread, what was noted before it is seen.
-        if not _dropped or not _is_clearing.acquire(blocking=False):
+        if not _dropped or _is_clearing:
             return
+        _is_clearing = True
 
 
 def _dismiss_dropped() -> None:
@@ -202,21 +237,17 @@ def _dismiss_dropped() -> None:
         except PressureError:  # the process's end tries again, or the next thread
             with _lock:
                 for use in uses:
-                    key = id(engine), use.operations.name
-                    _uses.setdefault(key, use)
-                    _overdue.add(key)
+                    _uses.setdefault(use.key, use)
+                    _overdue.add(use.key)
     _in_hand.clear()
 
 
 def _settle_dropped() -> list[_Key]:
-    """Count the handles that are garbage; the queues that no handle refers to any more."""
+    """The queues that no handle refers to any more."""
     ended = set(_overdue)
     _overdue.clear()
     while _dropped:
-        key = _dropped.popleft()
-        if key in _uses:  # else it was noted by the parent of this process
-            _uses[key].handles -= 1
-            ended.add(key)
+        ended.add(_dropped.popleft())
     return [key for key in ended if key in _uses and _uses[key].is_over]
 
 
@@ -278,15 +309,13 @@ def _leave() -> None:
 
 
 def _before_fork() -> None:
-    with _lock:
-        _overdue.update(_settle_dropped())
-        for use in _uses.values():
-            use.escaped = use.escaped or use.handles > 0
+    for use in list(_uses.values()):
+        use.escaped = use.escaped or bool(use.holds)
 
 
 def _after_fork_in_child() -> None:
     global _lock, _is_clearing, _clearing
-    _lock, _is_clearing, _clearing = threading.RLock(), threading.Lock(), threading.Lock()
+    _lock, _is_clearing, _clearing = threading.RLock(), False, threading.Lock()
     _uses.clear()
     _dropped.clear()
     _overdue.clear()

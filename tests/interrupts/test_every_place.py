@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 import redis
 from interrupting import Alarm, Interrupted
-from waiting import Background, until
+from waiting import Background, lasting, until
 
 from pressure_mp import (
     Empty,
@@ -483,6 +483,26 @@ def test_the_first_put_with_buffering_and_its_thread(server, name, sweep):
         assert got in ([[2], [1, 2]] if interrupted else [[1, 2]])
 
     sweep(lambda: handles[-1].put(1), check, prepare=prepare, every=11)
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_an_anonymous_queue_from_its_begin_to_its_end(server, client, name, sweep, kind):
+    """An interrupt leaves no key of it, also while the process goes on."""
+    options = {"url": server.url, "prefix": name, "authkey": b"key"}
+    with kind(0, "first", **options):  # what a process keeps once for each broker is not counted
+        pass
+    before = {*lasting(client, f"{name}*")}
+
+    def use():
+        with kind(**options) as q:
+            q.put(1)
+
+    def check(interrupted, value):
+        if not interrupted:
+            assert {*lasting(client, f"{name}*")} <= before
+        until(lambda: {*lasting(client, f"{name}*")} <= before, SOON)
+
+    sweep(use, check, every=13)
 
 
 def test_attach_and_first_use(server, name, sweep):
