@@ -29,7 +29,13 @@ from pressure_mp.large import THRESHOLD
 from pressure_mp.processes import incarnation
 
 #: An operation is made of coroutines, also for threads: one that was not begun says so.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
+    # Raised in a finalizer, an exception goes no further.
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 #: Seconds until what was interrupted must have been put right.
 SOON = 10.0

@@ -77,7 +77,8 @@ class Relay:
         self._port = port
         self._kept = [self._listener]
         self._is_silent = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def fall_silent(self):
         self._is_silent.set()
@@ -86,8 +87,9 @@ class Relay:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self._kept.append(client)
                 server = socket.create_connection(("127.0.0.1", self._port))
-                self._kept += [client, server]
+                self._kept.append(server)
                 for pair in ((client, server), (server, client)):
                     threading.Thread(target=self._carry, args=pair, daemon=True).start()
 
@@ -98,6 +100,10 @@ class Relay:
                     target.sendall(data)
 
     def close(self):
+        # To close the listener does not end an accept() that waits: it would take one more.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
         for each in self._kept:
             each.close()
 

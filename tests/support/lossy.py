@@ -48,7 +48,11 @@ class LossyProxy:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._port))
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._port))
+                except OSError:  # it is down
+                    client.close()
+                    continue
                 self._open += [client, server]
                 for source, target, is_reply in ((client, server, False), (server, client, True)):
                     threading.Thread(
