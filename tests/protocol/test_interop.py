@@ -1079,7 +1079,7 @@ class Elsewhere:
     def __init__(self, pool, call, *args):
         self._result = pool.apply_async(call, args)
 
-    def result(self, limit):
+    def result(self, limit=LIMIT):
         return self._result.get(limit)
 
 
