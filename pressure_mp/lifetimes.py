@@ -124,10 +124,11 @@ class Hold:
 
     def __del__(self) -> None:
         use = self._use
-        if use is not None:
-            use.holds.discard(id(self))
-            if use.is_over and _uses.get(use.key) is use:  # else it is the parent's, or was left
-                _drop(use.key)
+        if use is None or not _uses:  # all was left; at the interpreter's end there is no table
+            return
+        use.holds.discard(id(self))
+        if use.is_over and _uses.get(use.key) is use:  # else it is the parent's, or was left
+            _drop(use.key)
 
 
 def adopt(engine: Engine, operations: Membership) -> Hold:

@@ -144,7 +144,7 @@ def test_without_time_the_first_failure_is_raised(name, anonymous, caplog):
     url = f"redis://127.0.0.1:{free_port()}"
     with pytest.raises(BrokerUnavailable):
         Queue(name=None if anonymous else name, url=url, reconnect=0)
-    assert caplog.text == ""
+    assert url not in caplog.text
 
 
 def test_what_was_swept_in_vain_is_swept_again(later, name):

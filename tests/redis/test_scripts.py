@@ -13,7 +13,7 @@ import pytest
 import task_answers
 from servers import Server
 from stepwise import StepwiseClient
-from waiting import Background, blocked, until, waiters
+from waiting import Background, blocked, until
 
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
@@ -156,6 +156,10 @@ def test_a_script_touches_only_the_keys_it_is_given(file):
         assert ".." not in text.replace("...", ""), "no name is put together in a script"
 
 
+def is_waiting(connection, name):
+    return connection["name"] == name and "b" in connection["flags"]
+
+
 def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     """Real operations on a real server, and one of them for each answer."""
     seen = note_answers(monkeypatch)
@@ -275,8 +279,9 @@ def play(server, name, theirs, client):
     q.maxsize = 3
     putting.result()
     in_line.result()
-    putting = waits(Queue(name=name, url=server.url, reconnect=0).put, b"6")
-    (waiter,) = waiters(client)
+    named = f"{server.url}?client_name={name}"  # others may wait on this server too
+    putting = waits(Queue(name=name, url=named, reconnect=0).put, b"6")
+    (waiter,) = until(lambda: [one["id"] for one in client.client_list() if is_waiting(one, name)])
     client.client_kill_filter(_id=waiter)
     refused(putting.result)
     assert (q.qsize(), q.is_shutdown, q.stats().length) == (3, False, 3)

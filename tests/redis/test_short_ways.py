@@ -269,6 +269,7 @@ def send_and_interrupt(wire, packed):
     raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("no_looks")  # each would take a connection
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("moment", [interrupt, send_and_interrupt])
 def test_an_interrupted_small_call_leaves_the_role_free_and_the_connections_in_order(
