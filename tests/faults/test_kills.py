@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 
 import faults_clients
 import histories
 import pytest
-from faults_killer import LEASE, Killer
+from faults_killer import LEASE, Killer, Leases
 from history_checker import Deliveries, History, check, nothing_invented
+from waiting import Background
 
 from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
 
@@ -35,6 +37,20 @@ def rest_of(queue: Queue) -> list[str]:
             rest.append(faults_clients.name_of(queue.get(timeout=2 * LEASE)))
     except (ShutDown, Empty):
         return rest
+
+
+def deal_with_rest(queue: JoinableQueue) -> list[str]:
+    """What is left in a queue that was shut down, acknowledged; with what is still in flight at
+    those that were killed last, which comes back when they are known to be dead."""
+    rest = []
+    deadline = time.monotonic() + STALL
+    joining = Background(queue.join)
+    while joining.is_alive() and time.monotonic() < deadline:
+        for item in rest_of(queue):
+            rest.append(item)
+            queue.task_done()
+        joining.join(LEASE / 20)
+    return rest
 
 
 def test_what_was_not_got_before_a_kill_is_not_lost(server, name, nursery, seed, long, figures):
@@ -72,11 +88,10 @@ def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, se
     queue = JoinableQueue.create(name, BOUND, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
     population = {"work": {**arguments, "seed": seed}, "produce": {**arguments, "items": 10**9}}
-    killer = Killer(nursery, population, 4, random.Random(seed))
+    leases = Leases(server.client(), f"__pressure__:{name}:mp:presence")
+    killer = Killer(nursery, population, 4, random.Random(seed), leases)
     run(killer, queue, items, strikes, 600 if long else 300)
-    history = History(histories.read(nursery.directory), rest_of(queue))
-    for _ in history.rest:
-        queue.task_done()
+    history = History(histories.read(nursery.directory), deal_with_rest(queue))
     unfinished = queue.unfinished_tasks
     deliveries = Deliveries(history, killer.killed)
     figures.note(

@@ -10,7 +10,7 @@ import time
 import faults_clients
 import histories
 import pytest
-from faults_killer import LEASE, Killer
+from faults_killer import LEASE, Killer, Leases
 from faults_proxy import Faults, Proxy
 from task_checker import Lives
 from waiting import until
@@ -77,7 +77,8 @@ def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, lo
     queue = TaskQueue.create(name, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}, "seed": seed}
     population = {"work_tasks": arguments, "put_tasks": {**arguments, "items": 10**9}}
-    killer = Killer(nursery, population, WORKERS, random.Random(seed), PAUSE)
+    leases = Leases(server.client(), f"__pressure__:mp:{{{name}}}:presence")
+    killer = Killer(nursery, population, WORKERS, random.Random(seed), leases, PAUSE)
     killer.run(lambda: processed(queue), tasks, strikes, 600 if long else 300)
     end_producers(nursery)
     work_off(queue, nursery)

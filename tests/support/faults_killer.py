@@ -9,11 +9,35 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import redis
 from faults_nursery import Client, Nursery
 
 LEASE = 1.0
 PAUSE = 0.08  # seconds between two events, on average
 KILL, NAP, SLEEP, COMA = "killed", "stopped shortly", "stopped beyond the lease", "stopped, killed"
+
+
+@dataclass(frozen=True)
+class Leases:
+    """The leases of consumers, as the broker keeps them under a key."""
+
+    server: redis.Redis
+    key: str
+
+    @property
+    def now(self) -> int:
+        """The broker's time, in milliseconds."""
+        seconds, microseconds = self.server.time()
+        return seconds * 1000 + microseconds // 1000
+
+    def end_of(self, client: Client) -> int:
+        """When a client's lease ends, 0 when it has none."""
+        leases = self.server.hgetall(self.key).items()
+        return next((int(end) for owner, end in leases if _pid_of(owner) == client.pid), 0)
+
+
+def _pid_of(owner: bytes) -> int:
+    return int(owner.split(b"/")[1])
 
 
 @dataclass
@@ -24,6 +48,7 @@ class Killer:
     population: dict[str, dict[str, object]]
     size: int
     random: random.Random
+    leases: Leases | None = None
     pause: float = PAUSE
     made: Counter[str] = field(default_factory=Counter)
     slept: set[str] = field(default_factory=set)
@@ -57,8 +82,10 @@ class Killer:
             when, victim, then = event
             if everything or time.monotonic() >= when:
                 self.due.remove(event)
+                end = self.leases.end_of(victim) if self.leases else 0
                 victim.send(then)
-                if time.monotonic() - victim.stopped_at > LEASE / 2:
+                # Who is seen to run loses nothing, whatever its lease.
+                if self.leases and end <= self.leases.now:
                     self.slept.add(victim.name)
 
     def run(self, seen: Callable[[], int], items: int, strikes: int, limit: float) -> None:
@@ -76,6 +103,5 @@ class Killer:
 
     @property
     def killed(self) -> set[str]:
-        """Those that were killed, or stopped for so long that they may have lost what they had:
-        the last renewal of its lease was some time before a client was stopped."""
+        """Those that were killed, or stopped for so long that they may have lost what they had."""
         return {client.name for client in self.nursery.clients if client.killed} | self.slept

@@ -35,7 +35,6 @@ class Client:
     role: str
     pid: int
     stopped: bool = False
-    stopped_at: float = 0.0
     signals: list[int] = field(default_factory=list)
 
     def send(self, number: signal.Signals) -> None:
@@ -44,8 +43,6 @@ class Client:
             os.kill(self.pid, number)
         self.signals.append(number)
         self.stopped = number == signal.SIGSTOP
-        if self.stopped:
-            self.stopped_at = time.monotonic()
 
     @property
     def killed(self) -> bool:
