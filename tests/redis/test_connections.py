@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import multiprocessing
 import os
 import pickle
@@ -38,6 +39,18 @@ def test_databases_and_prefixes_keep_queues_apart(server, name):
     assert other.empty()
     q.delete()
     other.delete()
+
+
+def test_a_connection_reads_no_file_about_installed_packages(server, name, monkeypatch):
+    """redis-py would, for each one: that takes longer than all the rest of making it."""
+
+    def refuse(package):
+        raise AssertionError(f"the metadata of {package} was read")
+
+    monkeypatch.setattr(importlib.metadata, "version", refuse)
+    with Queue(name=name, url=server.url, prefix=name) as q:  # which no connection is there for
+        q.put(1)
+        q.delete()
 
 
 def test_the_environment_says_where_the_broker_is(valkey, name, monkeypatch):

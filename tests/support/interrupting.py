@@ -51,7 +51,9 @@ class Interrupter:
         self._error = error
         self.where = ""
         self._left = 0
-        self._there = False
+        # One object for all frames, which lives as long as they do. Where each frame had one of its
+        # own, Python 3.11 called other objects in the place of those that were freed meanwhile.
+        self._tracer = self._trace
 
     def __enter__(self) -> Interrupter:
         def handle(number: int, frame: FrameType | None) -> None:
@@ -68,7 +70,7 @@ class Interrupter:
         self._left, self.where = number, ""
         before, ended, value = sys.gettrace(), False, None
         try:
-            sys.settrace(self._trace)
+            sys.settrace(self._tracer)
             try:
                 value = act()
                 ended = True  # what comes from now on comes after the call
@@ -98,7 +100,7 @@ class Interrupter:
                 for _ in map(_thread.interrupt_main, (_SIGNAL,)):
                     return None
             self._left -= 1
-        return self._trace
+        return self._tracer
 
 
 def sweep(

@@ -75,6 +75,9 @@ def make(address: Address, module: Any, timeout: float | None) -> Any:
         "socket_timeout": limit,
         "retry": None,
         "health_check_interval": 0,
+        # What redis-py would say about itself (CLIENT SETINFO) needs a right that old servers do
+        # not know, and it would read the version from its files for each connection.
+        **_silence(module),
     }
     if address.scheme == "unix":
         kind = module.UnixDomainSocketConnection
@@ -86,10 +89,13 @@ def make(address: Address, module: Any, timeout: float | None) -> Any:
         connection = kind(**options, **where)
     except TypeError as error:
         raise AddressError(f"broker URL {address.url!r} has an unknown option: {error}") from None
-    # What redis-py would say about itself (CLIENT SETINFO) needs a right that old servers do not
-    # know. Its releases keep it in different places.
-    connection.driver_info = connection.lib_name = connection.lib_version = None
     return connection
+
+
+def _silence(module: Any) -> dict[str, Any]:
+    """The options with which redis-py says nothing about itself. Releases differ in them."""
+    names = ("driver_info",) if hasattr(module, "DriverInfo") else ("lib_name", "lib_version")
+    return dict.fromkeys(names)
 
 
 class NoReply(ConnectionError):
