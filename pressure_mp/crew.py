@@ -157,14 +157,10 @@ class Crew:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         """SIGTERM and SIGINT end the run, where this thread may handle them."""
-        previous: dict[signal.Signals, Any] = {}
+        is_main = threading.current_thread() is threading.main_thread()
+        previous = _handlers() if is_main else {}
         try:
-            if threading.current_thread() is threading.main_thread():
-                for number in (signal.SIGTERM, signal.SIGINT):
-                    handler = signal.getsignal(number)
-                    if handler != signal.SIG_IGN:
-                        previous[number] = handler
-                        signal.signal(number, self._hear)
+            _set_handlers(dict.fromkeys(previous, self._hear))
             yield
         finally:
             try:
@@ -249,6 +245,12 @@ class Crew:
                 raise
             return False
         return task.state == TAKEN
+
+
+def _handlers() -> dict[signal.Signals, Any]:
+    """Those of the signals that end a run, where they are not ignored."""
+    found = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    return {number: handler for number, handler in found.items() if handler != signal.SIG_IGN}
 
 
 def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:

@@ -66,8 +66,7 @@ class Flights:
         with self._lock:
             held = self._first(self._threads.get(mark), mark)
             if held is None:
-                free = [self._first(theirs, mark) for theirs in list(self._threads.values())]
-                held = min((one for one in free if one), key=_arrival, default=None)
+                held = self._first_of_others(mark)
             if held is None:
                 return None, False, False
             before, now = held.asked, next(self._clock)
@@ -93,14 +92,20 @@ class Flights:
         """An item is in flight no longer."""
         if seq is None:
             return
-        mark = _thread.mark
         with self._lock:
-            for thread in (mark, *self._threads):
-                theirs = self._threads.get(thread)
-                if theirs is not None and theirs.pop(seq, None) is not None:
-                    if not theirs:
-                        del self._threads[thread]
-                    return
+            self._discard(seq)
+
+    def _discard(self, seq: int) -> None:
+        for thread in (_thread.mark, *self._threads):
+            theirs = self._threads.get(thread)
+            if theirs is not None and theirs.pop(seq, None) is not None:
+                if not theirs:
+                    del self._threads[thread]
+                return
+
+    def _first_of_others(self, mark: object) -> Held | None:
+        free = [self._first(theirs, mark) for theirs in list(self._threads.values())]
+        return min((one for one in free if one), key=_arrival, default=None)
 
     @staticmethod
     def _first(some: OrderedDict[int, Held] | None, mark: object) -> Held | None:

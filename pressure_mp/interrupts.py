@@ -6,6 +6,10 @@ calls wait. Between other steps it runs none: a name, an attribute or an element
 ``+=`` extends a list or a deque, a ``for`` asks a C iterator for its next element, ``with`` enters
 a lock of C, an ``except`` clause is reached, a value is returned. What must not be torn apart is
 written in such steps, and what cannot be is noted first, and looked for later.
+
+From Python 3.12 on the jump to the next turn of a loop, behind an ``if`` that was not so, is
+outside of the ``with`` or ``try`` around the loop: an exception there leaves the lock held. So such
+a loop is in a function of its own, which is called in there.
 """
 
 from __future__ import annotations

@@ -45,10 +45,13 @@ class Takers(Presence):
 
     def _holds(self) -> bool:
         with self._guard:
-            now = time.monotonic()
-            for task in [task for task, (_, until) in self._held.items() if until < now]:
-                del self._held[task]
+            self._forget_overdue()
             return bool(self._held)
+
+    def _forget_overdue(self) -> None:
+        now = time.monotonic()
+        for task in [task for task, (_, until) in self._held.items() if until < now]:
+            del self._held[task]
 
     def call_of(self, task: bytes) -> int:
         """The number of the take that has a task, 0 when this process does not have it."""
@@ -66,8 +69,7 @@ class Takers(Presence):
 
     def _drop(self, claim: Claim) -> None:
         with self._guard:
-            for task in [task for task, (call, _) in self._held.items() if call == claim.call]:
-                del self._held[task]
+            self._lose([(task, claim.call) for task in self._held])
 
     def _requeue_of(self, call: int) -> Operation[Any]:
         return self._tasks.requeue(incarnation(), _LOST, call=call)
@@ -95,9 +97,12 @@ class Takers(Presence):
     def lose_many(self, fences: Iterable[tuple[bytes, int]]) -> None:
         """The same for each task and the number of its take."""
         with self._guard:
-            for task, call in fences:
-                if task in self._held and self.call_of(task) == call:
-                    del self._held[task]
+            self._lose(fences)
+
+    def _lose(self, fences: Iterable[tuple[bytes, int]]) -> None:
+        for task, call in fences:
+            if task in self._held and self.call_of(task) == call:
+                del self._held[task]
 
     def _renew_and_return(self) -> None:
         me = incarnation()

@@ -7,6 +7,7 @@ import select
 import signal
 import threading
 import time
+from functools import partial
 from itertools import count
 
 import pytest
@@ -565,9 +566,12 @@ def is_worker(thread):
     return thread.name.endswith(" worker") and thread.ident is not None
 
 
-def test_run_of_a_crew(server, name, sweep):
+@pytest.mark.parametrize("disposition", [signal.default_int_handler, signal.SIG_IGN])
+def test_run_of_a_crew(server, name, sweep, disposition, request):
     """A handler of another signal raises in the thread that waits for the crew: the tasks in hand
     are finished, the others stay."""
+    request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, disposition)
     q = TaskQueue(name, url=server.url)
 
     def prepare():
@@ -584,6 +588,7 @@ def test_run_of_a_crew(server, name, sweep):
             task.ack()
         until(lambda: not [one for one in threading.enumerate() if is_worker(one)])
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        assert signal.getsignal(signal.SIGINT) == disposition
 
     def run():
         stop = threading.Event()
