@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .incoming import Incoming
 from .outgoing import Outgoing
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Buffers:
     """Both ways of one handle."""
 
-    def __init__(self, handle: ObjectQueue, size: int) -> None:
+    def __init__(self, handle: ObjectQueue[Any], size: int) -> None:
         self.incoming: Incoming = handle._make_incoming()
         self.outgoing = Outgoing(size, handle, self.incoming)
         _all.add(self)
@@ -28,7 +28,7 @@ class Buffers:
         """Let the broker have what it can take."""
         self.outgoing.settle()
 
-    def flush(self, handle: ObjectQueue) -> None:
+    def flush(self, handle: ObjectQueue[Any]) -> None:
         """Let the broker have all."""
         self.outgoing.flush(handle)
 
@@ -36,14 +36,14 @@ class Buffers:
         """Wait for the broker neither at the end of the handle nor at that of the process."""
         self.outgoing.is_awaited = False
 
-    def close(self, handle: ObjectQueue) -> None:
+    def close(self, handle: ObjectQueue[Any]) -> None:
         """The handle is done."""
         self.outgoing.turn_off()
         self.incoming.give_back(handle)
         if self.outgoing.is_awaited:
             self.outgoing.flush(handle)
 
-    def before_shutdown(self, handle: ObjectQueue, immediate: bool) -> None:
+    def before_shutdown(self, handle: ObjectQueue[Any], immediate: bool) -> None:
         """The queue is about to be shut down: nothing may come after that."""
         if not immediate:
             self.outgoing.flush(handle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from . import serializers, signing
 from .exceptions import DecodingError, PressureError
@@ -13,8 +13,10 @@ from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Keys, Signatures
 
+Item = TypeVar("Item")
 
-class Codec:
+
+class Codec(Generic[Item]):
     """What one handle does to its items. Its pickle has keys only for a child being started."""
 
     def __init__(
@@ -48,7 +50,7 @@ class Codec:
             self._keys = signing.recall(self._key_ids, self._anonymous, self._queue, os.environ)
         return signing.Signer(self._keys, self._prefix, self._queue)
 
-    def encode(self, obj: Any) -> bytes | Large:
+    def encode(self, obj: Item) -> bytes | Large:
         """Raises EncodingError, and AuthenticationError when there is no key to sign with.
 
         What a large item has in common with ``obj`` is its memory: it is not copied.
@@ -65,11 +67,12 @@ class Codec:
         segments = [memoryview(payload), *(buffer.raw() for buffer in buffers)]
         return Large(segments, self.prepare().sign, bool(self._key_ids))
 
-    def decode(self, item: bytes) -> Any:
+    def decode(self, item: bytes) -> Item:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
         payload = self.prepare().check(item)
         try:
-            return self._serializer.loads(payload)
+            found: Item = self._serializer.loads(payload)
+            return found
         except Exception as error:
             if is_from_outside(error):
                 raise
@@ -95,7 +98,7 @@ class Codec:
 
     def decode_large(
         self, item: bytes, manifest: Manifest, content: Sequence[bytearray] | None
-    ) -> Any:
+    ) -> Item:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError, also for a
         content that is gone (None)."""
         if content is None:
@@ -107,17 +110,18 @@ class Codec:
             )
         if manifest.digest and digest(content) != manifest.digest:
             raise signing.exchanged(item, self._queue)
-        return serializers.unpickle_apart(content, item, self._queue)
+        found: Item = serializers.unpickle_apart(content, item, self._queue)
+        return found
 
     @property
-    def quick(self) -> Callable[[Any], bytes | Large]:
+    def quick(self) -> Callable[[Item], bytes | Large]:
         """What encodes most objects as :meth:`encode` does, in less time. It may raise anything, or
         make one piece of THRESHOLD bytes or more: then encode is to do it."""
         if self._key_ids or not isinstance(self._serializer, PickleSerializer):
             return self.encode
         return serializers.pickle_small
 
-    def encode_many(self, objects: Sequence[Any]) -> list[bytes | Large]:
+    def encode_many(self, objects: Sequence[Item]) -> list[bytes | Large]:
         """As :meth:`encode`, for each."""
         if self._divides and objects:
             payloads, buffers = serializers.pickle_many_apart(objects)
@@ -129,16 +133,16 @@ class Codec:
             payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return list(map(self.prepare().sign, payloads))
 
-    def encode_whole(self, obj: Any) -> bytes:
+    def encode_whole(self, obj: Item) -> bytes:
         """As :meth:`encode`, for a queue that keeps nothing apart, however large it is."""
         return self.prepare().sign(serializers.encode(self._serializer, obj, self._queue))
 
-    def encode_many_whole(self, objects: Sequence[Any]) -> list[bytes]:
+    def encode_many_whole(self, objects: Sequence[Item]) -> list[bytes]:
         """As :meth:`encode_whole`, for each."""
         payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return list(map(self.prepare().sign, payloads))
 
-    def decode_many(self, items: Sequence[bytes]) -> list[Any]:
+    def decode_many(self, items: Sequence[bytes]) -> list[Item]:
         """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
         item."""
         check, loads = self.prepare().check, self._serializer.loads

@@ -26,7 +26,7 @@ from .states import TAKEN
 from .task import Backoff, Task, check_on_error
 
 #: What runs on a task. What it returns does not matter.
-Handler = Callable[[Task], object]
+Handler = Callable[[Task[Any]], object]
 
 #: Seconds between two looks at the event that stops a run.
 _LOOK = 0.5
@@ -73,8 +73,8 @@ class Source(Protocol):
         tube: str | None,
         on_error: Literal["release", "bury"],
         backoff: Backoff | None,
-        ack: Task | None,
-    ) -> Task: ...
+        ack: Task[Any] | None,
+    ) -> Task[Any]: ...
 
 
 class Crew:
@@ -93,7 +93,7 @@ class Crew:
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._in_hand: dict[int, Task] = {}  # by thread
+        self._in_hand: dict[int, Task[Any]] = {}  # by thread
         self._until_the_end = waits_end_when(self._is_ending)
         self._error: BaseException | None = None
 
@@ -190,7 +190,7 @@ class Crew:
         finally:
             self._news.put(None)
 
-    def _take(self, job: Job, done: Task | None) -> Task | None:
+    def _take(self, job: Job, done: Task[Any] | None) -> Task[Any] | None:
         """The next task; None when there was one that nobody can decode, or when the one that is
         ``done`` was no longer ours."""
         me = threading.get_ident()
@@ -209,14 +209,14 @@ class Crew:
                 del self._in_hand[me]
         return None
 
-    def _finish(self, done: Task) -> None:
+    def _finish(self, done: Task[Any]) -> None:
         """The last task is acknowledged by itself."""
         try:
             done.ack()
         except TaskError as error:
             _say_late(error)
 
-    def _process(self, task: Task, handler: Handler) -> Task | None:
+    def _process(self, task: Task[Any], handler: Handler) -> Task[Any] | None:
         """Run the handler; answers the task when it is to be acknowledged, in hand until then."""
         me = threading.get_ident()
         self._in_hand[me] = task
@@ -230,7 +230,7 @@ class Crew:
         del self._in_hand[me]
         return None
 
-    def _handle(self, task: Task, handler: Handler) -> bool:
+    def _handle(self, task: Task[Any], handler: Handler) -> bool:
         """Run the handler, and say what became of the task if that failed; answers whether it is to
         be acknowledged."""
         try:

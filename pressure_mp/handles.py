@@ -7,14 +7,14 @@ import re
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import endings, interrupts, lifetimes, presence
 from .config import resolve
 from .drivers import Session, do, drive, drive_on
 from .effects import Operation, Reply, T
 from .engines import registry
-from .engines.base import DEFAULTS, Binding, Durability, Engine, Options
+from .engines.base import Binding, Durability, Engine, Options
 from .exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -23,18 +23,20 @@ from .exceptions import (
     PressureError,
     QueueDoesNotExistError,
 )
+from .hidden import hide_in
 from .identity import client_id
 from .operations.diagnosis import Diagnosis
 from .operations.fifo import FifoOperations, Stats
 from .operations.queues import QueueOperations
 from .operations.turns import Shortcut
+from .options import ConnectionOptions
 from .presence import Presence
 from .processes import host
 
-U = TypeVar("U")
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-DEFAULT_LEASE = 5.0
-DEFAULT_RECONNECT = DEFAULTS.reconnect
+U = TypeVar("U")
 
 
 class Handle:
@@ -44,26 +46,28 @@ class Handle:
     #: Elsewhere the time is over then, as it is in ``multiprocessing``.
     _refuses_negative_timeouts = False
 
-    def __init__(
-        self,
-        name: str | None,
-        *,
-        url: str | None,
-        host: str | None,
-        port: int | None,
-        db: int | None,
-        prefix: str | None,
-        lease: float,
-        reconnect: float,
-        durability: str | None,
-    ) -> None:
+    #: How to open the queue: create it, attach to it, or whichever it needs.
+    _how = "open"
+
+    def __init__(self, name: str | None, options: ConnectionOptions) -> None:
         check_name(name)
         self._anonymous = name is None
         self._name = f"{{anonymous-{os.urandom(8).hex()}}}" if name is None else name
-        self._lease = check_lease(lease)
-        self._options = Options(check_reconnect(reconnect), check_durability(durability))
-        self._address = registry.settle(resolve(url, host, port, db, prefix))
+        self._lease = check_lease(options["lease"])
+        durability = check_durability(options["durability"])
+        self._options = Options(check_reconnect(options["reconnect"]), durability)
+        host, port, db = options["host"], options["port"], options["db"]
+        self._address = registry.settle(resolve(options["url"], host, port, db, options["prefix"]))
         self._reset()
+
+    @classmethod
+    def _insist(cls, how: str, *args: Any, **options: Any) -> Self:
+        """A handle that is made as by the class itself, but opens the queue in this way."""
+        handle = cls.__new__(cls)
+        handle._how = how
+        cls.__init__(handle, *args, **hide_in(options))
+        del handle._how
+        return handle
 
     def _reset(self) -> None:
         """The state of a handle that has not been used in this process."""
@@ -231,6 +235,7 @@ class Handle:
         if self._anonymous and self._binding:
             lifetimes.escape(self._name, registry.engine(self._address))
         state = self.__dict__.copy()
+        state.pop("__orig_class__", None)  # of Queue[int](): what it names may not be picklable
         for local in (
             "_operations",
             "_binding",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from collections.abc import Mapping
+from typing import Any, SupportsIndex, TypeVar, cast
+
+Given = TypeVar("Given", bound=Mapping[str, object])
 
 _SHOWN = "********"
 
@@ -43,11 +46,12 @@ def hide(secret: Any) -> Any:
     return secret
 
 
-def hide_in(options: dict[str, Any]) -> dict[str, Any]:
+def hide_in(options: Given) -> Given:
     """Hide what is secret in the options of a handle or a connection, in place; the same dict."""
-    for name, value in options.items():
+    values = cast(dict[str, Any], options)
+    for name, value in values.items():
         if name in ("url", "authkey") or "password" in name:
-            options[name] = hide(value)
+            values[name] = hide(value)
     return options
 
 

@@ -42,7 +42,7 @@ class Incoming(ABC):
     kept as they came.
     """
 
-    def __init__(self, handle: ObjectQueue, size: int) -> None:
+    def __init__(self, handle: ObjectQueue[Any], size: int) -> None:
         self._size = size
         self._handle = weakref.ref(handle)
         self.reset()
@@ -70,7 +70,7 @@ class Incoming(ABC):
 
     @abstractmethod
     def _fetch(
-        self, handle: ObjectQueue, presence: Presence, block: bool, end: float | None
+        self, handle: ObjectQueue[Any], presence: Presence, block: bool, end: float | None
     ) -> bool:
         """Have at least one item here; waits for it, and raises, as ``get`` does.
 
@@ -82,7 +82,7 @@ class Incoming(ABC):
         """The next decoded item. Raises IndexError."""
 
     @abstractmethod
-    def _decode_next(self, handle: ObjectQueue) -> None:
+    def _decode_next(self, handle: ObjectQueue[Any]) -> None:
         """Decode the first of the items that were not. Raises what decoding it does."""
 
     def _undo(self, item: Any) -> Any:
@@ -100,7 +100,7 @@ class Incoming(ABC):
 
     # Getting
 
-    def get(self, handle: ObjectQueue, block: bool, timeout: float | None) -> Any:
+    def get(self, handle: ObjectQueue[Any], block: bool, timeout: float | None) -> Any:
         """The next item; fetches when there is none here."""
         try:
             return self._hand_out()
@@ -109,7 +109,7 @@ class Incoming(ABC):
 
     def get_many(
         self,
-        handle: ObjectQueue,
+        handle: ObjectQueue[Any],
         number: int,
         block: bool,
         timeout: float | None,
@@ -143,7 +143,7 @@ class Incoming(ABC):
             del found[-1]
             self._ahead.rotate(1)
 
-    def _get_with_care(self, handle: ObjectQueue, block: bool, end: float | None) -> Any:
+    def _get_with_care(self, handle: ObjectQueue[Any], block: bool, end: float | None) -> Any:
         """The same as :meth:`get`. What is fetched is handed out when no lock is held any more:
         to release it is a call, behind which the item could be lost to an interrupt."""
         while True:
@@ -158,7 +158,7 @@ class Incoming(ABC):
                 continue
 
     def _make_ready(
-        self, handle: ObjectQueue, block: bool, end: float | None
+        self, handle: ObjectQueue[Any], block: bool, end: float | None
     ) -> Callable[[Any], Flight] | None:
         """Have an item here; else the answer is what gets one that is not fetched ahead."""
         first = () if not block else (-1.0 if end is None else max(end - monotonic(), 0.0),)
@@ -206,7 +206,7 @@ class Incoming(ABC):
                     self._lock.release()
         raise IndexError
 
-    def _fill(self, handle: ObjectQueue, block: bool, end: float | None) -> bool:
+    def _fill(self, handle: ObjectQueue[Any], block: bool, end: float | None) -> bool:
         presence = self._begin(handle)
         try:
             return self._fetch(handle, presence, block, end)
@@ -218,7 +218,7 @@ class Incoming(ABC):
         with self._passing:
             self._waits = waits
 
-    def _begin(self, handle: ObjectQueue) -> Presence:
+    def _begin(self, handle: ObjectQueue[Any]) -> Presence:
         if self._returns:
             self._return(handle._here, handle._run)
         if not self._name:
@@ -228,7 +228,7 @@ class Incoming(ABC):
 
     # Giving back
 
-    def give_back(self, handle: ObjectQueue, patience: float = 0.0) -> None:
+    def give_back(self, handle: ObjectQueue[Any], patience: float = 0.0) -> None:
         """Put back to the front what is here, in order. Waits so long for a thread that is at it,
         which does it itself if the handle was closed. What fails now is done by this process's
         presence."""
@@ -283,7 +283,7 @@ class IncomingForGood(Incoming):
     The broker is told so by the next fetch, and until then by this process's presence.
     """
 
-    def get(self, handle: ObjectQueue, block: bool, timeout: float | None) -> Any:
+    def get(self, handle: ObjectQueue[Any], block: bool, timeout: float | None) -> Any:
         try:
             for item in self._pops:
                 return item
@@ -307,7 +307,7 @@ class IncomingForGood(Incoming):
             return item
         raise IndexError
 
-    def _decode_next(self, handle: ObjectQueue) -> None:
+    def _decode_next(self, handle: ObjectQueue[Any]) -> None:
         try:
             item = handle._accept(self._raw[0])
         except PressureError:
@@ -317,7 +317,7 @@ class IncomingForGood(Incoming):
         del self._raw[0]
 
     def _fetch(
-        self, handle: ObjectQueue, presence: Presence, block: bool, end: float | None
+        self, handle: ObjectQueue[Any], presence: Presence, block: bool, end: float | None
     ) -> bool:
         call, number = self._call + 1, self._size
         fetch = presence.operations.prefetch(
@@ -403,7 +403,7 @@ class IncomingUntilDone(Incoming):
         self._flights.discard(pair[1])
         return pair
 
-    def _decode_next(self, handle: ObjectQueue) -> None:
+    def _decode_next(self, handle: ObjectQueue[Any]) -> None:
         flight = self._raw[0]
         self._flights.add(flight.seq)
         try:
@@ -417,7 +417,7 @@ class IncomingUntilDone(Incoming):
         del self._raw[0]
 
     def _fetch(
-        self, handle: ObjectQueue, presence: Presence, block: bool, end: float | None
+        self, handle: ObjectQueue[Any], presence: Presence, block: bool, end: float | None
     ) -> bool:
         self._flights, self._presence = presence.flights, presence
 
@@ -464,7 +464,7 @@ class IncomingUntilDone(Incoming):
         self._returns = False
 
 
-def _decoded(handle: ObjectQueue, flights: list[Flight]) -> tuple[list[Any], list[Flight]]:
+def _decoded(handle: ObjectQueue[Any], flights: list[Flight]) -> tuple[list[Any], list[Flight]]:
     """The objects in what was fetched; or what was fetched, if one of them cannot be used, which is
     not the others' fault."""
     try:

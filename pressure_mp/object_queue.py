@@ -9,7 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import GenericAlias, TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import interrupts, readable, serializers, signing
 from .buffers import Buffers
@@ -26,51 +26,34 @@ from .exceptions import (
     QueueDoesNotExistError,
     RejectedItemWarning,
 )
-from .handles import (
-    DEFAULT_LEASE,
-    DEFAULT_RECONNECT,
-    ItemHandle,
-    check_buffering,
-    check_max_items,
-    check_maxsize,
-)
-from .hidden import hide
+from .handles import ItemHandle, check_buffering, check_max_items, check_maxsize
 from .identity import client_id
 from .incoming import PATIENCE, Incoming, IncomingForGood
 from .large import Large, is_manifest
 from .operations.fifo import FIFO
 from .operations.flights import Flight
 from .operations.turns import Shortcut
+from .options import QueueOptions, SignatureOf, read
 from .presence import Presence
 from .readable import Readable
-from .serializers import Serializer
-from .signing import AuthKey
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
 
 T = TypeVar("T")
-Self = TypeVar("Self", bound="ObjectQueue")
+Item = TypeVar("Item")
 
 
-class ObjectQueue(ItemHandle):
+class ObjectQueue(ItemHandle, Generic[Item]):
     """What every queue of Python objects has; use one of its subclasses."""
+
+    __signature__ = SignatureOf(QueueOptions)
 
     def __init__(
         self,
         maxsize: int = 0,
         name: str | None = None,
-        *,
-        url: str | None = None,
-        host: str | None = None,
-        port: int | None = None,
-        db: int | None = None,
-        prefix: str | None = None,
-        serializer: str | Serializer = "pickle",
-        authkey: AuthKey | None = None,
-        lease: float = DEFAULT_LEASE,
-        reconnect: float = DEFAULT_RECONNECT,
-        durability: str | None = None,
-        eof: str | None = None,
-        buffering: int = 0,
-        _how: str = "open",
+        **options: Unpack[QueueOptions],
     ) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
 
@@ -112,36 +95,28 @@ class ObjectQueue(ItemHandle):
         QueueMismatchError (the queue has another maxsize or discipline), AddressError,
         ArgumentError, ArgumentTypeError.
         """
-        url, authkey = hide(url), hide(authkey)
-        encoder = serializers.find(serializer)
-        keys = signing.gather(authkey, name is None, os.environ)
+        given = read(QueueOptions, options, self)
+        eof, buffering = given["eof"], given["buffering"]
+        encoder = serializers.find(given["serializer"])
+        keys = signing.gather(given["authkey"], name is None, os.environ)
         bound = check_maxsize(chosen(maxsize))
         if eof not in (None, "producers"):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
         self._buffering = check_buffering(buffering)
-        super().__init__(
-            name,
-            url=url,
-            host=host,
-            port=port,
-            db=db,
-            prefix=prefix,
-            lease=lease,
-            reconnect=reconnect,
-            durability=durability,
-        )
+        super().__init__(name, given)
+        self._codec: Codec[Item]
         self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         if self._buffers is not None and self._operations.discipline != FIFO:
             raise ArgumentError(
                 f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
                 "another order. Leave it out; put_many and get_many are fast too"
             )
-        self._open_bounded(_how, bound, is_stated(maxsize))
+        self._open_bounded(self._how, bound, is_stated(maxsize))
 
     def _reset(self) -> None:
         super()._reset()
-        self._kept: deque[Any] = deque()  # got by calls that were interrupted
+        self._kept: deque[Item] = deque()  # got by calls that were interrupted
         self._buffers = Buffers(self, self._buffering) if self._buffering else None
         self._was_put_to = False
         self._readable: Readable | None = None
@@ -149,7 +124,7 @@ class ObjectQueue(ItemHandle):
     def _make_incoming(self) -> Incoming:
         return IncomingForGood(self, self._buffering)
 
-    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue; when this returns, the broker has it.
 
         Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
@@ -207,16 +182,16 @@ class ObjectQueue(ItemHandle):
             return
         self._run(self._operations.put(payload, block, timeout, order=order))
 
-    def _order(self, item: Any) -> bytes:
+    def _order(self, item: Item) -> bytes:
         """Where the item belongs, as the discipline wants to know it."""
         return b""
 
-    def _orders(self, items: Sequence[Any]) -> Sequence[bytes]:
+    def _orders(self, items: Sequence[Item]) -> Sequence[bytes]:
         """The same of each, in a discipline that wants to know anything."""
         return ()
 
     def put_many(
-        self, items: Iterable[Any], block: bool = True, timeout: float | None = None
+        self, items: Iterable[Item], block: bool = True, timeout: float | None = None
     ) -> None:
         """Put all ``items`` into the queue, in order, up to 1,000 or 1 MB in each round trip.
 
@@ -249,7 +224,7 @@ class ObjectQueue(ItemHandle):
 
     def get_many(
         self, max_items: int, block: bool = True, timeout: float | None = None
-    ) -> list[Any]:
+    ) -> list[Item]:
         """Take the oldest items, 1 to ``max_items`` of them, and at most 1,000 or about 1 MB.
 
         Blocks as :meth:`get` does until there is one; the others are those that are there too.
@@ -273,7 +248,7 @@ class ObjectQueue(ItemHandle):
 
     def _get_many(
         self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None = None
-    ) -> list[Any]:
+    ) -> list[Item]:
         """``look`` is called when the items are there. If they do not come to be returned, because
         it was interrupted, they go back all the same."""
         if self._buffers is not None:
@@ -290,7 +265,7 @@ class ObjectQueue(ItemHandle):
             self._looking(self._accept_many, look),
         )
 
-    def _take_kept(self) -> list[Any]:
+    def _take_kept(self) -> list[Item]:
         """The first item that was got by a call that was interrupted, if there is one."""
         try:
             for item in interrupts.pops(self._kept):
@@ -300,14 +275,14 @@ class ObjectQueue(ItemHandle):
         return []
 
     def _looking(
-        self, accept: Callable[[T, Any], list[Any]], look: Callable[[], None] | None
-    ) -> Callable[[T, Any], list[Any]]:
+        self, accept: Callable[[T, Any], list[Item]], look: Callable[[], None] | None
+    ) -> Callable[[T, Any], list[Item]]:
         """``accept``, and then a look."""
         if look is None:
             return accept
         goes_back = self._goes_back
 
-        def accept_and_look(received: T, claim: Any) -> list[Any]:
+        def accept_and_look(received: T, claim: Any) -> list[Item]:
             found = accept(received, claim)
             if not goes_back:
                 claim.found = found
@@ -331,7 +306,7 @@ class ObjectQueue(ItemHandle):
         found, claim.found = claim.found, []
         self._kept += found
 
-    def _accept_many(self, received: tuple[list[bytes], list[Flight]], claim: Any) -> list[Any]:
+    def _accept_many(self, received: tuple[list[bytes], list[Flight]], claim: Any) -> list[Item]:
         items, flights = received
         try:
             return self._codec.decode_many(items)
@@ -340,8 +315,8 @@ class ObjectQueue(ItemHandle):
                 raise
             return self._accept_what_can_be(flights or [Flight(0, item) for item in items], claim)
 
-    def _accept_what_can_be(self, flights: list[Flight], claim: Any) -> list[Any]:
-        accepted: list[Any] = []
+    def _accept_what_can_be(self, flights: list[Flight], claim: Any) -> list[Item]:
+        accepted: list[Item] = []
         problem: PressureError | None = None
         for flight in flights:
             try:
@@ -363,11 +338,11 @@ class ObjectQueue(ItemHandle):
         with self._here if self._eof else contextlib.nullcontext():
             return self._run_on(operation, claim, self._watch), []
 
-    def put_nowait(self, item: Any) -> None:
+    def put_nowait(self, item: Item) -> None:
         """``put(item, block=False)``."""
         self.put(item, False)
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+    def get(self, block: bool = True, timeout: float | None = None) -> Item:
         """Take the oldest item out of the queue.
 
         Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
@@ -406,7 +381,7 @@ class ObjectQueue(ItemHandle):
             lambda claim: self._receive(bool(block), timeout, claim), self._accept
         )
 
-    def _get_shortly(self, poll: Shortcut, block: bool) -> Any:
+    def _get_shortly(self, poll: Shortcut, block: bool) -> Item:
         """:meth:`_handing_out`, for the smaller call that mostly does it."""
         if interrupts.abandoned:
             interrupts.settle()
@@ -431,16 +406,17 @@ class ObjectQueue(ItemHandle):
             self._see_to(error)
             raise
 
-    def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Any:
+    def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Item:
         if buffers.outgoing.failure is not None:
             buffers.outgoing.raise_failure(self)
         if self._kept and (kept := self._take_kept()):
             return kept[0]
-        return buffers.incoming.get(self, block, timeout)
+        found: Item = buffers.incoming.get(self, block, timeout)
+        return found
 
     def _get_watched(
         self, block: bool, timeout: float | None, look: Callable[[], None]
-    ) -> list[Any]:
+    ) -> list[Item]:
         """One item, for a handle that somebody asked for its descriptor."""
         if self._buffers is not None:
             return self._get_many(1, block, timeout, look)
@@ -502,7 +478,7 @@ class ObjectQueue(ItemHandle):
         """
         return self._reader.fileno()
 
-    def _accept(self, flight: Flight, claim: Any = None) -> Any:
+    def _accept(self, flight: Flight, claim: Any = None) -> Item:
         """The object in an item that was got; what is forged or cannot be decoded is set aside.
 
         What was fetched ahead has no claim: it is never large.
@@ -515,14 +491,14 @@ class ObjectQueue(ItemHandle):
             self._set_aside(flight)
             raise
 
-    def _accept_small(self, item: bytes) -> Any:
+    def _accept_small(self, item: bytes) -> Item:
         try:
             return self._codec.decode(item)
         except PressureError:
             self._set_aside(Flight(0, item))
             raise
 
-    def _accept_large(self, flight: Flight, claim: Any) -> Any:
+    def _accept_large(self, flight: Flight, claim: Any) -> Item:
         """The same of an item whose content may be beside the queue."""
         with self._setting_aside(flight):
             manifest = self._codec.read_manifest(flight.item)
@@ -570,7 +546,7 @@ class ObjectQueue(ItemHandle):
     def _set_aside(self, flight: Flight) -> None:
         self._run(self._operations.reject(flight.item))
 
-    def get_nowait(self) -> Any:
+    def get_nowait(self) -> Item:
         """``get(block=False)``."""
         return self.get(False)
 
@@ -679,7 +655,7 @@ class ObjectQueue(ItemHandle):
             return math.inf
         return max(stats.maxsize - stats.length - len(incoming), 0)
 
-    def _decoded(self, items: list[bytes]) -> list[Any]:
+    def _decoded(self, items: list[bytes]) -> list[Item]:
         return self._codec.decode_many(items)
 
     def delete(self, timeout: float | None = None) -> None:
@@ -697,7 +673,7 @@ class ObjectQueue(ItemHandle):
         del state["_buffers"], state["_readable"], state["_kept"]
         return state
 
-    def __enter__(self: Self) -> Self:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -708,4 +684,4 @@ class ObjectQueue(ItemHandle):
     ) -> None:
         self.close()
 
-    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]
+    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]  # as of queue.Queue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import ordering
 from .defaults import Default
@@ -11,25 +11,32 @@ from .exceptions import ArgumentError, ArgumentTypeError
 from .handles import ask_for_name
 from .hidden import hide_in
 from .large import is_manifest
+from .object_queue import Item
 from .operations.fair import FairOperations
 from .operations.fifo import FifoOperations
 from .operations.orders import OrderedOperations
+from .options import QueueOptions
 from .queues import Queue
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
 
 #: The bound of a FairQueue, unless another is given; its reference has the same.
 DEFAULT_FAIR_MAXSIZE = 128
 
 _FAIR_MAXSIZE: Any = Default(DEFAULT_FAIR_MAXSIZE)
+#: What ``qsize`` counts the items of, if no key is stated: None is a key like any other.
+_ALL_KEYS: Any = Default("all")
 
 
-class _OrderedQueue(Queue):
+class _OrderedQueue(Queue[Item]):
     """What the queues of other orders share."""
 
-    def _orders(self, items: Sequence[Any]) -> list[bytes]:
+    def _orders(self, items: Sequence[Item]) -> list[bytes]:
         return [self._order(item) for item in items]
 
 
-class LifoQueue(_OrderedQueue):
+class LifoQueue(_OrderedQueue[Item]):
     """A last-in, first-out queue that processes on any machine share (``queue.LifoQueue``).
 
     A negative timeout is a ValueError. All else is as for :class:`Queue`. Clients of the pressure
@@ -42,7 +49,7 @@ class LifoQueue(_OrderedQueue):
         return OrderedOperations(self._name, lease, "lifo")
 
 
-class PriorityQueue(_OrderedQueue):
+class PriorityQueue(_OrderedQueue[Item]):
     """A queue that serves the lowest priority first (``queue.PriorityQueue``).
 
     Priorities compare as Python compares them: None, bool, int, float, str, bytes, and tuples and
@@ -61,8 +68,8 @@ class PriorityQueue(_OrderedQueue):
         maxsize: int = 0,
         name: str | None = None,
         *,
-        key: Callable[[Any], Any] | None = None,
-        **options: Any,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
     ) -> None:
         """As for :class:`Queue`.
 
@@ -73,7 +80,31 @@ class PriorityQueue(_OrderedQueue):
         self._key = _check_callable("key", key)
         super().__init__(maxsize, name, **hide_in(options))
 
-    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`; ``key`` is as for the class itself."""
+        return cls._insist("create", maxsize=maxsize, name=name, key=key, **hide_in(options))
+
+    @classmethod
+    def attach(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`; ``key`` is as for the class itself."""
+        return cls._insist("attach", maxsize=maxsize, name=name, key=key, **hide_in(options))
+
+    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue by its priority; the rest is as for :meth:`Queue.put`.
 
         Raises ArgumentTypeError, a TypeError, when it has no priority, or one that Python cannot
@@ -82,7 +113,7 @@ class PriorityQueue(_OrderedQueue):
         """
         super().put(item, block, timeout)
 
-    def _order(self, item: Any) -> bytes:
+    def _order(self, item: Item) -> bytes:
         if self._key is not None:
             return ordering.encode(self._key(item))
         try:
@@ -111,7 +142,7 @@ class Snapshot(NamedTuple):
     is_whole: bool
 
 
-class FairQueue(_OrderedQueue):
+class FairQueue(_OrderedQueue[Item]):
     """A queue that is fair to keys, however many items one of them has queued.
 
     In each round every key that has items queued is served one (its ``weight``, if it has one),
@@ -125,12 +156,12 @@ class FairQueue(_OrderedQueue):
 
     def __init__(
         self,
-        key: Callable[[Any], Any],
+        key: Callable[[Item], Any],
         maxsize: int | None = _FAIR_MAXSIZE,
         name: str | None = None,
         *,
         weight: Callable[[Any], int] | None = None,
-        **options: Any,
+        **options: Unpack[QueueOptions],
     ) -> None:
         """As for :class:`Queue`, but for these.
 
@@ -152,7 +183,35 @@ class FairQueue(_OrderedQueue):
         self._weight = _check_callable("weight", weight)
         super().__init__(0 if maxsize is None else maxsize, name, **hide_in(options))
 
-    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    @classmethod
+    def create(  # type: ignore[override]  # a FairQueue needs a key
+        cls,
+        name: str,
+        maxsize: int | None = _FAIR_MAXSIZE,
+        *,
+        key: Callable[[Item], Any],
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`; the other arguments are as for the class itself."""
+        own = {"key": key, "weight": weight}
+        return cls._insist("create", maxsize=maxsize, name=name, **own, **hide_in(options))
+
+    @classmethod
+    def attach(  # type: ignore[override]
+        cls,
+        name: str,
+        maxsize: int | None = _FAIR_MAXSIZE,
+        *,
+        key: Callable[[Item], Any],
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`; the other arguments are as for the class itself."""
+        own = {"key": key, "weight": weight}
+        return cls._insist("attach", maxsize=maxsize, name=name, **own, **hide_in(options))
+
+    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue, behind those of its key; as :meth:`Queue.put` otherwise.
 
         Full has the item as ``item``, and as ``current_size`` how many were queued. Raises
@@ -177,7 +236,7 @@ class FairQueue(_OrderedQueue):
             waiting.setdefault(ordering.decode(key), []).append(self._peek(item))
         return Snapshot(current, waiting, picture.length <= limit)
 
-    def _peek(self, item: bytes) -> Any:
+    def _peek(self, item: bytes) -> Item:
         manifest = self._codec.read_manifest(item) if is_manifest(item) else None
         if manifest is None:
             return self._codec.decode(item)
@@ -191,18 +250,16 @@ class FairQueue(_OrderedQueue):
         """
         return [ordering.decode(key) for key in self._run(self._fair.keys())]
 
-    def qsize(self, **which: Any) -> int:
+    def qsize(self, *, key: Any = _ALL_KEYS) -> int:
         """How many items are queued, at one moment; with ``key=``, how many of that key.
 
         Never waits.
         """
-        if not which:
+        if key is _ALL_KEYS:
             return super().qsize()
-        if which.keys() != {"key"}:
-            raise TypeError(f"qsize() takes key=, not {', '.join(sorted(which))}")
-        return self._run(self._fair.queued(_encode_key(which["key"])))
+        return self._run(self._fair.queued(_encode_key(key)))
 
-    def _order(self, item: Any) -> bytes:
+    def _order(self, item: Item) -> bytes:
         assert self._key is not None
         key = self._key(item)
         weight = 1 if self._weight is None else self._weight(key)

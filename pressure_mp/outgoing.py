@@ -40,7 +40,7 @@ class Outgoing:
     cause: a put that meets nothing unusual is as short as it can be.
     """
 
-    def __init__(self, size: int, handle: ObjectQueue, incoming: Incoming) -> None:
+    def __init__(self, size: int, handle: ObjectQueue[Any], incoming: Incoming) -> None:
         self._size = size
         self._owner = weakref.ref(handle)
         self._incoming = incoming
@@ -63,7 +63,9 @@ class Outgoing:
         self._is_off = False  # puts go to the broker at once
         self._thread: threading.Thread | None = None
         self._awake: SimpleQueue[None] = SimpleQueue()
-        self._handle: ObjectQueue | None = None  # kept alive as long as it has something to send
+        self._handle: ObjectQueue[Any] | None = (
+            None  # kept alive as long as it has something to send
+        )
         self.failure: PressureError | None = None  # of which nobody was told
         self._failed: list[bytes] = []
 
@@ -77,7 +79,7 @@ class Outgoing:
 
     # Putting
 
-    def put(self, handle: ObjectQueue, item: Any, block: bool, timeout: float | None) -> None:
+    def put(self, handle: ObjectQueue[Any], item: Any, block: bool, timeout: float | None) -> None:
         """Note an item to be sent; waits while there is no room for it, here or in the queue."""
         items = self._items
         if len(items) < self._limit and timeout is None:
@@ -104,7 +106,9 @@ class Outgoing:
         else:
             self._put_with_care(handle, encoded, block, end)
 
-    def _put_large(self, handle: ObjectQueue, item: Large, block: bool, end: float | None) -> None:
+    def _put_large(
+        self, handle: ObjectQueue[Any], item: Large, block: bool, end: float | None
+    ) -> None:
         """Its content is the caller's memory, so it cannot wait here: it is sent at once, after all
         that was put before it."""
         if not self.settle(block, end):
@@ -114,7 +118,7 @@ class Outgoing:
         self._forget_room()
 
     def _put_with_care(
-        self, handle: ObjectQueue, item: bytes, block: bool, end: float | None
+        self, handle: ObjectQueue[Any], item: bytes, block: bool, end: float | None
     ) -> None:
         while True:
             handle._check_open()
@@ -147,7 +151,7 @@ class Outgoing:
             "items wait here to be sent"
         )
 
-    def _look(self, handle: ObjectQueue) -> bool:
+    def _look(self, handle: ObjectQueue[Any]) -> bool:
         """See how much space the queue has; whether there is any for the buffer to use."""
         self._encode = handle._codec.quick
         space = handle._space(self._incoming)
@@ -167,7 +171,7 @@ class Outgoing:
 
     # Sending
 
-    def _begin(self, handle: ObjectQueue) -> None:
+    def _begin(self, handle: ObjectQueue[Any]) -> None:
         """See to it that what is in the buffer is sent."""
         with self._lock:
             if not self._is_idle:
@@ -233,7 +237,7 @@ class Outgoing:
             except Exception as error:
                 self._fail(items, error)
 
-    def _send(self, handle: ObjectQueue, items: list[bytes]) -> None:
+    def _send(self, handle: ObjectQueue[Any], items: list[bytes]) -> None:
         """One batch, or as much of it as there is space for."""
         sending = handle._operations.put_batch(next_batch(items, 0))
         number = handle._run(noting(sending, self._note_waiting))
@@ -271,7 +275,7 @@ class Outgoing:
 
     # Being asked
 
-    def raise_failure(self, handle: ObjectQueue) -> None:
+    def raise_failure(self, handle: ObjectQueue[Any]) -> None:
         """Raise what went wrong since the last call; ``rest`` has the items that were not sent."""
         if self.failure is None:
             return
@@ -295,7 +299,7 @@ class Outgoing:
         self._changed.wait_until(is_over, end)
         return self._sent >= until
 
-    def flush(self, handle: ObjectQueue) -> None:
+    def flush(self, handle: ObjectQueue[Any]) -> None:
         """Wait until the broker has what was put here. Raises what went wrong meanwhile."""
         if self._items:
             self._begin(handle)
@@ -345,7 +349,7 @@ class Outgoing:
         )
 
 
-def _answers(handle: ObjectQueue) -> bool:
+def _answers(handle: ObjectQueue[Any]) -> bool:
     """Whether a handle's broker answers within what is left of the process's last seconds."""
     engine = registry.engine(handle._address)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .effects import T
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
-from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT, ItemHandle, check_max_items, check_maxsize
-from .hidden import hide
+from .handles import ItemHandle, check_max_items, check_maxsize
+from .options import ConnectionOptions, SignatureOf, read
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class PressureQueue(ItemHandle):
@@ -20,34 +23,14 @@ class PressureQueue(ItemHandle):
     ``exists`` and ``create`` raises QueueDoesNotExistError, and every one BrokerUnavailable.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        url: str | None = None,
-        host: str | None = None,
-        port: int | None = None,
-        db: int | None = None,
-        prefix: str | None = None,
-        lease: float = DEFAULT_LEASE,
-        reconnect: float = DEFAULT_RECONNECT,
-        durability: str | None = None,
-    ) -> None:
-        """The arguments are those of :class:`pressure_mp.Queue`. No connection is made yet."""
-        url = hide(url)
+    __signature__ = SignatureOf(ConnectionOptions)
+
+    def __init__(self, name: str, **options: Unpack[ConnectionOptions]) -> None:
+        """The options are some of :class:`pressure_mp.Queue`. No connection is made yet."""
+        given = read(ConnectionOptions, options, self)
         if name is None:
             raise ArgumentTypeError("a PressureQueue has a name")
-        super().__init__(
-            name,
-            url=url,
-            host=host,
-            port=port,
-            db=db,
-            prefix=prefix,
-            lease=lease,
-            reconnect=reconnect,
-            durability=durability,
-        )
+        super().__init__(name, given)
 
     def create(self, bound: int = 0) -> None:
         """Create the queue; ``bound`` items make it full, 0 for no bound.

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
 from .exceptions import ArgumentError, ArgumentTypeError, LateTaskDoneWarning, ShutDown
 from .handles import check_maxsize
 from .hidden import hide_in
 from .incoming import PATIENCE, Incoming, IncomingUntilDone
-from .object_queue import ObjectQueue
+from .object_queue import Item, ObjectQueue
 from .operations.flights import Flight
+from .options import QueueOptions
 from .presence import Claim
 
-FifoQueue = TypeVar("FifoQueue", bound="Queue")
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
 
 
-class Queue(ObjectQueue):
+class Queue(ObjectQueue[Item]):
     """A first-in, first-out queue that processes on any machine share.
 
     It has the interface of ``queue.Queue`` and of ``multiprocessing.Queue``. A handle can be
@@ -26,20 +28,20 @@ class Queue(ObjectQueue):
     """
 
     @classmethod
-    def create(cls: type[FifoQueue], name: str, maxsize: int = 0, **options: Any) -> FifoQueue:
+    def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
         """Create the queue called ``name``; the rest is as for the class itself.
 
         Raises QueueAlreadyExistsError (specification: Create).
         """
-        return cls(maxsize=maxsize, name=name, _how="create", **hide_in(options))
+        return cls._insist("create", maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
-    def attach(cls: type[FifoQueue], name: str, maxsize: int = 0, **options: Any) -> FifoQueue:
+    def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
         """A handle to the queue called ``name``; the rest is as for the class itself.
 
         Raises QueueDoesNotExistError.
         """
-        return cls(maxsize=maxsize, name=name, _how="attach", **hide_in(options))
+        return cls._insist("attach", maxsize=maxsize, name=name, **hide_in(options))
 
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""
@@ -103,7 +105,7 @@ class Queue(ObjectQueue):
         self._settle()
         return self.stats().unfinished
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         """Get items until the queue is shut down and empty; blocks for each as ``get()`` does."""
         while True:
             try:
@@ -113,7 +115,7 @@ class Queue(ObjectQueue):
             yield item
 
 
-class JoinableQueue(Queue):
+class JoinableQueue(Queue[Item]):
     """``multiprocessing.JoinableQueue``: a Queue whose consumers call ``task_done()``.
 
     What was got stays with the broker, in flight, until ``task_done()``. When the process that
@@ -130,7 +132,7 @@ class JoinableQueue(Queue):
         name: str | None = None,
         *,
         max_deliveries: int | None = None,
-        **options: Any,
+        **options: Unpack[QueueOptions],
     ) -> None:
         """As for :class:`Queue`.
 
@@ -144,6 +146,32 @@ class JoinableQueue(Queue):
                 "ahead would count as delivered. Give buffering to the producers' handles only"
             )
         super().__init__(maxsize, name, **hide_in(options))
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`; ``max_deliveries`` is as for the class itself."""
+        own = {"max_deliveries": max_deliveries}
+        return cls._insist("create", maxsize=maxsize, name=name, **own, **hide_in(options))
+
+    @classmethod
+    def attach(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`; ``max_deliveries`` is as for the class itself."""
+        own = {"max_deliveries": max_deliveries}
+        return cls._insist("attach", maxsize=maxsize, name=name, **own, **hide_in(options))
 
     def _make_incoming(self) -> Incoming:
         return IncomingUntilDone(self, self._buffering)
@@ -216,7 +244,7 @@ def _check_limit(max_deliveries: object) -> int:
     return max_deliveries
 
 
-class SimpleQueue(ObjectQueue):
+class SimpleQueue(ObjectQueue[Item]):
     """The ``SimpleQueue`` of ``multiprocessing`` and ``queue``: no bound, tasks or shutdown.
 
     A negative timeout is a ValueError, as of ``queue.SimpleQueue``.
@@ -224,6 +252,6 @@ class SimpleQueue(ObjectQueue):
 
     _refuses_negative_timeouts = True
 
-    def __init__(self, name: str | None = None, **options: Any) -> None:
+    def __init__(self, name: str | None = None, **options: Unpack[QueueOptions]) -> None:
         """As for :class:`Queue`, with ``maxsize`` 0."""
         super().__init__(0, name, **hide_in(options))

@@ -13,13 +13,15 @@ import selectors
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .endings import call_at_end
 from .exceptions import HandleClosedError, PressureError
 
 if TYPE_CHECKING:
     from .object_queue import ObjectQueue
+
+T = TypeVar("T")
 
 #: Seconds between two looks.
 LOOK = 0.01
@@ -46,7 +48,7 @@ class Readable:
     send = Absent("items go by the queue's put()")
     send_bytes = Absent("items go by the queue's put()")
 
-    def __init__(self, handle: ObjectQueue) -> None:
+    def __init__(self, handle: ObjectQueue[Any]) -> None:
         self._handle = weakref.ref(handle)
         self._queue = handle.name
         self.reset()
@@ -94,7 +96,7 @@ class Readable:
         handle = self._handle()
         return handle is not None and handle._may_get()
 
-    def after(self, get: Callable[[Callable[[], None]], list[Any]]) -> list[Any]:
+    def after(self, get: Callable[[Callable[[], None]], list[T]]) -> list[T]:
         """Get items; what this says of the queue is true when they are returned. ``get`` is given
         the look to be made when it has them, so that it gives them back if that is interrupted."""
         try:
@@ -141,7 +143,7 @@ _thread: threading.Thread | None = None
 _ending = threading.Event()
 
 
-def of(handle: ObjectQueue) -> Readable:
+def of(handle: ObjectQueue[Any]) -> Readable:
     """The descriptor of a handle, which is made now if it was never asked for."""
     with _guard:
         if handle._readable is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from . import records, states
 from .exceptions import ArgumentError, PressureError
@@ -16,8 +16,10 @@ UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})(
 #: delivered.
 Backoff = float | Callable[[int], float]
 
+Data = TypeVar("Data")
 
-class Task:
+
+class Task(Generic[Data]):
     """A task at one moment: when it was taken or looked at, or when this object last changed it.
 
     As a context manager it is acknowledged at the end of the block, unless the block acknowledged,
@@ -27,7 +29,7 @@ class Task:
 
     __slots__ = ("_data", "_parsed", "_queue", "_told", "backoff", "call", "key", "on_error")
 
-    def __init__(self, queue: Any, key: bytes, data: Any, record: bytes) -> None:
+    def __init__(self, queue: Any, key: bytes, data: Data, record: bytes) -> None:
         self._queue = queue
         #: The id, as the broker has it.
         self.key = key
@@ -52,7 +54,7 @@ class Task:
         return records.decode_id(self.key)
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Data:
         """What was put, or what it was changed to since."""
         return self._data
 
@@ -103,7 +105,11 @@ class Task:
         return self._record.owner if self.state == states.TAKEN else None
 
     def ack(
-        self, *, update: Any = UNCHANGED, delay: float | None = None, tube: str | None = None
+        self,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        delay: float | None = None,
+        tube: str | None = None,
     ) -> None:
         """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
         self.become(self._queue.ack(self, update=update, delay=delay, tube=tube))
@@ -115,7 +121,7 @@ class Task:
         ttl: float | None = None,
         priority: float | None = None,
         tube: str | None = None,
-        update: Any = UNCHANGED,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
         error: str | None = None,
     ) -> None:
         """Give the task back; see :meth:`pressure_mp.TaskQueue.release`."""
@@ -134,7 +140,7 @@ class Task:
     def bury(
         self,
         *,
-        update: Any = UNCHANGED,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
         ttl: float | None = None,
         tube: str | None = None,
         error: str | None = None,
@@ -142,7 +148,9 @@ class Task:
         """Put the task aside for an administrator; see :meth:`pressure_mp.TaskQueue.bury`."""
         self.become(self._queue.bury(self, update=update, ttl=ttl, tube=tube, error=error))
 
-    def touch(self, increment: float | None = None, *, update: Any = UNCHANGED) -> None:
+    def touch(
+        self, increment: float | None = None, *, update: Data | Callable[[Data], Data] = UNCHANGED
+    ) -> None:
         """Have more time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""
         self.become(self._queue.touch(self, increment, update=update))
 
@@ -162,7 +170,7 @@ class Task:
             wait = self.backoff(self.deliveries) if callable(self.backoff) else self.backoff
             self.release(delay=wait or None, error=text)
 
-    def become(self, now: Task) -> None:
+    def become(self, now: Task[Data]) -> None:
         """From now on this is what ``now`` is: the same task, later."""
         self._data, self._told, self._parsed = now._data, now._told, None
 
@@ -184,7 +192,7 @@ class Task:
         """Whether it is in a tube, without reading the rest of what the broker said."""
         return records.has_tube(self._told)
 
-    def __enter__(self) -> Task:
+    def __enter__(self) -> Task[Data]:
         return self
 
     def __exit__(

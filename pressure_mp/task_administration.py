@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from collections.abc import Callable
 
 from . import states
 from .effects import Operation
@@ -11,11 +11,11 @@ from .exceptions import ArgumentError, ArgumentTypeError
 from .operations.task_stats import TaskStats
 from .operations.tasks import Edit, Raw
 from .records import check_tube, decode_id, encode_id
-from .task import UNCHANGED, Task
+from .task import UNCHANGED, Data, Task
 from .task_handle import TaskHandle, check_times
 
 
-class TaskAdministration(TaskHandle):
+class TaskAdministration(TaskHandle[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
 
     Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and what is
@@ -39,12 +39,12 @@ class TaskAdministration(TaskHandle):
 
     def kick(
         self,
-        task: Task | int | str,
+        task: Task[Data] | int | str,
         *,
         delay: float | None = None,
         ttl: float | None = None,
-        update: Any = UNCHANGED,
-    ) -> Task:
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+    ) -> Task[Data]:
         """Make a buried task ready; its deliveries are counted from 0 again.
 
         With ``delay`` it waits first; ``ttl`` is as for put, and ``update`` as for
@@ -64,17 +64,17 @@ class TaskAdministration(TaskHandle):
         wait, life = check_times(delay, ttl)
         return self._run(self._operations.kick_some(_check_limit(limit), wait, life))
 
-    def kill(self, task: Task | int | str) -> Task:
+    def kill(self, task: Task[Data] | int | str) -> Task[Data]:
         """Remove a task, in whatever state it is. Who has taken it is told when it says so next."""
         return self._change("kill", task, states.VOID)
 
-    def peek(self, id: int | str) -> Task:
+    def peek(self, id: int | str) -> Task[Data]:
         """A task as it is. Nothing changes. Raises TaskNotFound, DecodingError."""
         return self._task(self._run(self._operations.peek(encode_id(id))))
 
     def list(
         self, state: str | None = None, tube: str | None = None, limit: int = 100
-    ) -> builtins.list[Task]:
+    ) -> builtins.list[Task[Data]]:
         """Up to ``limit`` tasks, of one state (a letter or a word) and one tube if given.
 
         In the order in which they are next: ready ones as they will be taken, waiting ones and
@@ -96,14 +96,16 @@ class TaskAdministration(TaskHandle):
         """
         return self._run(self._operations.truncate())
 
-    def move(self, task: Task | int | str, tube: str | None) -> Task:
+    def move(self, task: Task[Data] | int | str, tube: str | None) -> Task[Data]:
         """Move a task to another tube, or out of its own with None.
 
         One that is taken leaves its taker, as by :meth:`snatch`.
         """
         return self._change("move", task, "", tube=check_tube(tube))
 
-    def switch(self, task: Task | int | str, state: str, *, delay: float | None = None) -> Task:
+    def switch(
+        self, task: Task[Data] | int | str, state: str, *, delay: float | None = None
+    ) -> Task[Data]:
         """Put a task that is not taken into any state but taken, given as a letter or a word.
 
         ``delay``, in seconds, is needed for waiting, and for zombie in a queue without ``zombie``;
@@ -123,7 +125,7 @@ class TaskAdministration(TaskHandle):
             raise ArgumentError(f"there is no delay for a task that is {states.word(to)}")
         return self._change("switch", task, to, wait)
 
-    def snatch(self, task: Task | int | str, *, delay: float | None = None) -> Task:
+    def snatch(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
         """Take a taken task from its owner: it is ready, or waits for ``delay`` seconds first.
 
         Raises NotTaken. The owner gets NotTaken or NotOwner when it says something of the task.
@@ -131,7 +133,7 @@ class TaskAdministration(TaskHandle):
         wait, _ = check_times(delay, None)
         return self._change("snatch", task, states.WAITING if wait else states.READY, wait)
 
-    def restart(self, task: Task | int | str, *, delay: float | None = None) -> Task:
+    def restart(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
         """Make a waiting, done or zombie task ready, or waiting for ``delay`` seconds."""
         wait, _ = check_times(delay, None)
         return self._change("restart", task, states.WAITING if wait else states.READY, wait)
@@ -139,13 +141,13 @@ class TaskAdministration(TaskHandle):
     def _change(
         self,
         op: str,
-        task: Task | int | str,
+        task: Task[Data] | int | str,
         to: str,
         delay: int = 0,
         ttl: int | None = None,
         tube: str | None = None,
-        update: Any = UNCHANGED,
-    ) -> Task:
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+    ) -> Task[Data]:
         id = encode_id(task.id if isinstance(task, Task) else task)
 
         def changing(edit: Edit, whole: bool) -> Operation[Raw]:

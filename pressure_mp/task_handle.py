@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic
 
 from . import takers
 from .codec import Codec
@@ -16,15 +16,15 @@ from .operations.administration import TaskAdministrationOperations
 from .operations.tasks import NO_EDIT, Changed, Edit, Raw
 from .records import encode_id
 from .takers import Takers
-from .task import UNCHANGED, Task
+from .task import UNCHANGED, Data, Task
 from .task_settings import TaskSettings, milliseconds
 
 
-class TaskHandle(Handle):
+class TaskHandle(Handle, Generic[Data]):
     """A handle to a queue of tasks."""
 
     _operations: TaskAdministrationOperations
-    _codec: Codec
+    _codec: Codec[Data]
     _settings: TaskSettings
 
     def _make_operations(self, lease: int) -> TaskAdministrationOperations:
@@ -40,10 +40,10 @@ class TaskHandle(Handle):
 
     def _edit(
         self,
-        task: Task | int | str,
+        task: Task[Data] | int | str,
         update: Any,
         make: Callable[[Edit, bool], Operation[Raw]],
-    ) -> Task:
+    ) -> Task[Data]:
         """Run an operation that may change the data: to ``update``, or to what it makes of it."""
         whole = not isinstance(task, Task)
         while True:
@@ -65,10 +65,10 @@ class TaskHandle(Handle):
             if whole:
                 return self._task(raw)
             assert isinstance(task, Task)
-            data = self._codec.decode(edit.data) if edit.changes else task.data
-            return Task(self, task.key, data, raw.record)
+            now = self._codec.decode(edit.data) if edit.changes else task.data
+            return Task(self, task.key, now, raw.record)
 
-    def _task(self, raw: Raw) -> Task:
+    def _task(self, raw: Raw) -> Task[Data]:
         """A task as its user sees it. Raises DecodingError, AuthenticationError."""
         return Task(self, raw.id, self._codec.decode(raw.data), raw.record)
 

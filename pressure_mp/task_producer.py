@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Any, overload
+from typing import overload
 
 from . import states
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .identity import ticket
 from .operations.tasks import Raw
 from .records import Record, check_tube, decode_id, encode_id, encode_priority
-from .task import Task
+from .task import Data, Task
 from .task_handle import TaskHandle, check_times
 
 
-class TaskProducer(TaskHandle):
+class TaskProducer(TaskHandle[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that is for producers."""
 
     #: Makes ids, in a queue whose ids a callable makes.
@@ -25,7 +25,7 @@ class TaskProducer(TaskHandle):
     @overload
     def put(
         self,
-        data: Any,
+        data: Data,
         *,
         delay: float | None = None,
         ttl: float | None = None,
@@ -38,7 +38,7 @@ class TaskProducer(TaskHandle):
     @overload
     def put(
         self,
-        data: Any,
+        data: Data,
         *,
         delay: float | None = None,
         ttl: float | None = None,
@@ -46,11 +46,11 @@ class TaskProducer(TaskHandle):
         tube: str | None = None,
         id: int | str | None = None,
         wait: float,
-    ) -> tuple[Task, bool]: ...
+    ) -> tuple[Task[Data], bool]: ...
 
     def put(
         self,
-        data: Any,
+        data: Data,
         *,
         delay: float | None = None,
         ttl: float | None = None,
@@ -58,7 +58,7 @@ class TaskProducer(TaskHandle):
         tube: str | None = None,
         id: int | str | None = None,
         wait: float | None = None,
-    ) -> int | str | tuple[Task, bool]:
+    ) -> int | str | tuple[Task[Data], bool]:
         """Put a task; answers its id. When this returns, the broker has it.
 
         :param delay: seconds before it may be taken.
@@ -100,7 +100,7 @@ class TaskProducer(TaskHandle):
 
     def put_many(
         self,
-        data: Iterable[Any],
+        data: Iterable[Data],
         *,
         delay: float | None = None,
         ttl: float | None = None,
@@ -163,7 +163,7 @@ class TaskProducer(TaskHandle):
         """
         return self._run(self._operations.length(check_tube(tube)))
 
-    def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task, bool]:
+    def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
         """Wait until a task was processed: the task as it is then, and whether it was.
 
         It was not when the time is up, and when it was buried, killed or dropped. A task that is
@@ -180,7 +180,7 @@ class TaskProducer(TaskHandle):
 
     def _wait(
         self, id: bytes, who: str, timeout: float | None, known: Raw | None
-    ) -> tuple[Task, bool]:
+    ) -> tuple[Task[Data], bool]:
         with self._here:
             raw, processed = self._run(self._operations.wait(id, who, timeout, known))
         return self._task(raw), processed

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from . import states
 from .exceptions import ArgumentError, ArgumentTypeError
+from .options import IdKind
 
 IDS = ("time64", "auto_increment", "uuid", "required")
 
 #: A century, in seconds.
 _LONGEST = 100 * 366 * 86400.0
-
-#: How a new task gets its id.
-IdKind = str | Callable[[], int | str]
 
 
 @dataclass(frozen=True)

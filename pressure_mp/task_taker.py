@@ -22,7 +22,7 @@ from .operations.tasks import NO_EDIT, Edit, Raw
 from .presence import Claim
 from .processes import incarnation
 from .records import call_of, check_tube, encode_id, encode_priority
-from .task import UNCHANGED, Backoff, Task, check_on_error
+from .task import UNCHANGED, Backoff, Data, Task, check_on_error
 from .task_handle import TaskHandle, check_times
 from .task_settings import milliseconds
 
@@ -31,7 +31,7 @@ from .task_settings import milliseconds
 MakeOperation = Callable[[bytes, int, Edit, bool], Operation[Raw]]
 
 
-class TaskTaker(TaskHandle):
+class TaskTaker(TaskHandle[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that is for workers."""
 
     def take(
@@ -42,8 +42,8 @@ class TaskTaker(TaskHandle):
         tube: str | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
-        ack: Task | None = None,
-    ) -> Task:
+        ack: Task[Data] | None = None,
+    ) -> Task[Data]:
         """Take the next task; of one tube, if one is given.
 
         Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 or less not
@@ -82,7 +82,7 @@ class TaskTaker(TaskHandle):
         tube: str | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
-    ) -> list[Task]:
+    ) -> list[Task[Data]]:
         """Take the next tasks: 1 to ``max_tasks``, and at most 1,000 or about 1 MB.
 
         Blocks as :meth:`take` does until there is one; the others are those that are ready too.
@@ -102,7 +102,7 @@ class TaskTaker(TaskHandle):
         tube: str | None,
         on_error: str,
         backoff: Backoff | None,
-    ) -> list[Task]:
+    ) -> list[Task[Data]]:
         own_ttr, longest = self._prepare(ttr, on_error, backoff)
         where, wait = check_tube(tube), (timeout != 0, timeout or None)
         claim = Claim()
@@ -135,12 +135,12 @@ class TaskTaker(TaskHandle):
 
     def _take_next(
         self,
-        done: Task,
+        done: Task[Data],
         ttr: float | None,
         tube: str | None,
         on_error: str,
         backoff: Backoff | None,
-    ) -> Task | None:
+    ) -> Task[Data] | None:
         """Acknowledge a task, and take the next one if one call can do both; else None."""
         if not isinstance(done, Task):
             raise ArgumentTypeError(f"ack is a task that was taken, not {type(done).__name__}")
@@ -173,7 +173,7 @@ class TaskTaker(TaskHandle):
             interrupts.settle()
             raise
 
-    def _tasks(self, taken: list[Raw], on_error: str, backoff: Backoff | None) -> list[Task]:
+    def _tasks(self, taken: list[Raw], on_error: str, backoff: Backoff | None) -> list[Task[Data]]:
         """What was taken, as its user sees it; what cannot be used is buried."""
         try:
             data = self._codec.decode_many([raw.data for raw in taken])
@@ -189,9 +189,9 @@ class TaskTaker(TaskHandle):
             task.on_error, task.backoff = on_error, backoff
         return tasks
 
-    def _sort_out(self, taken: list[Raw]) -> list[Task]:
+    def _sort_out(self, taken: list[Raw]) -> list[Task[Data]]:
         """The tasks that can be used; the others are buried."""
-        tasks: list[Task] = []
+        tasks: list[Task[Data]] = []
         problem: PressureError | None = None
         for raw in taken:
             try:
@@ -219,12 +219,12 @@ class TaskTaker(TaskHandle):
 
     def ack(
         self,
-        task: Task | int | str,
+        task: Task[Data] | int | str,
         *,
-        update: Any = UNCHANGED,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
-    ) -> Task:
+    ) -> Task[Data]:
         """The task is processed: it is removed, or stays as a zombie or as done.
 
         Answers the task as it is now, with the state ``X`` if it is removed. So do :meth:`release`,
@@ -251,7 +251,9 @@ class TaskTaker(TaskHandle):
 
         return self._by_taker(task, update, acking)
 
-    def _by_taker(self, task: Task | int | str, update: Any, make: MakeOperation) -> Task:
+    def _by_taker(
+        self, task: Task[Data] | int | str, update: Any, make: MakeOperation
+    ) -> Task[Data]:
         """What a taker does with a task: it has it no longer, unless it touches it."""
         id, call = self._fence(task)
         edited = self._edit(task, update, lambda edit, whole: make(id, call, edit, whole))
@@ -259,14 +261,14 @@ class TaskTaker(TaskHandle):
             self._here.lose(id, call)
         return edited
 
-    def _fence(self, task: Task | int | str) -> tuple[bytes, int]:
+    def _fence(self, task: Task[Data] | int | str) -> tuple[bytes, int]:
         """A task's id, and the number of the take by which this process has it."""
         if isinstance(task, Task):
             return task.fence
         id = encode_id(task)
         return id, self._here.call_of(id)
 
-    def ack_many(self, tasks: Iterable[Task | int | str]) -> None:
+    def ack_many(self, tasks: Iterable[Task[Data] | int | str]) -> None:
         """Acknowledge tasks, up to 1,000 in each round trip. Never waits.
 
         Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
@@ -280,7 +282,7 @@ class TaskTaker(TaskHandle):
             fence for fence, problem in zip(fences, problems, strict=True) if problem is None
         )
         processed = self._settings.processed
-        left: list[Task | int | str] = []
+        left: list[Task[Data] | int | str] = []
         first: PressureError | None = None
         for task, problem in zip(given, problems, strict=True):
             if problem is None:
@@ -296,15 +298,15 @@ class TaskTaker(TaskHandle):
 
     def release(
         self,
-        task: Task | int | str,
+        task: Task[Data] | int | str,
         *,
         delay: float | None = None,
         ttl: float | None = None,
         priority: float | None = None,
         tube: str | None = None,
-        update: Any = UNCHANGED,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
         error: str | None = None,
-    ) -> Task:
+    ) -> Task[Data]:
         """Give the task back: it is ready for others, in its old place, or waits for a delay.
 
         :param delay: seconds before it may be taken again.
@@ -327,13 +329,13 @@ class TaskTaker(TaskHandle):
 
     def bury(
         self,
-        task: Task | int | str,
+        task: Task[Data] | int | str,
         *,
-        update: Any = UNCHANGED,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
         ttl: float | None = None,
         tube: str | None = None,
         error: str | None = None,
-    ) -> Task:
+    ) -> Task[Data]:
         """Put the task aside, until an administrator kicks, kills or switches it.
 
         :param ttl: seconds for which it is buried; then it is dropped. None is for good.
@@ -352,8 +354,12 @@ class TaskTaker(TaskHandle):
         return self._by_taker(task, update, burying)
 
     def touch(
-        self, task: Task | int | str, increment: float | None = None, *, update: Any = UNCHANGED
-    ) -> Task:
+        self,
+        task: Task[Data] | int | str,
+        increment: float | None = None,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+    ) -> Task[Data]:
         """Have the task for ``increment`` seconds more; without, for the queue's ``ttr`` from now.
 
         A task that is ready is kept for longer too: it is dropped so much later; without

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
 from . import serializers, signing, task_settings
 from .codec import Codec
-from .defaults import Default, chosen, is_stated
 from .engines import registry
-from .handles import DEFAULT_LEASE, DEFAULT_RECONNECT
-from .hidden import hide, hide_in
-from .serializers import Serializer
-from .signing import AuthKey
+from .hidden import hide_in
+from .options import RecordedOptions, SignatureOf, TaskQueueOptions, read
+from .task import Data
 from .task_administration import TaskAdministration
 from .task_producer import TaskProducer
-from .task_settings import IdKind, TaskSettings
+from .task_settings import TaskSettings
 from .workers import TaskWorkers
 
-Self = TypeVar("Self", bound="TaskQueue")
-
-_TTR: Any = Default(60.0)
-_TTL: Any = Default(None)
-_ZOMBIE: Any = Default(None)
-_KEEP: Any = Default(False)
-_MAX_DELIVERIES: Any = Default(None)
-_ID: Any = Default("time64")
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
 
 
-class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
+class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data]):
     """A queue of tasks that producers, workers and administrators on any machine share.
 
     A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (T), for
@@ -46,28 +38,9 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
     A handle can be pickled: pass it to a process, or through another queue.
     """
 
-    def __init__(
-        self,
-        name: str | None = None,
-        *,
-        ttr: float | None = _TTR,
-        ttl: float | None = _TTL,
-        zombie: float | bool | None = _ZOMBIE,
-        keep: bool = _KEEP,
-        max_deliveries: int | None = _MAX_DELIVERIES,
-        id: IdKind = _ID,
-        url: str | None = None,
-        host: str | None = None,
-        port: int | None = None,
-        db: int | None = None,
-        prefix: str | None = None,
-        serializer: str | Serializer = "pickle",
-        authkey: AuthKey | None = None,
-        lease: float = DEFAULT_LEASE,
-        reconnect: float = DEFAULT_RECONNECT,
-        durability: str | None = None,
-        _how: str = "open",
-    ) -> None:
+    __signature__ = SignatureOf(TaskQueueOptions)
+
+    def __init__(self, name: str | None = None, **options: Unpack[TaskQueueOptions]) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
 
         The first six are recorded with the queue. To attach, they need not be repeated: those that
@@ -96,51 +69,40 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
         QueueMismatchError (the queue has another option than the one that was stated, or is of
         another kind), AddressError, ArgumentError, ArgumentTypeError.
         """
-        url, authkey = hide(url), hide(authkey)
-        recorded = {
-            "ttr": ttr,
-            "ttl": ttl,
-            "zombie": zombie,
-            "keep": keep,
-            "max_deliveries": max_deliveries,
-            "id": id,
-        }
-        stated = [option for option, value in recorded.items() if is_stated(value)]
-        settings = task_settings.make(*map(chosen, recorded.values()))
-        encoder = serializers.find(serializer)
-        keys = signing.gather(authkey, name is None, os.environ)
-        self._make_id = id if callable(id) else None  # as a Default is not
-        super().__init__(
-            name,
-            url=url,
-            host=host,
-            port=port,
-            db=db,
-            prefix=prefix,
-            lease=lease,
-            reconnect=reconnect,
-            durability=durability,
+        given = read(TaskQueueOptions, options, self)
+        stated = [option for option in RecordedOptions.__annotations__ if option in options]
+        settings = task_settings.make(
+            ttr=given["ttr"],
+            ttl=given["ttl"],
+            zombie=given["zombie"],
+            keep=given["keep"],
+            max_deliveries=given["max_deliveries"],
+            id=given["id"],
         )
+        encoder = serializers.find(given["serializer"])
+        keys = signing.gather(given["authkey"], name is None, os.environ)
+        self._make_id = given["id"] if callable(given["id"]) else None
+        super().__init__(name, given)
         self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         self._settings = self._open(
-            lambda user: self._operations.open(_how, settings, user, stated)
+            lambda user: self._operations.open(self._how, settings, user, stated)
         )
 
     @classmethod
-    def create(cls: type[Self], name: str, **options: Any) -> Self:
+    def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
         """Create the queue called ``name``; the rest is as for the class itself.
 
         Raises QueueAlreadyExistsError.
         """
-        return cls(name, _how="create", **hide_in(options))
+        return cls._insist("create", name, **hide_in(options))
 
     @classmethod
-    def attach(cls: type[Self], name: str, **options: Any) -> Self:
+    def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
         """A handle to the queue called ``name``; the rest is as for the class itself.
 
         Raises QueueDoesNotExistError.
         """
-        return cls(name, _how="attach", **hide_in(options))
+        return cls._insist("attach", name, **hide_in(options))
 
     @property
     def settings(self) -> TaskSettings:
@@ -181,7 +143,7 @@ class TaskQueue(TaskProducer, TaskWorkers, TaskAdministration):
         self._run(self._operations.delete())
         registry.engine(self._address).leave([(self._name, self._operations.discipline)])
 
-    def __enter__(self: Self) -> Self:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -6,17 +6,17 @@ import threading
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from .crew import Crew, Handler, Job
+from .crew import Crew, Job
 from .exceptions import ArgumentError
-from .task import Backoff
+from .task import Backoff, Data, Task
 from .task_taker import TaskTaker
 
-F = TypeVar("F", bound=Handler)
+Result = TypeVar("Result")
 
 DEFAULT_GRACE = 30.0
 
 
-class TaskWorkers(TaskTaker):
+class TaskWorkers(TaskTaker[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that runs handlers."""
 
     def _reset(self) -> None:
@@ -36,13 +36,13 @@ class TaskWorkers(TaskTaker):
         ttr: float | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
-    ) -> Callable[[F], F]:
+    ) -> Callable[[Callable[[Task[Data]], Result]], Callable[[Task[Data]], Result]]:
         """Decorate a handler that :meth:`run` is to run; its options are those of :meth:`run`.
 
         The function itself stays as it is. Handlers do not go along when the queue is pickled.
         """
 
-        def register(handler: F) -> F:
+        def register(handler: Callable[[Task[Data]], Result]) -> Callable[[Task[Data]], Result]:
             self._jobs.append(Job(handler, concurrency, tube, ttr, on_error, backoff))
             return handler
 
@@ -50,7 +50,7 @@ class TaskWorkers(TaskTaker):
 
     def run(
         self,
-        handler: Handler | None = None,
+        handler: Callable[[Task[Data]], object] | None = None,
         *,
         concurrency: int = 1,
         tube: str | None = None,

@@ -53,10 +53,10 @@ def fair(url: str, jobs: int) -> None:
     tenants.bars(rows, WIDTH, click.echo)
 
 
-def run(queue: Queue, url: str, jobs: int) -> tenants.Delays:
+def run(queue: Queue[tenants.Job], url: str, jobs: int) -> tenants.Delays:
     """The delays of all tenants' jobs through that queue. Raises ProcessFailed."""
     crew = Crew()
-    with queue, Queue(1, url=url) as reports:
+    with queue, Queue[tenants.Delays](1, url=url) as reports:
         tenants.submit(queue, HOG, jobs)
         number = jobs + len(SMALL) * SMALL_JOBS
         crew.add("working", tenants.work, queue, reports, number, WORK)

@@ -11,7 +11,7 @@ import sysconfig
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -112,10 +112,10 @@ def on_pressure_queues(
 ) -> tuple[Totals, float]:
     """The totals, and the seconds it took, with pressure_mp's queues."""
 
-    def make(maxsize: int) -> Queue:
+    def make(maxsize: int) -> Queue[Any]:
         return Queue(maxsize, url=url)
 
-    def watch(sources: Queue, counts: Queue) -> Callable[[], Flow]:
+    def watch(sources: Queue[Any], counts: Queue[Any]) -> Callable[[], Flow]:
         click.echo(f"pressure_mp.Queue at {sources.url}")
         return Flow(len(paths), sources, counts).look
 

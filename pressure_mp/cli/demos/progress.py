@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import click
 from rich.console import Console, RenderableType
@@ -78,7 +78,7 @@ class Stopwatch:
 class Gauge:
     """One queue, seen from outside: its depth, and its rate over the last second."""
 
-    def __init__(self, title: str, queue: Queue) -> None:
+    def __init__(self, title: str, queue: Queue[Any]) -> None:
         self.title = title
         self._queue = queue
         self._samples = deque([(time.monotonic(), 0)])
@@ -107,7 +107,7 @@ class Gauge:
 class Flow:
     """A view of the pipeline's two queues, whose counts tell how far each stage is."""
 
-    def __init__(self, files: int, sources: Queue, counts: Queue) -> None:
+    def __init__(self, files: int, sources: Queue[Any], counts: Queue[Any]) -> None:
         self._files = files
         self._sources = Gauge("sources", sources)
         self._counts = Gauge("counts", counts)
