@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 
-from pressure_mp import Task, TaskQueue
+from pressure_mp import Task, TaskQueue, TaskState
 
 FIRST_RETRY = 0.1
 DOWN_SECONDS = 0.6
@@ -38,6 +38,12 @@ def send(task: Task) -> None:
     print(f"{task.data!r} was sent at delivery {task.deliveries}, after {now:.1f} s")
 
 
+def finished() -> int:
+    """How many messages were delivered or given up."""
+    stats = messages.stats()
+    return stats.transitions.get("T-X", 0) + stats.counts[TaskState.BURIED]
+
+
 def main() -> None:
     logging.getLogger("pressure_mp").setLevel(logging.CRITICAL)  # errors are expected here
     ids = messages.put_many(["hello", "to nobody"])
@@ -46,7 +52,7 @@ def main() -> None:
     done = threading.Event()
     working = threading.Thread(target=messages.run, kwargs={"stop": done})
     working.start()
-    while messages.stats().counts["B"] + messages.stats().transitions.get("T-X", 0) < len(ids):
+    while finished() < len(ids):
         time.sleep(0.05)
     done.set()
     working.join()

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .orders import FairQueue, LifoQueue, PriorityQueue, Snapshot
     from .protocol import PressureQueue
     from .queues import JoinableQueue, Queue, SimpleQueue
+    from .states import TaskState
     from .task import Task
     from .tasks import TaskQueue
 
@@ -104,6 +105,7 @@ __all__ = [
     "TaskExists",
     "TaskNotFound",
     "TaskQueue",
+    "TaskState",
     "TaskStats",
     "TubeStats",
     "UnsupportedServerError",
@@ -121,6 +123,7 @@ _MODULES = {
     "orders": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "protocol": ("PressureQueue",),
     "queues": ("JoinableQueue", "Queue", "SimpleQueue"),
+    "states": ("TaskState",),
     "task": ("Task",),
     "tasks": ("TaskQueue",),
 }

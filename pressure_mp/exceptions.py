@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError as AuthenticationError
+    from .states import TaskState
 
 if sys.version_info >= (3, 13):
     from queue import ShutDown as _StdlibShutDown
@@ -108,14 +109,21 @@ class TaskDoneError(PressureError, ValueError):
 class TaskError(PressureError):
     """What was asked for cannot be done with this task. Nothing was done.
 
-    ``task_id`` is which, and ``state`` is the letter of the state it is in: R, W, T, B, Z, D, and X
-    when it is not in the queue.
+    ``task_id`` is which, and ``state`` the state it is in: ``TaskState.VOID`` when it is not in the
+    queue.
     """
 
     def __init__(self, message: str, task_id: int | str | None = None, state: str = "X") -> None:
         super().__init__(message, task_id, state)
         self.task_id = task_id
-        self.state = state
+        self._state = state
+
+    @property
+    def state(self) -> TaskState:
+        """The state that the task is in."""
+        from .states import named  # which only those who use tasks need
+
+        return named(self._state)
 
     def __str__(self) -> str:
         return str(self.args[0])

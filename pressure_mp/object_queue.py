@@ -105,8 +105,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         self._eof = eof is not None
         self._buffering = check_buffering(buffering)
         super().__init__(name, given)
-        self._codec: Codec[Item]
-        self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
+        self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         if self._buffers is not None and self._operations.discipline != FIFO:
             raise ArgumentError(
                 f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "

@@ -7,7 +7,7 @@ option means is said where :class:`pressure_mp.Queue` and :class:`pressure_mp.Ta
 # Without ``from __future__ import annotations``: these annotations are read at run time.
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 from .engines.base import DEFAULTS
 from .hidden import hide_in
@@ -47,7 +47,7 @@ class ObjectOptions(ConnectionOptions, total=False):
 class QueueOptions(ObjectOptions, total=False):
     """The options of every queue of items."""
 
-    eof: Annotated[str | None, None]
+    eof: Annotated[Literal["producers"] | None, None]
     buffering: Annotated[int, 0]
 
 
@@ -75,12 +75,10 @@ def read(kind: type[Kind], given: Kind, handle: object) -> Kind:
 
     Raises TypeError for one that the kind does not have.
     """
-    defaults = _defaults(kind)
+    defaults, owner = _defaults(kind), type(handle).__name__
     for name in hide_in(given):
         if name not in defaults:
-            raise TypeError(
-                f"{type(handle).__name__}() got an unexpected keyword argument {name!r}"
-            )
+            raise TypeError(f"{owner}() got an unexpected keyword argument {name!r}")
     return cast(Kind, {**defaults, **given})
 
 

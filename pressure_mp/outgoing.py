@@ -63,9 +63,8 @@ class Outgoing:
         self._is_off = False  # puts go to the broker at once
         self._thread: threading.Thread | None = None
         self._awake: SimpleQueue[None] = SimpleQueue()
-        self._handle: ObjectQueue[Any] | None = (
-            None  # kept alive as long as it has something to send
-        )
+        # Kept alive as long as it has something to send.
+        self._handle: ObjectQueue[Any] | None = None
         self.failure: PressureError | None = None  # of which nobody was told
         self._failed: list[bytes] = []
 

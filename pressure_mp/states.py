@@ -5,34 +5,52 @@ The documents, their picture, the statistics, the memory engine and the tests al
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
-READY = "R"
-WAITING = "W"
-TAKEN = "T"
-BURIED = "B"
-ZOMBIE = "Z"
-DONE = "D"
 
-#: The states that a task can be in, by letter: each one's word.
-NAMES = {
-    READY: "ready",
-    WAITING: "waiting",
-    TAKEN: "taken",
-    BURIED: "buried",
-    ZOMBIE: "zombie",
-    DONE: "done",
-}
+class TaskState(str, Enum):
+    """The state of a task. It is a str, its letter: ``TaskState.READY == "R"``."""
 
-#: What is no state of a task, but stands in transitions: where it comes from and goes to in the
-#: end, and the way from one tube to another.
-VOID = "X"
+    READY = "R"
+    WAITING = "W"
+    TAKEN = "T"
+    BURIED = "B"
+    ZOMBIE = "Z"
+    DONE = "D"
+    #: It is not in the queue: not yet, or no longer.
+    VOID = "X"
+
+    @property
+    def word(self) -> str:
+        """``"ready"``, ``"waiting"``, and so on."""
+        return self.name.lower()
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    def __format__(self, how: str) -> str:
+        return str.__format__(self, how)
+
+
+READY = TaskState.READY
+WAITING = TaskState.WAITING
+TAKEN = TaskState.TAKEN
+BURIED = TaskState.BURIED
+ZOMBIE = TaskState.ZOMBIE
+DONE = TaskState.DONE
+VOID = TaskState.VOID
+
+#: The states that a task in a queue can be in: each one's word.
+NAMES = {state: state.word for state in TaskState if state is not VOID}
+
+#: What is no state, but stands in transitions: the way from one tube to another.
 SHIFT = "S"
 
 #: The time of a queue's zombies that stay until somebody removes them.
 FOR_GOOD = -1
 
-_LETTERS = {word: letter for letter, word in NAMES.items()}
+_KNOWN = {name: state for state in TaskState for name in (state.value, state.word)}
 
 
 class Transition(NamedTuple):
@@ -108,14 +126,14 @@ _SHIFTS = [
 TRANSITIONS = (*_TRANSITIONS, *_SHIFTS)
 
 
-def letter(state: str) -> str:
-    """The letter of a state that is given by letter or by word. Raises KeyError."""
-    return state if state in NAMES else _LETTERS[state]
+def named(state: str) -> TaskState:
+    """The state that is given by letter or by word. Raises KeyError."""
+    return _KNOWN[state]
 
 
 def word(state: str) -> str:
     """What a state, or the lack of one, is called in a sentence."""
-    return NAMES.get(state, "not there")
+    return NAMES.get(named(state), "not there")
 
 
 def sources(operation: str) -> frozenset[str]:

@@ -59,9 +59,9 @@ class Task(Generic[Data]):
         return self._data
 
     @property
-    def state(self) -> str:
-        """The letter of its state: R, W, T, B, Z or D; X when it is no longer in the queue."""
-        return records.state_of(self._told)
+    def state(self) -> states.TaskState:
+        """Its state; ``TaskState.VOID`` when it is no longer in the queue."""
+        return states.named(records.state_of(self._told))
 
     @property
     def tube(self) -> str | None:

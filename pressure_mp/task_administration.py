@@ -11,6 +11,7 @@ from .exceptions import ArgumentError, ArgumentTypeError
 from .operations.task_stats import TaskStats
 from .operations.tasks import Edit, Raw
 from .records import check_tube, decode_id, encode_id
+from .states import TaskState
 from .task import UNCHANGED, Data, Task
 from .task_handle import TaskHandle, check_times
 
@@ -19,7 +20,7 @@ class TaskAdministration(TaskHandle[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
 
     Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and what is
-    answered is the task as it is then, in state ``X`` if it is gone. Raises
+    answered is the task as it is then, in state ``TaskState.VOID`` if it is gone. Raises
     TaskNotFound, and WrongState for a task that is in another state, which the error names.
     """
 
@@ -73,9 +74,9 @@ class TaskAdministration(TaskHandle[Data]):
         return self._task(self._run(self._operations.peek(encode_id(id))))
 
     def list(
-        self, state: str | None = None, tube: str | None = None, limit: int = 100
+        self, state: TaskState | str | None = None, tube: str | None = None, limit: int = 100
     ) -> builtins.list[Task[Data]]:
-        """Up to ``limit`` tasks, of one state (a letter or a word) and one tube if given.
+        """Up to ``limit`` tasks, of one state (its letter or word will do) and one tube if given.
 
         In the order in which they are next: ready ones as they will be taken, waiting ones and
         zombies as they are due (last those that stay), taken ones by owner, buried and done ones
@@ -84,7 +85,7 @@ class TaskAdministration(TaskHandle[Data]):
         """
         if not isinstance(limit, int) or limit < 1:
             raise ArgumentError(f"limit is 1 or more, not {limit!r}")
-        wanted = "".join(states.NAMES) if state is None else _letter(state)
+        wanted = "".join(states.NAMES) if state is None else _state(state)
         found = self._run(self._operations.list(wanted, check_tube(tube), limit))
         return [self._task(raw) for raw in found]
 
@@ -104,14 +105,14 @@ class TaskAdministration(TaskHandle[Data]):
         return self._change("move", task, "", tube=check_tube(tube))
 
     def switch(
-        self, task: Task[Data] | int | str, state: str, *, delay: float | None = None
+        self, task: Task[Data] | int | str, state: TaskState | str, *, delay: float | None = None
     ) -> Task[Data]:
-        """Put a task that is not taken into any state but taken, given as a letter or a word.
+        """Put a task that is not taken into any state but taken; its letter or word will do.
 
         ``delay``, in seconds, is needed for waiting, and for zombie in a queue without ``zombie``;
         for others there is none. A task that is in that state already is a WrongState.
         """
-        to = _letter(state)
+        to = _state(state)
         wait, _ = check_times(delay, None)
         if to == states.TAKEN:
             raise ArgumentError("a task cannot be switched into taken: take it")
@@ -159,12 +160,16 @@ class TaskAdministration(TaskHandle[Data]):
         return changed
 
 
-def _letter(state: str) -> str:
+def _state(given: str) -> TaskState:
+    """One of the states that a task in the queue can be in. Raises ArgumentError."""
     try:
-        return states.letter(state)
+        state = states.named(given)
     except (KeyError, TypeError):
+        state = states.VOID
+    if state is states.VOID:
         known = ", ".join(f"{letter} ({word})" for letter, word in states.NAMES.items())
-        raise ArgumentError(f"{state!r} is none of the states {known}") from None
+        raise ArgumentError(f"{given!r} is none of the states {known}")
+    return state
 
 
 def _check_limit(limit: int | None) -> int | None:

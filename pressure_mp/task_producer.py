@@ -167,7 +167,7 @@ class TaskProducer(TaskHandle[Data]):
         """Wait until a task was processed: the task as it is then, and whether it was.
 
         It was not when the time is up, and when it was buried, killed or dropped. A task that is
-        gone has the state ``X``, and the data it had when this was called.
+        gone has the state ``TaskState.VOID``, and the data it had when this was called.
 
         Blocks without limit, or at most ``timeout`` seconds. Raises TaskNotFound when there is no
         such task at first, DecodingError, AuthenticationError, QueueDoesNotExistError,

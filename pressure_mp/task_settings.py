@@ -29,8 +29,8 @@ class TaskSettings:
     id: str
 
     @property
-    def processed(self) -> str:
-        """The letter of the state that a task is in after it was processed."""
+    def processed(self) -> states.TaskState:
+        """The state that a task is in after it was processed."""
         return states.DONE if self.keep else states.ZOMBIE if self.zombie else states.VOID
 
     def dump(self) -> str:

@@ -227,8 +227,8 @@ class TaskTaker(TaskHandle[Data]):
     ) -> Task[Data]:
         """The task is processed: it is removed, or stays as a zombie or as done.
 
-        Answers the task as it is now, with the state ``X`` if it is removed. So do :meth:`release`,
-        :meth:`bury` and :meth:`touch`, which take these arguments too:
+        Answers the task as it is now, with the state ``TaskState.VOID`` if it is removed. So do
+        :meth:`release`, :meth:`bury` and :meth:`touch`, which take these arguments too:
 
         :param task: a task that was taken, or its id.
         :param update: what the data is from now on; or a callable that is given the data, and

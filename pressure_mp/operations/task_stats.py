@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ..states import NAMES, SHIFT, VOID
+from ..states import NAMES, SHIFT, TaskState, named
 
-#: How many tasks are in each state, by letter.
-Counts = dict[str, int]
+#: How many tasks are in each state.
+Counts = dict[TaskState, int]
 #: How many went each way so far, by names such as ``R-T``.
 Transitions = dict[str, int]
 
@@ -26,7 +26,11 @@ class TubeStats:
     @property
     def words(self) -> dict[str, int]:
         """The counts by words: ``ready``, ``waiting``, and so on."""
-        return {NAMES[state]: number for state, number in self.counts.items()}
+        return {state.word: number for state, number in self.counts.items()}
+
+    def _counted(self, words: bool) -> dict[str, int]:
+        """The counts by words, or else by letters."""
+        return self.words if words else {str(state): n for state, n in self.counts.items()}
 
     @property
     def deliveries(self) -> int:
@@ -57,11 +61,11 @@ class TaskStats(TubeStats):
         """``counts``, ``transition`` and ``tube``, nested as in the reference, with letters or with
         words for the states."""
         return {
-            "counts": self.words if words else self.counts,
+            "counts": self._counted(words),
             "transition": _named(self.transitions, words),
             "tube": {
                 name: {
-                    "counts": tube.words if words else tube.counts,
+                    "counts": tube._counted(words),
                     "transition": _named(tube.transitions, words),
                 }
                 for name, tube in self.tubes.items()
@@ -86,17 +90,17 @@ def count(transitions: Transitions) -> Counts:
     counts = dict.fromkeys(NAMES, 0)
     for way, number in transitions.items():
         before, _, after = way.partition("-")
-        if before in counts:
-            counts[before] -= number
-        if after in counts:
-            counts[after] += number
+        if before in NAMES:
+            counts[named(before)] -= number
+        if after in NAMES:
+            counts[named(after)] += number
     return counts
 
 
 def _named(transitions: Transitions, words: bool) -> Transitions:
     if not words:
         return transitions
-    names = {**NAMES, VOID: "void", SHIFT: "other tube"}
+    names = {**{str(state): state.word for state in TaskState}, SHIFT: "other tube"}
     return {
         "-".join(names[end] for end in way.split("-")): number
         for way, number in transitions.items()

@@ -394,7 +394,7 @@ class MemoryTasks:
         told = [task.record.pack(), task.data if whole else b""] if task else [b"", b""]
         outcome = life.outcomes.pop(ticket, None)
         if outcome is None and task is not None:
-            kept = {
+            kept: dict[str, bytes] = {
                 states.ZOMBIE: b"processed",
                 states.DONE: b"processed",
                 states.BURIED: b"buried",
