@@ -78,7 +78,7 @@ def imports(path):
 #: A layer, and what its modules may import of the package.
 LAYERS = {
     "effects.py": (),
-    "exceptions.py": ("authentication",),
+    "exceptions.py": ("authentication", "states"),
     "authentication.py": ("exceptions",),
     "processes.py": (),
     "endings.py": ("engines.base", "exceptions"),
@@ -94,7 +94,8 @@ LAYERS = {
     "ordering.py": ("exceptions",),
     "states.py": (),
     "records.py": ("exceptions",),
-    "task_settings.py": ("exceptions", "states"),
+    "options.py": ("engines.base", "hidden", "serializers", "signing"),
+    "task_settings.py": ("exceptions", "options", "states"),
     "operations/*.py": (
         *("effects", "exceptions", "identity", "large", "operations", "ordering"),
         *("records", "states", "task_settings"),

@@ -1,0 +1,134 @@
+"""A user's program, with types: checkers find nothing wrong with it, and it runs."""
+
+# pyright: strict
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pressure_mp import (
+    FairQueue,
+    JoinableQueue,
+    LifoQueue,
+    PressureQueue,
+    PriorityQueue,
+    Queue,
+    SimpleQueue,
+    Task,
+    TaskQueue,
+    TaskState,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import assert_type
+else:
+
+    def assert_type(value, kind):
+        return value
+
+
+URL = "memory://typed"
+
+
+@dataclass
+class Job:
+    tenant: str
+    pages: int
+
+
+def tenant(job: Job) -> str:
+    return job.tenant
+
+
+class Numbers(Queue[int]):
+    def total(self) -> int:
+        return sum(self)
+
+
+def queues() -> None:
+    queue: Queue[int] = Queue(10, url=URL, lease=2)
+    queue.put(1)
+    queue.put_nowait(2)
+    queue.put_many(range(3, 7))
+    assert_type(queue.get(), int)
+    assert_type(queue.get(timeout=1.5), int)
+    assert_type(queue.get_nowait(), int)
+    assert_type(queue.get_many(2), list[int])
+    queue.shutdown()
+    for number in queue:
+        assert_type(number, int)
+    with Queue[str](url=URL) as names:
+        assert_type(names, Queue[str])
+
+
+def made_by_name() -> None:
+    made = Queue[int].create("numbers", 5, url=URL, reconnect=0)
+    assert_type(made, Queue[int])
+    attached = Queue[int].attach("numbers", url=URL)
+    assert_type(attached, Queue[int])
+    attached.delete()
+    numbers = Numbers.create("sum", url=URL)
+    assert_type(numbers, Numbers)
+    numbers.put_many([1, 2])
+    numbers.shutdown()
+    assert_type(numbers.get(), int)
+    assert numbers.total() == 2
+
+
+def other_kinds() -> None:
+    joinable: JoinableQueue[Job] = JoinableQueue(url=URL, max_deliveries=3)
+    joinable.put(Job("ann", 1))
+    assert_type(joinable.get().pages, int)
+    joinable.task_done()
+    simple: SimpleQueue[bytes] = SimpleQueue(url=URL, serializer="raw")
+    simple.put(b"item")
+    assert_type(simple.get(), bytes)
+    lifo: LifoQueue[str] = LifoQueue(url=URL)
+    lifo.put("last")
+    assert_type(lifo.get(), str)
+    by_size = PriorityQueue[Job](url=URL, key=lambda job: job.pages)
+    by_size.put(Job("ann", 1))
+    assert_type(by_size.get(), Job)
+    fair = FairQueue(tenant, url=URL, weight=lambda name: 2)
+    assert_type(fair, FairQueue[Job])
+    fair.put(Job("ann", 1))
+    assert_type(fair.qsize(key="ann"), int)
+    assert_type(fair.get(), Job)
+    created = FairQueue[Job].create("fair", url=URL, key=tenant)
+    assert_type(created, FairQueue[Job])
+    protocol = PressureQueue("bytes", url=URL, durability=None)
+    protocol.create()
+    protocol.put(b"item")
+    assert_type(protocol.get(), bytes)
+
+
+def tasks() -> None:
+    jobs = TaskQueue[Job].create("jobs", url=URL, ttr=30, keep=True)
+    assert_type(jobs, TaskQueue[Job])
+    assert_type(jobs.put(Job("ann", 1)), int | str)
+    jobs.put_many([Job("bob", 2), Job("cleo", 3)])
+    with jobs.take() as task:
+        assert_type(task, Task[Job])
+        assert_type(task.data, Job)
+        assert_type(task.state, TaskState)
+    (second,) = jobs.take_many(1)
+    second.ack(update=lambda job: Job(job.tenant, 0))
+    assert_type(jobs.stats().counts[TaskState.DONE], int)
+    assert_type(jobs.list(TaskState.READY), list[Task[Job]])
+
+    @jobs.worker(concurrency=2)
+    def count(task: Task[Job]) -> int:
+        jobs.shutdown()
+        return task.data.pages
+
+    assert_type(jobs.take(0).data.tenant, str)
+    jobs.put(Job("dora", 4))
+    jobs.run()
+
+
+if __name__ == "__main__":
+    queues()
+    made_by_name()
+    other_kinds()
+    tasks()
