@@ -55,8 +55,20 @@ def test_the_diff_in_the_readme_is_the_diff_of_the_examples():
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
 def test_links_lead_to_files(document):
-    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+    for target in re.findall(r"\]\(([^)#:]+)\)", BLOCK.sub("", document.read_text())):
         assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names)
+def test_every_table_is_whole(document):
+    """It has a line under its head, as many cells in each row, and no line in the midst of it."""
+    text = BLOCK.sub("", document.read_text())
+    for table in re.findall(r"(?:^ *\|.*\n)+", text, re.MULTILINE):
+        head, *rows = table.splitlines()
+        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in (head, *rows)]
+        assert rows, head
+        assert re.fullmatch(r"[ |:-]+", rows[0]), f"no table begins with {head!r}"
+        assert len(set(cells)) == 1, head
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=names)
