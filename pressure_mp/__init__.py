@@ -7,6 +7,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError
+    from .engines.contract.queues import Stats
     from .exceptions import (
         AddressError,
         ArgumentError,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         WrongState,
     )
     from .operations.diagnosis import Diagnosis
-    from .operations.fifo import Stats
     from .operations.task_stats import TaskStats, TubeStats
     from .orders import FairQueue, LifoQueue, PriorityQueue, Snapshot
     from .protocol import PressureQueue
@@ -118,7 +118,7 @@ __all__ = [
 #: Where the public names are that are no errors.
 _MODULES = {
     "operations.diagnosis": ("Diagnosis",),
-    "operations.fifo": ("Stats",),
+    "engines.contract.queues": ("Stats",),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "orders": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "protocol": ("PressureQueue",),

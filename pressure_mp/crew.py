@@ -217,7 +217,7 @@ class Crew:
             _say_late(error)
 
     def _process(self, task: Task[Any], handler: Handler) -> Task[Any] | None:
-        """Run the handler; answers the task when it is to be acknowledged, in hand until then."""
+        """Run the handler; returns the task when it is to be acknowledged, in hand until then."""
         me = threading.get_ident()
         self._in_hand[me] = task
         try:
@@ -231,7 +231,7 @@ class Crew:
         return None
 
     def _handle(self, task: Task[Any], handler: Handler) -> bool:
-        """Run the handler, and say what became of the task if that failed; answers whether it is to
+        """Run the handler, and say what became of the task if that failed; returns whether it is to
         be acknowledged."""
         try:
             handler(task)

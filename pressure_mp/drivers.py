@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
-from .effects import Call, Effect, Gone, Operation, Park, Reply, T
+from .effects import MORE, AnyOperation, Ask, Effect, Operation, T, Until, Wait
+from .engines.contract.session import AsyncSession, Session
 from .exceptions import PressureError
-from .identity import is_gone
 
-
-class Session(Protocol):
-    """One operation's dealings with an engine."""
-
-    #: What was made of the items that were taken out, once they can no longer go back.
-    found: list[Any] | None
-
-    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        """Do ``op`` atomically and once; ``end`` as in :class:`pressure_mp.effects.Call`."""
-
-    def park(self, signal: str, timeout: float | None) -> bool:
-        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
-
-    @property
-    def taken(self) -> Any:
-        """What tells the operation ``take_back`` which call of the session took items out last;
-        None when there is nothing that could be taken back."""
-
-    def interrupted(self) -> None:
-        """An exception came that is none of the engine's: the operation only cleans up."""
-
-    def end(self) -> None:
-        """The operation is over: give up what the session holds. Raises nothing."""
-
-
-class AsyncSession(Protocol):
-    """The same, for asyncio."""
-
-    async def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        """Do ``op`` atomically and once; ``end`` as in :class:`pressure_mp.effects.Call`."""
-
-    async def park(self, signal: str, timeout: float | None) -> bool:
-        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
-
-    async def end(self) -> None:
-        """The operation is over: give up what the session holds. Raises nothing."""
+#: What is to be entered while an operation waits.
+Watch = Callable[[], AbstractContextManager[None]]
 
 
 class WaitEnded(Exception):
@@ -76,12 +41,11 @@ class waits_end_when:
         _end_of_waits.set(None)
 
 
-def drive(
-    operation: Operation[T], session: Session, watch: AbstractContextManager[None] | None = None
-) -> T:
-    """Run ``operation`` to its end; blocks while the operation parks.
+def drive(operation: AnyOperation[T], session: Session, watch: Watch | None = None) -> T:
+    """Run ``operation`` to its end; blocks while it waits.
 
-    ``watch`` is entered whenever it parks, but for the first time, which is mostly short.
+    What ``watch()`` returns is entered whenever it waits, but for the first time, which is mostly
+    short.
     """
     try:
         return drive_on(operation, session, watch)
@@ -89,83 +53,125 @@ def drive(
         session.end()
 
 
-def drive_on(
-    operation: Operation[T],
-    session: Session,
-    watch: AbstractContextManager[None] | None = None,
-    send: Callable[[Any], Effect] | None = None,
-    answer: Any = None,
-) -> T:
+def drive_on(operation: AnyOperation[T], session: Session, watch: Watch | None = None) -> T:
     """The same, for one that ends the session itself.
 
-    Whatever is raised, wherever, is thrown into the operation, which then cleans up.
+    Whatever is raised, wherever, is thrown into the operation.
     """
-    parked = False
-    send = send or operation.send
-    try:
-        while True:
+    if type(operation) is Ask:
+        try:
+            reply = session.call(operation.request, operation.end)
+        except PressureError:
+            raise
+        except BaseException:
+            session.interrupted()
+            raise
+        found = operation.read(reply)
+        if found is not MORE:
+            return found
+        operation = operation.rest(operation, reply)
+    assert isinstance(operation, Generator)
+    return _go_on(operation, session, watch, operation.send, None)
+
+
+def _go_on(
+    operation: Operation[T],
+    session: Session,
+    watch: Watch | None,
+    send: Callable[[Any], Effect],
+    answer: Any,
+) -> T:
+    waited = False
+    while True:
+        try:
             effect = send(answer)
-            send = operation.send
-            if type(effect) is Call:
-                answer = session.call(*effect)
-            elif type(effect) is Park and parked and watch is not None:
-                with watch:
+            send, answer = operation.send, None
+            waits = type(effect) is Wait
+            if waits and waited and watch is not None:
+                with watch():
                     answer = _perform(effect, session)
             else:
                 answer = _perform(effect, session)
-                parked = parked or type(effect) is Park
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-    except BaseException as error:
-        if operation.gi_frame is None:  # type: ignore[attr-defined]
+                waited = waited or waits
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        except BaseException as error:
             answer = None  # no cycle
-            raise  # it has ended with that
-        if not isinstance(error, (PressureError, WaitEnded)):
-            session.interrupted()
-        return drive_on(operation, session, watch, operation.throw, error)
+            _after(error, operation, session)
+            send, answer = operation.throw, error
 
 
-def do(session: Session, op: str, args: tuple[Any, ...]) -> Reply:
-    """One call that is a whole operation: what most puts and gets are. To drive a generator for it
-    would take as long again as all else in Python."""
+def _after(error: BaseException, operation: Operation[Any], session: Session) -> None:
+    """Raise what an operation ended with; what did not come from it, it is told."""
+    if operation.gi_frame is None:  # type: ignore[attr-defined]
+        raise error
+    if not isinstance(error, (PressureError, WaitEnded)):
+        session.interrupted()
+
+
+def _perform(effect: Effect, session: Session) -> Any:
+    if isinstance(effect, Wait):
+        is_over = _end_of_waits.get()
+        if is_over is not None and is_over():
+            raise WaitEnded
+        return session.wait(*effect)
+    return session.call(*effect) if isinstance(effect, Until) else session.call(effect)
+
+
+async def adrive(operation: AnyOperation[T], session: AsyncSession) -> T:
+    """Run ``operation`` to its end; the task waits while the operation does."""
+    answer: Any = None
     try:
-        return session.call(op, args)
-    finally:
-        session.end()
-
-
-async def adrive(operation: Operation[T], session: AsyncSession) -> T:
-    """Run ``operation`` to its end; the task waits while the operation parks."""
-    try:
-        effect = next(operation)
+        if type(operation) is Ask:
+            reply = await session.call(operation.request, operation.end)
+            found = operation.read(reply)
+            if found is not MORE:
+                return found
+            operation = operation.rest(operation, reply)
+        assert isinstance(operation, Generator)
+        send: Callable[[Any], Effect] = operation.send
         while True:
             try:
+                effect = send(answer)
+                send, answer = operation.send, None
                 answer = await _aperform(effect, session)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
             except BaseException as error:  # CancelledError too: the operation cleans up
-                effect = operation.throw(error)
-            else:
-                effect = operation.send(answer)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+                answer = None
+                if operation.gi_frame is None:  # type: ignore[attr-defined]
+                    raise
+                send, answer = operation.throw, error
     finally:
         await session.end()
 
 
-def ending(operation: Operation[T], end: float) -> Operation[T]:
+async def _aperform(effect: Effect, session: AsyncSession) -> Any:
+    if isinstance(effect, Wait):
+        return await session.wait(*effect)
+    return await (session.call(*effect) if isinstance(effect, Until) else session.call(effect))
+
+
+def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
     """An operation whose calls take no longer than ``end``, to reach the broker again."""
     try:
+        operation = iter(operation)
         effect = next(operation)
         while True:
-            if type(effect) is Call:
+            if isinstance(effect, Until):
                 effect = effect._replace(end=end)
+            elif not isinstance(effect, Wait):
+                effect = Until(effect, end)
             effect = operation.send((yield effect))
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
 
 
-def noting(operation: Operation[T], note: Callable[[bool], None]) -> Operation[T]:
+def noting(operation: AnyOperation[T], note: Callable[[bool], None]) -> Operation[T]:
     """An operation that tells ``note`` when it begins and when it ends to wait."""
-    return _noting(operation, note, operation.send, None)
+    steps = iter(operation)
+    assert isinstance(steps, Generator)
+    return _noting(steps, note, steps.send, None)
 
 
 def _noting(
@@ -177,7 +183,7 @@ def _noting(
     try:
         while True:
             effect = send(answer)
-            send, waits = operation.send, type(effect) is Park
+            send, waits = operation.send, type(effect) is Wait
             if waits:
                 note(True)
             answer = yield effect
@@ -189,25 +195,3 @@ def _noting(
         if operation.gi_frame is None:  # type: ignore[attr-defined]
             raise  # it has ended with that
         return (yield from _noting(operation, note, operation.throw, error))
-
-
-def _perform(effect: Effect, session: Session) -> Any:
-    if type(effect) is Park:
-        is_over = _end_of_waits.get()
-        if is_over is not None and is_over():
-            raise WaitEnded
-        return session.park(effect.signal, effect.timeout)
-    return _look(effect)
-
-
-def _look(effect: Effect) -> Any:
-    """What needs no engine."""
-    return is_gone(effect.who) if type(effect) is Gone else time.monotonic()
-
-
-async def _aperform(effect: Effect, session: AsyncSession) -> Any:
-    if type(effect) is Call:
-        return await session.call(*effect)
-    if type(effect) is Park:
-        return await session.park(effect.signal, effect.timeout)
-    return _look(effect)

@@ -1,98 +1,73 @@
-"""What an operation may yield to its driver, and what an engine may answer.
+"""What an operation may yield to its driver.
 
-An operation is a generator without I/O. It yields effects; the driver performs them and sends
-the answers back in. The driver throws an engine's error into the operation, and whatever ends
-a wait early (KeyboardInterrupt, an asyncio cancellation) too, so its ``except`` clauses run.
+An operation is a generator without I/O. It yields requests of the engines' contract; the driver has
+a session do them, and sends the replies back in. The driver throws an engine's error into the
+operation, and whatever ends a wait early (KeyboardInterrupt, an asyncio cancellation) too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from .engines.contract.replies import Later
+from .engines.contract.requests import Request
 
 T = TypeVar("T")
 
 
-#: The ``end`` of a call that is tried once.
-ONE_TRY = 0.0
+class Until(NamedTuple):
+    """A request whose call ends then, see :meth:`Session.call`."""
+
+    request: Request
+    end: float | None
 
 
-class Call(NamedTuple):
-    """Do one atomic thing that never blocks. The answer is a :data:`Reply`.
+class Wait(NamedTuple):
+    """Wait for ``timeout`` seconds at most, see :meth:`Session.wait`."""
 
-    An engine that has lost its broker tries again for some time. What was never sent it tries
-    until ``end`` at most, which is on the driver's monotonic clock; what was sent it goes on to ask
-    for, so that its outcome is known. It never does the thing twice. With :data:`ONE_TRY` nobody
-    needs to know what becomes of it.
-    """
-
-    op: str
-    args: tuple[Any, ...] = ()
-    end: float | None = None
-
-
-class Park(NamedTuple):
-    """Wait until trying again may help.
-
-    ``timeout`` is in seconds, None for no limit. The answer is True when the signal came. The
-    engine may answer False long before the timeout (it does so about once a second); to yield
-    the same signal again then keeps the place in line.
-    """
-
-    signal: str
+    later: Later
     timeout: float | None
 
 
-class Now(NamedTuple):
-    """The answer is the driver's monotonic clock, in seconds."""
-
-
-class Gone(NamedTuple):
-    """Whether the process of ``who``, a client id or a ticket, has ended: True, False, or None
-    when that cannot be known from here."""
-
-    who: str
-
-
-Effect = Call | Park | Now | Gone
-
-#: An engine's answer to a call: a status, then values that depend on it.
-Reply = list[Any]
+Effect = Request | Until | Wait
 
 Operation = Generator[Effect, Any, T]
 
-# The statuses. Each engine answers these and no others.
-DONE = b"done"
-EMPTY = b"empty"
-FULL = b"full"
-BUSY = b"busy"
-CLOSED = b"closed"
-MISSING = b"missing"
-EXISTS = b"exists"
-MISMATCH = b"mismatch"
-EXCESS = b"excess"
-UNFINISHED = b"unfinished"
-ENDED = b"ended"  # closed too, but because every producer has ended
-RENEWED = b"renewed"
-PASSED = b"passed"
-LATE = b"late"
-DECLINED = b"declined"
-UNORDERED = b"unordered"
-LOST = b"lost"
-#: Not an engine's: a wait found that a role's token is gone.
-INCOMPLETE = b"incomplete"
-LARGE = b"large"
-# Of tasks.
-ABSENT = b"absent"
-WRONG = b"wrong"  # in a state that the operation does not take it out of; the state follows
-FOREIGN = b"foreign"  # taken, but not by the caller, or not any more
-CHANGED = b"changed"  # since the caller read the data
+#: What :attr:`Ask.read` returns when the reply is not all.
+MORE: Any = object()
 
-# How a call takes part in a queue's line.
-WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn
-NOW = b"now"  # serve it at once or not at all; a role it held goes back
 
-#: Seconds after which a parked client looks again by itself: a foreign client that closes a
-#: queue wakes nobody but the one that blocks on the queue's ``:closed`` list, and a client that
-#: is killed wakes nobody at all.
-TICK = 0.9
+class Ask(Generic[T]):
+    """An operation that begins with a request, which mostly is all: so no generator is made before
+    its reply says that there is more to do.
+
+    ``read`` makes the result of the reply, or returns :data:`MORE`; then the generator ``rest``
+    goes on, which is given this and the reply. ``how`` is what it needs to know of the caller.
+    """
+
+    __slots__ = ("end", "how", "read", "request", "rest")
+
+    def __init__(
+        self,
+        request: Any,
+        end: float | None,
+        read: Callable[[Any], T],
+        rest: Callable[[Ask[T], Any], Operation[T]],
+        how: Any = None,
+    ) -> None:
+        self.request = request
+        self.end = end
+        self.read = read
+        self.rest = rest
+        self.how = how
+
+    def __iter__(self) -> Operation[T]:
+        """The same as a generator, for an operation that it is part of."""
+        reply = yield self.request if self.end is None else Until(self.request, self.end)
+        found = self.read(reply)
+        return (yield from self.rest(self, reply)) if found is MORE else found
+
+
+#: What a driver runs.
+AnyOperation = Operation[T] | Ask[T]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from .engines.base import Engine, Options
+from .engines.contract.session import Engine, Options
 from .exceptions import BrokerUnavailable
 
 #: Seconds that an ending process waits for brokers that do not answer, all together.

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import endings, interrupts, lifetimes, presence
 from .config import resolve
-from .drivers import Session, do, drive, drive_on
-from .effects import Operation, Reply, T
+from .drivers import Watch, drive, drive_on
+from .effects import AnyOperation, Operation, T
 from .engines import registry
-from .engines.base import Binding, Durability, Engine, Options
+from .engines.contract.queues import How, Stats
+from .engines.contract.session import Binding, Durability, Engine, Options, Session
 from .exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -25,10 +26,10 @@ from .exceptions import (
 )
 from .hidden import hide_in
 from .identity import client_id
+from .operations.control import FIFO
 from .operations.diagnosis import Diagnosis
-from .operations.fifo import FifoOperations, Stats
+from .operations.items import ItemOperations
 from .operations.queues import QueueOperations
-from .operations.turns import Shortcut
 from .options import ConnectionOptions
 from .presence import Presence
 from .processes import host
@@ -47,21 +48,24 @@ class Handle:
     _refuses_negative_timeouts = False
 
     #: How to open the queue: create it, attach to it, or whichever it needs.
-    _how = "open"
+    _how = How.OPEN
 
     def __init__(self, name: str | None, options: ConnectionOptions) -> None:
         check_name(name)
         self._anonymous = name is None
         self._name = f"{{anonymous-{os.urandom(8).hex()}}}" if name is None else name
         self._lease = check_lease(options["lease"])
-        durability = check_durability(options["durability"])
-        self._options = Options(check_reconnect(options["reconnect"]), durability)
+        self._options = Options(
+            check_reconnect(options["reconnect"]),
+            check_durability(options["durability"]),
+            lease=int(self._lease * 1000),
+        )
         host, port, db = options["host"], options["port"], options["db"]
         self._address = registry.settle(resolve(options["url"], host, port, db, options["prefix"]))
         self._reset()
 
     @classmethod
-    def _insist(cls, how: str, *args: Any, **options: Any) -> Self:
+    def _insist(cls, how: How, *args: Any, **options: Any) -> Self:
         """A handle that is made as by the class itself, but opens the queue in this way."""
         handle = cls.__new__(cls)
         handle._how = how
@@ -71,7 +75,7 @@ class Handle:
 
     def _reset(self) -> None:
         """The state of a handle that has not been used in this process."""
-        self._operations = self._make_operations(int(self._lease * 1000))
+        self._operations = self._make_operations()
         self._binding: Binding | None = None
         self._hold: lifetimes.Hold | None = None
         self._handle_closed = False
@@ -85,7 +89,7 @@ class Handle:
 
                 register_after_fork(self, _join_in_child)
 
-    def _make_operations(self, lease: int) -> QueueOperations:
+    def _make_operations(self) -> QueueOperations:
         """What this handle's discipline can do."""
         raise NotImplementedError
 
@@ -124,7 +128,7 @@ class Handle:
         endings.meet(engine)
         lifetimes.sweep(
             engine,
-            lambda name, discipline: QueueOperations(name, 0, discipline),
+            QueueOperations,
             self._options,
         )
         return engine
@@ -151,7 +155,7 @@ class Handle:
         self._binding = binding
         return binding
 
-    def _run(self, operation: Operation[T], watch: Presence | None = None) -> T:
+    def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         binding = self._binding or self._attach()
         try:
             return drive(operation, binding.session(), watch)
@@ -161,7 +165,7 @@ class Handle:
             raise
 
     def _run_on(
-        self, operation: Operation[T], session: Session, watch: Presence | None = None
+        self, operation: AnyOperation[T], session: Session, watch: Watch | None = None
     ) -> T:
         """The same on a session that the caller began, and ends."""
         try:
@@ -173,10 +177,6 @@ class Handle:
 
     def _session(self) -> Session:
         return (self._binding or self._attach()).session()
-
-    def _do(self, op: str, args: tuple[Any, ...]) -> Reply:
-        """One call, without what an operation of several needs around it."""
-        return do((self._binding or self._attach()).session(), op, args)
 
     def _seconds(self, timeout: float | None) -> float | None:
         """The time to wait for a ``timeout``, None for no limit. Raises ArgumentError,
@@ -255,22 +255,14 @@ class Handle:
 class ItemHandle(Handle):
     """A handle to a queue of items, in whatever order it serves them."""
 
-    _operations: FifoOperations
+    _operations: ItemOperations
 
-    def _make_operations(self, lease: int) -> FifoOperations:
-        return FifoOperations(self._name, lease)
+    def _make_operations(self) -> ItemOperations:
+        return ItemOperations(self._name, FIFO)
 
-    def _open_bounded(self, how: str, maxsize: int, is_stated: bool = True) -> None:
+    def _open_bounded(self, how: How, maxsize: int, is_stated: bool = True) -> None:
         bound = check_maxsize(maxsize)
         self._open(lambda user: self._operations.open(how, bound, user, is_stated))
-
-    def _shortly(self, shortcut: Shortcut | None, *args: bytes) -> Reply | None:
-        """The reply to the smaller call that did it; None when the operation is to be run."""
-        binding = self._binding
-        if shortcut is None or binding is None or not shortcut.is_open:
-            return None
-        reply = do(binding.session(), shortcut.op, (*args, client_id()))
-        return reply if shortcut.did(reply) else None
 
     def _handing_out(self, receive: Callable[[Any], T], accept: Callable[[T, Any], U]) -> U:
         """What ``accept`` makes of what was received. What ends this early gives that back.

@@ -18,6 +18,7 @@ class _Identity(threading.local):
         incarnation = f"{mark()}-{start()}-{os.urandom(4).hex()}"
         thread = threading.get_native_id()
         self.text = f"{os.uname().nodename}:{os.getpid()}:{thread}:{incarnation}"
+        self.raw = self.text.encode()
 
 
 _CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):([0-9a-f]{12})-(\d*)-[0-9a-f]{8}", re.DOTALL)
@@ -34,6 +35,11 @@ def client_id() -> str:
     (specification: Clients).
     """
     return _identity.text
+
+
+def client_id_bytes() -> bytes:
+    """The same, as it is sent."""
+    return _identity.raw
 
 
 def ticket() -> str:

@@ -13,11 +13,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from . import interrupts
+from .deadlines import deadline, seconds_left
 from .drivers import noting
 from .effects import Operation
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from .operations.flights import Flight
-from .outgoing import deadline, left
 from .presence import Claim
 from .processes import incarnation
 
@@ -153,13 +153,13 @@ class Incoming(ABC):
             try:
                 if receive is None:
                     return self._hand_out()
-                return handle._handing_out(receive, handle._accept)
+                return handle._handing_out(receive, handle._accept_received)
             except IndexError:  # other threads were faster
                 continue
 
     def _make_ready(
         self, handle: ObjectQueue[Any], block: bool, end: float | None
-    ) -> Callable[[Any], Flight] | None:
+    ) -> Callable[[Any], Any] | None:
         """Have an item here; else the answer is what gets one that is not fetched ahead."""
         first = () if not block else (-1.0 if end is None else max(end - monotonic(), 0.0),)
         for held in interrupts.attempts(self._lock, *first, more=_MOMENT):
@@ -179,7 +179,7 @@ class Incoming(ABC):
                 return self._receive_beside
         raise AssertionError("attempts end only with the lock")
 
-    def _receive_beside(self, claim: Any) -> Flight:
+    def _receive_beside(self, claim: Any) -> Any:
         """An item, while another thread waits for one. Raises IndexError when it does no more."""
         handle = self._handle()
         assert handle is not None  # it calls this
@@ -188,7 +188,7 @@ class Incoming(ABC):
                 raise IndexError
             return handle._receive(False, None, claim)
 
-    def _receive_alone(self, claim: Any) -> Flight:
+    def _receive_alone(self, claim: Any) -> Any:
         """An item whose content is in parts. Raises IndexError when it is no longer the next."""
         handle = self._handle()
         assert handle is not None
@@ -321,7 +321,7 @@ class IncomingForGood(Incoming):
     ) -> bool:
         call, number = self._call + 1, self._size
         fetch = presence.operations.prefetch(
-            self._name, call, number, block, left(end), handle._eof
+            self._name, call, number, block, seconds_left(end), handle._eof
         )
         try:
             with presence:
@@ -427,7 +427,7 @@ class IncomingUntilDone(Incoming):
         claim = Claim()
         try:
             flights = presence.take_ahead(
-                run, self._size, block, left(end), handle._eof, self._name, claim
+                run, self._size, block, seconds_left(end), handle._eof, self._name, claim
             )
             objects, raw = _decoded(handle, flights)
             ready = list(zip(objects, [flight.seq for flight in flights], strict=bool(objects)))

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from . import endings
 from .drivers import drive
 from .effects import Operation, T
-from .engines.base import DEFAULTS, Engine, Options, QueueKey
+from .engines.contract.session import DEFAULTS, Engine, Options, QueueKey
 from .exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from .processes import host, state, user
 

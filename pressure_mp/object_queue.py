@@ -17,7 +17,6 @@ from .codec import Codec
 from .defaults import chosen, is_stated
 from .drivers import drive
 from .engines import registry
-from .engines.base import Options
 from .exceptions import (
     ArgumentError,
     Full,
@@ -27,14 +26,11 @@ from .exceptions import (
     RejectedItemWarning,
 )
 from .handles import ItemHandle, check_buffering, check_max_items, check_maxsize
-from .identity import client_id
 from .incoming import PATIENCE, Incoming, IncomingForGood
 from .large import Large, is_manifest
-from .operations.fifo import FIFO
+from .operations.control import FIFO
 from .operations.flights import Flight
-from .operations.turns import Shortcut
 from .options import QueueOptions, SignatureOf, read
-from .presence import Presence
 from .readable import Readable
 
 if TYPE_CHECKING:
@@ -176,9 +172,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         self._was_put_to = True
         if self._eof:
             self._here.produce(self._run, self._token)
-        short = self._operations.offer if timeout is None else None
-        if type(payload) is bytes and self._shortly(short, payload):
-            return
         self._run(self._operations.put(payload, block, timeout, order=order))
 
     def _order(self, item: Item) -> bytes:
@@ -335,7 +328,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         """Items, and their flights if they are in flight."""
         operation = self._operations.get_many(limit, block, timeout, self._eof)
         with self._here if self._eof else contextlib.nullcontext():
-            return self._run_on(operation, claim, self._watch), []
+            return self._run_on(operation, claim, self._watching), []
 
     def put_nowait(self, item: Item) -> None:
         """``put(item, block=False)``."""
@@ -373,37 +366,10 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         self._codec.prepare()  # nothing is taken out that this handle has no key for
         if self._kept and (kept := self._take_kept()):
             return kept[0]
-        poll = self._operations.poll
-        if timeout is None and poll is not None and poll.is_open and self._has_short_way:
-            return self._get_shortly(poll, bool(block))
+        block = bool(block)
         return self._handing_out(
-            lambda claim: self._receive(bool(block), timeout, claim), self._accept
+            lambda claim: self._receive(block, timeout, claim), self._accept_received
         )
-
-    def _get_shortly(self, poll: Shortcut, block: bool) -> Item:
-        """:meth:`_handing_out`, for the smaller call that mostly does it."""
-        if interrupts.abandoned:
-            interrupts.settle()
-        claim = self._session()
-        try:
-            reply = claim.call(poll.op, (client_id(),))
-            if poll.did(reply):
-                found = self._accept_small(reply[1])
-            else:
-                found = self._accept(self._receive(block, None, claim), claim)
-            claim.end()
-            return found
-        except PressureError as error:
-            if error.took_nothing:
-                claim.end()
-            else:
-                interrupts.abandoned += [(self, claim)]
-                self._see_to(error)
-            raise
-        except BaseException as error:
-            interrupts.abandoned += [(self, claim)]
-            self._see_to(error)
-            raise
 
     def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Item:
         if buffers.outgoing.failure is not None:
@@ -425,7 +391,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             return kept
         return self._handing_out(
             lambda claim: self._receive(block, timeout, claim),
-            self._looking(lambda flight, claim: [self._accept(flight, claim)], look),
+            self._looking(lambda got, claim: [self._accept_received(got, claim)], look),
         )
 
     def _may_get(self) -> bool:
@@ -433,7 +399,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         if self._kept or (self._buffers is not None and len(self._buffers.incoming)):
             return True
         # The next look tries again: this one must not keep a get waiting, or other queues.
-        at_once, kind = Options(reconnect=0), self._operations.discipline
+        at_once, kind = self._options._replace(reconnect=0), self._operations.discipline
         try:
             if self._binding is None:
                 self._attach()
@@ -490,13 +456,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             self._set_aside(flight)
             raise
 
-    def _accept_small(self, item: bytes) -> Item:
-        try:
-            return self._codec.decode(item)
-        except PressureError:
-            self._set_aside(Flight(0, item))
-            raise
-
     def _accept_large(self, flight: Flight, claim: Any) -> Item:
         """The same of an item whose content may be beside the queue."""
         with self._setting_aside(flight):
@@ -524,23 +483,27 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             self._set_aside(flight)
             raise
 
-    @property
-    def _has_short_way(self) -> bool:
-        """Whether a smaller call than ``get`` may do."""
-        return not self._eof
+    def _accept_received(self, item: Any, claim: Any) -> Item:
+        """The same of what :meth:`_receive` returned: here the item itself."""
+        if is_manifest(item):
+            return self._accept_large(Flight(0, item), claim)
+        try:
+            return self._codec.decode(item)
+        except PressureError:
+            self._set_aside(Flight(0, item))
+            raise
 
-    def _receive(self, block: bool, timeout: float | None, claim: Any) -> Flight:
+    def _receive(self, block: bool, timeout: float | None, claim: Any) -> Any:
         if not self._eof:
             operation = self._operations.get(block, timeout)
-            return Flight(0, self._run_on(operation, claim, self._watch))
+            return self._run_on(operation, claim, self._watching)
         with self._here:
             operation = self._operations.get(block, timeout, eof=True)
-            return Flight(0, self._run_on(operation, claim))
+            return self._run_on(operation, claim)
 
-    @property
-    def _watch(self) -> Presence | None:
+    def _watching(self) -> contextlib.AbstractContextManager[None]:
         """Who sees to it, while a get waits, that what a dead process had comes back."""
-        return self._here if self._operations.discipline == FIFO else None
+        return self._here if self._operations.discipline == FIFO else contextlib.nullcontext()
 
     def _set_aside(self, flight: Flight) -> None:
         self._run(self._operations.reject(flight.item))

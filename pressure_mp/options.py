@@ -9,7 +9,7 @@ option means is said where :class:`pressure_mp.Queue` and :class:`pressure_mp.Ta
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
-from .engines.base import DEFAULTS
+from .engines.contract.session import DEFAULTS
 from .hidden import hide_in
 
 if TYPE_CHECKING:

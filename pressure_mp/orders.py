@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import ordering
 from .defaults import Default
+from .engines.contract.queues import How
 from .exceptions import ArgumentError, ArgumentTypeError
 from .handles import ask_for_name
 from .hidden import hide_in
 from .large import is_manifest
 from .object_queue import Item
 from .operations.fair import FairOperations
-from .operations.fifo import FifoOperations
-from .operations.orders import OrderedOperations
+from .operations.items import ItemOperations
 from .options import QueueOptions
 from .queues import Queue
 
@@ -45,8 +45,8 @@ class LifoQueue(_OrderedQueue[Item]):
 
     _refuses_negative_timeouts = True
 
-    def _make_operations(self, lease: int) -> FifoOperations:
-        return OrderedOperations(self._name, lease, "lifo")
+    def _make_operations(self) -> ItemOperations:
+        return ItemOperations(self._name, "lifo")
 
 
 class PriorityQueue(_OrderedQueue[Item]):
@@ -90,7 +90,7 @@ class PriorityQueue(_OrderedQueue[Item]):
         **options: Unpack[QueueOptions],
     ) -> Self:
         """As :meth:`Queue.create`; ``key`` is as for the class itself."""
-        return cls._insist("create", maxsize=maxsize, name=name, key=key, **hide_in(options))
+        return cls._insist(How.CREATE, maxsize=maxsize, name=name, key=key, **hide_in(options))
 
     @classmethod
     def attach(
@@ -102,7 +102,7 @@ class PriorityQueue(_OrderedQueue[Item]):
         **options: Unpack[QueueOptions],
     ) -> Self:
         """As :meth:`Queue.attach`; ``key`` is as for the class itself."""
-        return cls._insist("attach", maxsize=maxsize, name=name, key=key, **hide_in(options))
+        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options))
 
     def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue by its priority; the rest is as for :meth:`Queue.put`.
@@ -124,8 +124,8 @@ class PriorityQueue(_OrderedQueue[Item]):
                 "PriorityQueue(key=...) tells it"
             ) from None
 
-    def _make_operations(self, lease: int) -> FifoOperations:
-        return OrderedOperations(self._name, lease, "priority")
+    def _make_operations(self) -> ItemOperations:
+        return ItemOperations(self._name, "priority")
 
 
 class Snapshot(NamedTuple):
@@ -195,7 +195,7 @@ class FairQueue(_OrderedQueue[Item]):
     ) -> Self:
         """As :meth:`Queue.create`; the other arguments are as for the class itself."""
         own = {"key": key, "weight": weight}
-        return cls._insist("create", maxsize=maxsize, name=name, **own, **hide_in(options))
+        return cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     @classmethod
     def attach(  # type: ignore[override]
@@ -209,7 +209,7 @@ class FairQueue(_OrderedQueue[Item]):
     ) -> Self:
         """As :meth:`Queue.attach`; the other arguments are as for the class itself."""
         own = {"key": key, "weight": weight}
-        return cls._insist("attach", maxsize=maxsize, name=name, **own, **hide_in(options))
+        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue, behind those of its key; as :meth:`Queue.put` otherwise.
@@ -276,8 +276,8 @@ class FairQueue(_OrderedQueue[Item]):
         assert isinstance(self._operations, FairOperations)
         return self._operations
 
-    def _make_operations(self, lease: int) -> FifoOperations:
-        return FairOperations(self._name, lease)
+    def _make_operations(self) -> ItemOperations:
+        return FairOperations(self._name)
 
 
 def _encode_key(key: Any) -> bytes:

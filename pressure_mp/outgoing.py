@@ -10,9 +10,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from . import endings, interrupts
+from .deadlines import deadline, seconds_left
 from .drivers import drive, noting
 from .engines import registry
-from .engines.base import Options
+from .engines.contract.session import Options
 from .exceptions import Full, PressureError
 from .large import THRESHOLD, Large
 from .operations.batches import next_batch
@@ -113,7 +114,7 @@ class Outgoing:
         if not self.settle(block, end):
             raise self._full("the queue is full, and")
         self.raise_failure(handle)
-        handle._put_now(item, block, left(end))
+        handle._put_now(item, block, seconds_left(end))
         self._forget_room()
 
     def _put_with_care(
@@ -132,7 +133,7 @@ class Outgoing:
             elif not self.settle(block, end):
                 raise self._full("the queue is full, and")
             elif self._is_off or not self._look(handle):
-                handle._put_now(item, block, left(end))
+                handle._put_now(item, block, seconds_left(end))
                 self._forget_room()  # who knows what has come and gone meanwhile
                 return
 
@@ -368,15 +369,3 @@ def _leave() -> None:
     look = time.monotonic() + _FIRST_LOOK
     for outgoing in list(_all):
         outgoing.leave(look)
-
-
-def deadline(block: bool, timeout: float | None) -> float | None:
-    """When to stop waiting, None for never."""
-    if not block or timeout is None:
-        return None
-    return time.monotonic() + timeout
-
-
-def left(end: float | None) -> float | None:
-    """Seconds that are left until then."""
-    return None if end is None else max(end - time.monotonic(), 0.0)

@@ -25,8 +25,10 @@ from typing import Any, Protocol, TypeVar
 
 from . import endings, interrupts
 from .drivers import drive, ending
-from .effects import LATE, PASSED, Operation, T
-from .engines.base import Engine, Options
+from .effects import Operation, T
+from .engines.contract.items import TakeBack
+from .engines.contract.replies import Done, Late, Outcome, Passed
+from .engines.contract.session import Engine, Options
 from .exceptions import (
     BrokerUnavailable,
     LateTaskDoneWarning,
@@ -89,7 +91,7 @@ class Presence:
 
     def _use_lease(self, lease: int) -> None:
         """From now on the process's lease is so long."""
-        self.operations = FlightOperations(self._name, lease, self._discipline)
+        self.operations = FlightOperations(self._name, self._discipline)
 
     def reset(self) -> None:
         """A process that has not used the queue: a new one, or a forked child."""
@@ -101,7 +103,7 @@ class Presence:
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
         self._returning: list[int] = []  # in flight, and not handed out
-        self._undone: set[Any] = set()  # calls that took items out for nobody
+        self._undone: set[TakeBack] = set()  # calls that took items out for nobody
         self._is_gone = False  # no queue, no leases
         self._looked_at = 0
 
@@ -194,13 +196,13 @@ class Presence:
     def _requeue_of(self, call: int) -> Operation[Any]:
         return self.operations.requeue(incarnation(), call=call)
 
-    def take_back(self, taken: Any) -> None:
-        """Undo the call that is ``taken`` in the words of a session."""
+    def take_back(self, taken: TakeBack) -> None:
+        """Undo what a session took."""
         self._undone.add(taken)
         _needed.add(self)
         self.look_after()
         try:
-            self._try_now(self.operations.take_back(*taken))
+            self._try_now(self.operations.take_back(taken))
         except QueueDoesNotExistError:
             pass  # nothing goes back to it
         except PressureError:
@@ -246,7 +248,7 @@ class Presence:
                 self._readers.add(reader)
                 self._keep_looking()
 
-    def acknowledge(self, run: Run[bytes], warn: Callable[[], None]) -> None:
+    def acknowledge(self, run: Run[Done | Late | Passed], warn: Callable[[], None]) -> None:
         """The calling thread's oldest item is dealt with, else this process's, else the queue's.
 
         Calls ``warn``, which may raise LateTaskDoneWarning, when it was taken away meanwhile.
@@ -259,7 +261,7 @@ class Presence:
             seq = None if held is None else held.seq
             try:
                 status = run(self.operations.acknowledge(incarnation(), seq))
-                if status == LATE and not before:
+                if status is Outcome.LATE and not before:
                     warn()
             except (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning):
                 if held is not None:
@@ -273,7 +275,7 @@ class Presence:
                 held.is_done = True
             # When it is late, a call that was interrupted did it: the caller repeats that call,
             # unless it has got another item meanwhile.
-            if status != PASSED and not (status == LATE and has_newer):
+            if status is not Outcome.PASSED and not (status is Outcome.LATE and has_newer):
                 return
 
     def set_aside(self, run: Run[None], flight: Flight) -> None:
@@ -341,10 +343,7 @@ class Presence:
 
     def _renew_and_return(self) -> None:
         me = incarnation()
-        for call, until in list(self._doubtful.items()):
-            self.run_now(self.operations.requeue(me, call=call))
-            if until < time.monotonic():  # by now also what was still on its way was done
-                del self._doubtful[call]
+        self._requeue_doubtful()
         if seqs := list(self._returning):
             self.run_now(self.operations.requeue(me, seqs=seqs))
             del self._returning[: len(seqs)]
@@ -352,7 +351,6 @@ class Presence:
         self._retire()
         self._look_after_readers()
         there = self.run_now(self.operations.renew(me, self.is_holding, bool(self._producers)))
-        self.run_now(self.operations.look_after_roles())
         for other, until in self._in_turn(there.consumers):
             if is_over(other, until, there.now):
                 self.run_now(self.operations.requeue(other, seen=until))
@@ -360,9 +358,15 @@ class Presence:
             if is_over(other, until, there.now):
                 self.run_now(self.operations.retire(other, seen=until))
 
+    def _requeue_doubtful(self) -> None:
+        for call, until in list(self._doubtful.items()):
+            self.run_now(self._requeue_of(call))
+            if until < time.monotonic():  # by now also what was still on its way was done
+                del self._doubtful[call]
+
     def _undo(self) -> None:
         for taken in list(self._undone):
-            self.run_now(self.operations.take_back(*taken))
+            self.run_now(self.operations.take_back(taken))
             self._undone.discard(taken)
 
     def _in_turn(self, others: dict[str, int]) -> list[tuple[str, int]]:
@@ -439,12 +443,13 @@ class Presence:
         options = self._options
         if options is None:
             options = Options(reconnect=0, until=time.monotonic() + self.patience)
+        options = options._replace(lease=self._lease)
         binding = self.engine.bind(self._name, self._discipline, options)
         return drive(operation, binding.session())
 
     def _try_now(self, operation: Operation[T]) -> T:
         """Run an operation of one call, at once, and not for long."""
-        binding = self.engine.bind(self._name, self._discipline)
+        binding = self.engine.bind(self._name, self._discipline, Options(lease=self._lease))
         return drive(ending(operation, time.monotonic() + _LAST_TRY), binding.session())
 
 

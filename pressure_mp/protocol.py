@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .effects import T
+from .engines.contract.queues import How
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .handles import ItemHandle, check_max_items, check_maxsize
 from .options import ConnectionOptions, SignatureOf, read
@@ -39,7 +40,7 @@ class PressureQueue(ItemHandle):
         """
         if check_maxsize(bound) != bound:
             raise ArgumentError(f"a bound is 0 or more, not {bound}")
-        self._open_bounded("create", bound)
+        self._open_bounded(How.CREATE, bound)
 
     def length(self) -> int:
         """How many items are queued. Never waits (specification: Length)."""

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .engines.contract.queues import How
 from .exceptions import ArgumentError, ArgumentTypeError, LateTaskDoneWarning, ShutDown
 from .handles import check_maxsize
 from .hidden import hide_in
@@ -33,7 +34,7 @@ class Queue(ObjectQueue[Item]):
 
         Raises QueueAlreadyExistsError (specification: Create).
         """
-        return cls._insist("create", maxsize=maxsize, name=name, **hide_in(options))
+        return cls._insist(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
     def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
@@ -41,7 +42,7 @@ class Queue(ObjectQueue[Item]):
 
         Raises QueueDoesNotExistError.
         """
-        return cls._insist("attach", maxsize=maxsize, name=name, **hide_in(options))
+        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""
@@ -158,7 +159,7 @@ class JoinableQueue(Queue[Item]):
     ) -> Self:
         """As :meth:`Queue.create`; ``max_deliveries`` is as for the class itself."""
         own = {"max_deliveries": max_deliveries}
-        return cls._insist("create", maxsize=maxsize, name=name, **own, **hide_in(options))
+        return cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     @classmethod
     def attach(
@@ -171,14 +172,10 @@ class JoinableQueue(Queue[Item]):
     ) -> Self:
         """As :meth:`Queue.attach`; ``max_deliveries`` is as for the class itself."""
         own = {"max_deliveries": max_deliveries}
-        return cls._insist("attach", maxsize=maxsize, name=name, **own, **hide_in(options))
+        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     def _make_incoming(self) -> Incoming:
         return IncomingUntilDone(self, self._buffering)
-
-    @property
-    def _has_short_way(self) -> bool:
-        return False  # what is got is in flight
 
     @property
     def _goes_back(self) -> bool:
@@ -189,6 +186,9 @@ class JoinableQueue(Queue[Item]):
 
     def _give_up(self, claim: Claim) -> None:
         self._here._give_up(claim)
+
+    def _accept_received(self, flight: Flight, claim: Claim) -> Item:
+        return self._accept(flight, claim)
 
     def _receive(self, block: bool, timeout: float | None, claim: Claim) -> Flight:
         return self._here.take(self._run, self._limit, block, timeout, self._eof, claim)[0]

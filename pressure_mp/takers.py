@@ -9,16 +9,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from .effects import Operation
-from .engines.base import Engine, Options
-from .operations.tasks import Raw, TaskOperations
-from .presence import Claim, Presence, Run, find, is_over
+from .engines.contract.session import Engine, Options
+from .engines.contract.task_records import Held
+from .operations.task_leases import TaskLeaseOperations
+from .operations.task_queue import TASKS
+from .presence import Claim, Presence, find, is_over
 from .processes import incarnation, state
 
 _calls = itertools.count(1)
 
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
-_LOST = "it was taken, but the answer did not come through"
+_LOST = "it was taken, but the reply did not come through"
 
 
 def number() -> int:
@@ -30,7 +32,7 @@ class Takers(Presence):
     """This process in a queue of tasks, and the other takers, as it sees them."""
 
     def _use_lease(self, lease: int) -> None:
-        self._tasks = TaskOperations(self._name, lease)
+        self._tasks = TaskLeaseOperations(self._name)
 
     def reset(self) -> None:
         super().reset()
@@ -57,16 +59,6 @@ class Takers(Presence):
         """The number of the take that has a task, 0 when this process does not have it."""
         return self._held.get(task, (0, 0.0))[0]
 
-    def take_tasks(
-        self, run: Run[list[Raw]], taking: Operation[list[Raw]], call: int, longest: int
-    ) -> list[Raw]:
-        """Take tasks, under a :func:`number`, which this process has from now on; ``longest`` is
-        their ttr in milliseconds, 0 for none."""
-        with self:
-            taken = run(taking)
-            self.keep([task.id for task in taken], call, longest)
-        return taken
-
     def _drop(self, claim: Claim) -> None:
         with self._guard:
             self._lose([(task, claim.call) for task in self._held])
@@ -75,44 +67,34 @@ class Takers(Presence):
         return self._tasks.requeue(incarnation(), _LOST, call=call)
 
     def keep(
-        self,
-        tasks: Iterable[bytes],
-        call: int,
-        longest: int,
-        done: tuple[bytes, int] | None = None,
+        self, tasks: Iterable[bytes], call: int, longest: int, done: Held | None = None
     ) -> None:
         """This process has these tasks, by the take of that number, for so many milliseconds; and
-        no more the one that is done, by the take of the number beside it."""
+        no more the one that is done."""
         until = time.monotonic() + longest / 1000 + 1 if longest else float("inf")
         with self._guard:
             if done is not None and self.call_of(done[0]) == done[1]:
                 del self._held[done[0]]
             for task in tasks:
                 self._held[task] = call, until
+        self.look_after()
 
-    def lose(self, task: bytes, call: int) -> None:
-        """This process does not have the task any more by that take."""
-        self.lose_many([(task, call)])
-
-    def lose_many(self, fences: Iterable[tuple[bytes, int]]) -> None:
-        """The same for each task and the number of its take."""
+    def lose(self, tasks: Iterable[Held]) -> None:
+        """This process does not have the tasks any more by those takes."""
         with self._guard:
-            self._lose(fences)
+            self._lose(tasks)
 
-    def _lose(self, fences: Iterable[tuple[bytes, int]]) -> None:
-        for task, call in fences:
+    def _lose(self, tasks: Iterable[tuple[bytes, int]]) -> None:
+        for task, call in tasks:
             if task in self._held and self.call_of(task) == call:
                 del self._held[task]
 
     def _renew_and_return(self) -> None:
         me = incarnation()
-        for call, until in list(self._doubtful.items()):
-            self.run_now(self._tasks.requeue(me, _LOST, call=call))
-            if until < time.monotonic():  # by now also what was still on its way was done
-                del self._doubtful[call]
-        now, owners = self.run_now(self._tasks.renew(me, self._holds()))
-        for other, until in self._in_turn(owners):
-            if other != me and is_over(other, until, now):
+        self._requeue_doubtful()
+        there = self.run_now(self._tasks.renew(me, self._holds()))
+        for other, until in self._in_turn(there.leases):
+            if other != me and is_over(other, until, there.now):
                 error = _GONE if state(other) == "dead" else _SILENT
                 self.run_now(self._tasks.requeue(other, error, seen=until))
 
@@ -128,4 +110,4 @@ class Takers(Presence):
 
 def of(engine: Engine, name: str, lease: int) -> Takers:
     """This process in the queue of tasks of that name; does no I/O."""
-    return find(Takers, engine, name, TaskOperations(name, lease).discipline, lease)
+    return find(Takers, engine, name, TASKS, lease)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from . import records, states
+from . import states
+from .engines.contract.task_records import TaskRecord
 from .exceptions import ArgumentError, PressureError
-
-#: What ``update`` is when the data stays as it is.
-UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
+from .operations.task_settling import UNCHANGED
+from .task_values import decode_id
 
 #: Seconds until a task that failed may be taken again; or what tells them from how often it was
 #: delivered.
@@ -27,31 +27,22 @@ class Task(Generic[Data]):
     :meth:`pressure_mp.TaskQueue.take`), with the error's text, and the error goes on.
     """
 
-    __slots__ = ("_data", "_parsed", "_queue", "_told", "backoff", "call", "key", "on_error")
+    __slots__ = ("_data", "_queue", "backoff", "key", "on_error", "record")
 
-    def __init__(self, queue: Any, key: bytes, data: Data, record: bytes) -> None:
+    def __init__(self, queue: Any, key: bytes, data: Data, record: TaskRecord) -> None:
         self._queue = queue
         #: The id, as the broker has it.
         self.key = key
         self._data = data
-        self._told = record
-        self._parsed: records.Record | None = None
-        #: The number of the take that has it: what it is acknowledged by.
-        self.call = records.call_of(record)
+        #: What the broker said; most of it is seldom asked for.
+        self.record = record
         self.on_error = "release"
         self.backoff: Backoff | None = None
 
     @property
-    def _record(self) -> records.Record:
-        """What the broker said; most of it is seldom asked for."""
-        if self._parsed is None:
-            self._parsed = records.unpack(self._told)
-        return self._parsed
-
-    @property
     def id(self) -> int | str:
         """The task's id."""
-        return records.decode_id(self.key)
+        return decode_id(self.key)
 
     @property
     def data(self) -> Data:
@@ -61,48 +52,48 @@ class Task(Generic[Data]):
     @property
     def state(self) -> states.TaskState:
         """Its state; ``TaskState.VOID`` when it is no longer in the queue."""
-        return states.named(records.state_of(self._told))
+        return states.named(self.record.state)
 
     @property
     def tube(self) -> str | None:
         """Its tube, None if it has none."""
-        return self._record.tube or None
+        return self.record.tube or None
 
     @property
     def priority(self) -> float:
         """Its priority: the lowest is taken first."""
-        return records.decode_priority(self._record.priority)
+        return self.record.priority
 
     @property
     def deliveries(self) -> int:
         """How often it was taken, this time included."""
-        return self._record.deliveries
+        return self.record.deliveries
 
     @property
     def created(self) -> float:
         """When it was put, in seconds since the epoch on the broker's clock."""
-        return self._record.created / 1000
+        return self.record.created / 1000
 
     @property
     def since(self) -> float:
         """Since when it is in its state, in seconds since the epoch on the broker's clock."""
-        return self._record.since / 1000
+        return self.record.since / 1000
 
     @property
     def due(self) -> float | None:
         """When its state ends by itself, in seconds since the epoch on the broker's clock: the end
         of its delay, ttl, ttr or zombie time; None if it does not end by itself."""
-        return self._record.due / 1000 if self._record.due else None
+        return self.record.due / 1000 if self.record.due else None
 
     @property
     def error(self) -> str | None:
         """The text of the last error that it was released or buried with; None if there is none."""
-        return self._record.error or None
+        return self.record.error or None
 
     @property
     def owner(self) -> str | None:
         """The process that has taken it: host, pid, when it began, incarnation."""
-        return self._record.owner if self.state == states.TAKEN else None
+        return self.record.owner if self.state == states.TAKEN else None
 
     def ack(
         self,
@@ -172,25 +163,16 @@ class Task(Generic[Data]):
 
     def become(self, now: Task[Data]) -> None:
         """From now on this is what ``now`` is: the same task, later."""
-        self._data, self._told, self._parsed = now._data, now._told, None
+        self._data, self.record = now._data, now.record
 
-    def settle(self, state: str) -> None:
-        """From now on this is in another state."""
-        self._told, self._parsed = state.encode() + self._told[1:], None
-
-    def end(self, moment: int) -> None:
-        """From now on this is gone, since a moment on the broker's clock, in milliseconds."""
-        self._told, self._parsed = records.end(self._told, moment), None
+    def become_record(self, record: TaskRecord) -> None:
+        """The same, with the data that it has."""
+        self.record = record
 
     @property
-    def fence(self) -> tuple[bytes, int]:
-        """By what it is acknowledged: its id, and the number of the take that has it."""
-        return self.key, self.call
-
-    @property
-    def has_tube(self) -> bool:
-        """Whether it is in a tube, without reading the rest of what the broker said."""
-        return records.has_tube(self._told)
+    def call(self) -> int:
+        """The number of the take that has it: what it is acknowledged by."""
+        return self.record.call
 
     def __enter__(self) -> Task[Data]:
         return self

@@ -6,21 +6,20 @@ import builtins
 from collections.abc import Callable
 
 from . import states
-from .effects import Operation
 from .exceptions import ArgumentError, ArgumentTypeError
+from .operations.task_settling import UNCHANGED
 from .operations.task_stats import TaskStats
-from .operations.tasks import Edit, Raw
-from .records import check_tube, decode_id, encode_id
 from .states import TaskState
-from .task import UNCHANGED, Data, Task
-from .task_handle import TaskHandle, check_times
+from .task import Data, Task
+from .task_handle import TaskHandle
+from .task_values import check_times, check_tube, encode_id
 
 
 class TaskAdministration(TaskHandle[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
 
     Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and what is
-    answered is the task as it is then, in state ``TaskState.VOID`` if it is gone. Raises
+    returned is the task as it is then, in state ``TaskState.VOID`` if it is gone. Raises
     TaskNotFound, and WrongState for a task that is in another state, which the error names.
     """
 
@@ -60,10 +59,10 @@ class TaskAdministration(TaskHandle[Data]):
     ) -> int:
         """Make buried tasks ready as :meth:`kick` does: the oldest ``limit``, None is all of them.
 
-        Answers how many there were.
+        Returns how many there were.
         """
         wait, life = check_times(delay, ttl)
-        return self._run(self._operations.kick_some(_check_limit(limit), wait, life))
+        return self._run(self._operations.kick_many(_check_limit(limit), wait, life))
 
     def kill(self, task: Task[Data] | int | str) -> Task[Data]:
         """Remove a task, in whatever state it is. Who has taken it is told when it says so next."""
@@ -71,7 +70,7 @@ class TaskAdministration(TaskHandle[Data]):
 
     def peek(self, id: int | str) -> Task[Data]:
         """A task as it is. Nothing changes. Raises TaskNotFound, DecodingError."""
-        return self._task(self._run(self._operations.peek(encode_id(id))))
+        return self._task(*self._run(self._operations.peek(encode_id(id))))
 
     def list(
         self, state: TaskState | str | None = None, tube: str | None = None, limit: int = 100
@@ -87,10 +86,10 @@ class TaskAdministration(TaskHandle[Data]):
             raise ArgumentError(f"limit is 1 or more, not {limit!r}")
         wanted = "".join(states.NAMES) if state is None else _state(state)
         found = self._run(self._operations.list(wanted, check_tube(tube), limit))
-        return [self._task(raw) for raw in found]
+        return [self._task(*task) for task in found]
 
     def truncate(self) -> int:
-        """Remove all tasks, whatever state they are in; answers how many.
+        """Remove all tasks, whatever state they are in; returns how many.
 
         Not in one moment when there are more than 1,000: of tasks that are put meanwhile some may
         go and some stay.
@@ -149,12 +148,9 @@ class TaskAdministration(TaskHandle[Data]):
         tube: str | None = None,
         update: Data | Callable[[Data], Data] = UNCHANGED,
     ) -> Task[Data]:
-        id = encode_id(task.id if isinstance(task, Task) else task)
-
-        def changing(edit: Edit, whole: bool) -> Operation[Raw]:
-            return self._operations.change(op, id, to, delay, ttl, tube, edit)
-
-        changed = self._edit(decode_id(id), update, changing)
+        id = task.key if isinstance(task, Task) else encode_id(task)
+        changing = self._operations.change(op, id, to, delay, ttl, tube, update)
+        changed = self._task(*self._run(changing))
         if isinstance(task, Task):
             task.become(changed)
         return changed

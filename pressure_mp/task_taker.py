@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from . import interrupts, states, takers
 from .effects import Operation
-from .exceptions import (
-    ArgumentError,
-    ArgumentTypeError,
-    BrokerError,
-    BrokerUnavailable,
-    PressureError,
-    RejectedItemWarning,
-    TaskError,
-)
+from .engines.contract.task_records import Held
+from .exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
 from .handles import check_max_items
-from .operations.tasks import NO_EDIT, Edit, Raw
+from .operations.task_queue import DecodedTask
+from .operations.task_settling import UNCHANGED, Subject
 from .presence import Claim
-from .processes import incarnation
-from .records import call_of, check_tube, encode_id, encode_priority
-from .task import UNCHANGED, Backoff, Data, Task, check_on_error
-from .task_handle import TaskHandle, check_times
-from .task_settings import milliseconds
-
-#: Makes the operation for a task's id, the number of its take, a change of its data, and whether
-#: the data is to be answered.
-MakeOperation = Callable[[bytes, int, Edit, bool], Operation[Raw]]
+from .task import Backoff, Data, Task, check_on_error
+from .task_handle import TaskHandle
+from .task_values import check_priority, check_times, check_tube, encode_id, milliseconds
 
 
 class TaskTaker(TaskHandle[Data]):
@@ -54,7 +42,7 @@ class TaskTaker(TaskHandle[Data]):
             queue's own.
         :param on_error: what becomes of the task when a ``with`` block over it raises.
         :param backoff: after that, seconds until it may be taken again; or a callable that is given
-            how often the task was delivered, and answers them.
+            how often the task was delivered, and returns them.
         :param ack: a task to acknowledge first: as :meth:`ack` does, which raises what it does, and
             then nothing is taken. Mostly both are one round trip.
 
@@ -64,14 +52,12 @@ class TaskTaker(TaskHandle[Data]):
         HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
         """
 
-        if timeout is not None:
-            timeout = self._seconds(timeout)
-        if ack is not None:
-            next_one = self._take_next(ack, ttr, tube, on_error, backoff)
-            if next_one is not None:
-                return next_one
-        (task,) = self._take(1, timeout, ttr, tube, on_error, backoff)
-        return task
+        limit = None if timeout is None else self._seconds(timeout)
+        if ack is None:
+            return self._take(1, limit, ttr, tube, on_error, backoff)[0]
+        if not isinstance(ack, Task):
+            raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
+        return self._take(1, limit, ttr, tube, on_error, backoff, ack)[0]
 
     def take_many(
         self,
@@ -91,131 +77,41 @@ class TaskTaker(TaskHandle[Data]):
         """
 
         check_max_items(max_tasks)
-        timeout = self._seconds(timeout)
-        return self._take(max_tasks, timeout, ttr, tube, on_error, backoff)
+        limit = self._seconds(timeout)
+        return self._take(max_tasks, limit, ttr, tube, on_error, backoff)
 
     def _take(
         self,
-        limit: int,
+        number: int,
         timeout: float | None,
         ttr: float | None,
         tube: str | None,
         on_error: str,
         backoff: Backoff | None,
+        ack: Task[Data] | None = None,
     ) -> list[Task[Data]]:
-        own_ttr, longest = self._prepare(ttr, on_error, backoff)
-        where, wait = check_tube(tube), (timeout != 0, timeout or None)
-        claim = Claim()
-        try:
-            call = claim.call = takers.number()
-            taking = self._operations.take(incarnation(), call, limit, where, own_ttr, *wait)
-            taken = self._here.take_tasks(self._run, taking, call, longest)
-            return self._tasks(taken, on_error, backoff)
-        except PressureError as error:
-            if isinstance(error, BrokerError | BrokerUnavailable):
-                self._here.doubt(claim.call)
-            raise
-        except BaseException:
-            interrupts.abandoned += [(self._here, claim)]
-            interrupts.settle()
-            raise
-
-    def _prepare(
-        self, ttr: float | None, on_error: str, backoff: Backoff | None
-    ) -> tuple[int | None, int]:
-        """Check what a take is given; answers the ttr in milliseconds, and how long a task can be
-        taken then."""
         self._check_open()
         check_on_error(on_error, backoff)
-        self._codec.prepare()  # nothing is taken that this handle has no key for
-        if ttr is None:
-            return None, self._settings.ttr
-        own_ttr = milliseconds("ttr", ttr, least=0.001)
-        return own_ttr, own_ttr
-
-    def _take_next(
-        self,
-        done: Task[Data],
-        ttr: float | None,
-        tube: str | None,
-        on_error: str,
-        backoff: Backoff | None,
-    ) -> Task[Data] | None:
-        """Acknowledge a task, and take the next one if one call can do both; else None."""
-        if not isinstance(done, Task):
-            raise ArgumentTypeError(f"ack is a task that was taken, not {type(done).__name__}")
-        own_ttr, longest = self._prepare(ttr, on_error, backoff)
-        if tube is not None or done.has_tube or self._settings.processed != states.VOID:
-            check_tube(tube)
-            done.ack()
-            return None
-        here, me, claim = self._here, incarnation(), Claim()
-        call = claim.call = takers.number()
+        where = check_tube(tube)
+        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
+        here, claim = self._here, Claim()
         try:
-            reply = self._do("next", self._operations.next_args(*done.fence, me, call, own_ttr))
-            if len(reply) == 5:  # what happens mostly
-                now, taken = reply[1], [Raw(*reply[2:])]
-            else:
-                now, taken = self._run(self._operations.following(reply, me, call))
-            if not now:
-                done.ack()
-                return None
-            here.keep([task.id for task in taken], call, longest, done.fence)
-            here.look_after()
-            done.end(now)
-            return self._tasks(taken, on_error, backoff)[0] if taken else None
-        except PressureError as error:
-            if isinstance(error, BrokerError | BrokerUnavailable):
-                here.doubt(call)
+            call = claim.call = takers.number()
+            taking = self._operations.take(
+                self._task, here, call, number, where, own_ttr, timeout, ack
+            )
+            tasks, problem = self._run(taking)
+            for task in tasks:
+                task.on_error, task.backoff = on_error, backoff
+            if problem is not None:
+                warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+            return tasks
+        except PressureError:
             raise
         except BaseException:
             interrupts.abandoned += [(here, claim)]
             interrupts.settle()
             raise
-
-    def _tasks(self, taken: list[Raw], on_error: str, backoff: Backoff | None) -> list[Task[Data]]:
-        """What was taken, as its user sees it; what cannot be used is buried."""
-        try:
-            data = self._codec.decode_many([raw.data for raw in taken])
-        except Exception as error:  # of one of them, or more
-            if interrupts.is_from_outside(error):
-                raise
-            tasks = self._sort_out(taken)
-        else:
-            tasks = []
-            for raw, one in zip(taken, data, strict=True):
-                tasks.append(Task(self, raw.id, one, raw.record))
-        for task in tasks:
-            task.on_error, task.backoff = on_error, backoff
-        return tasks
-
-    def _sort_out(self, taken: list[Raw]) -> list[Task[Data]]:
-        """The tasks that can be used; the others are buried."""
-        tasks: list[Task[Data]] = []
-        problem: PressureError | None = None
-        for raw in taken:
-            try:
-                tasks.append(self._task(raw))
-            except PressureError as error:
-                problem = problem or error
-                self._bury_raw(raw, error)
-        if problem is not None:
-            if not tasks:
-                raise problem
-            warnings.warn(str(problem), RejectedItemWarning, stacklevel=4)
-        return tasks
-
-    def _bury_raw(self, raw: Raw, error: PressureError) -> None:
-        """Bury a task whose data cannot be used."""
-        call = call_of(raw.record)
-        burying = self._operations.bury(
-            raw.id, incarnation(), call, 0, None, f"{type(error).__name__}: {error}", NO_EDIT, False
-        )
-        try:
-            self._run(burying)
-        except TaskError:
-            pass  # it is no longer ours
-        self._here.lose(raw.id, call)
 
     def ack(
         self,
@@ -227,12 +123,12 @@ class TaskTaker(TaskHandle[Data]):
     ) -> Task[Data]:
         """The task is processed: it is removed, or stays as a zombie or as done.
 
-        Answers the task as it is now, with the state ``TaskState.VOID`` if it is removed. So do
+        Returns the task as it is now, with the state ``TaskState.VOID`` if it is removed. So do
         :meth:`release`, :meth:`bury` and :meth:`touch`, which take these arguments too:
 
         :param task: a task that was taken, or its id.
         :param update: what the data is from now on; or a callable that is given the data, and
-            answers the new. With an id, when the data was changed meanwhile, it is called again.
+            returns the new. With an id, when the data was changed meanwhile, it is called again.
         :param delay: seconds as a zombie, instead of the queue's own; for a queue without ``keep``.
         :param tube: move it there.
 
@@ -246,25 +142,22 @@ class TaskTaker(TaskHandle[Data]):
             raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
         where = None if tube is None else check_tube(tube)
 
-        def acking(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
-            return self._operations.ack(id, incarnation(), call, wait, where, edit, whole)
+        return self._settle(
+            self._operations.ack(self._subject(task), self._here, update, wait, where)
+        )
 
-        return self._by_taker(task, update, acking)
+    def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
+        return self._task(*self._run(settling))
 
-    def _by_taker(
-        self, task: Task[Data] | int | str, update: Any, make: MakeOperation
-    ) -> Task[Data]:
-        """What a taker does with a task: it has it no longer, unless it touches it."""
-        id, call = self._fence(task)
-        edited = self._edit(task, update, lambda edit, whole: make(id, call, edit, whole))
-        if edited.state != states.TAKEN:
-            self._here.lose(id, call)
-        return edited
-
-    def _fence(self, task: Task[Data] | int | str) -> tuple[bytes, int]:
-        """A task's id, and the number of the take by which this process has it."""
+    def _subject(self, task: Task[Data] | int | str) -> Subject:
+        """A task, with the number of the take by which this process has it."""
         if isinstance(task, Task):
-            return task.fence
+            return Subject(task.key, task.call, True, task.data)
+        return Subject(*self._held(task))
+
+    def _held(self, task: Task[Data] | int | str) -> Held:
+        if isinstance(task, Task):
+            return task.key, task.record.call
         id = encode_id(task)
         return id, self._here.call_of(id)
 
@@ -276,24 +169,17 @@ class TaskTaker(TaskHandle[Data]):
         """
 
         given = list(tasks)
-        fences = [self._fence(task) for task in given]
-        problems = self._run(self._operations.ack_many(fences, incarnation()))
-        self._here.lose_many(
-            fence for fence, problem in zip(fences, problems, strict=True) if problem is None
-        )
+        helds = [self._held(task) for task in given]
+        problems = self._run(self._operations.ack_many(helds, self._here))
         processed = self._settings.processed
-        left: list[Task[Data] | int | str] = []
-        first: PressureError | None = None
-        for task, problem in zip(given, problems, strict=True):
-            if problem is None:
-                if isinstance(task, Task):
-                    task.settle(processed)
-            else:
-                left.append(task)
-                first = first or problem
-        if first is not None:
+        for place, task in enumerate(given):
+            if place not in problems and isinstance(task, Task):
+                task.become_record(task.record.into(processed))
+        if problems:
+            left = sorted(problems)
+            first = problems[left[0]]
             first.accepted = len(given) - len(left)
-            first.rest = left
+            first.rest = [given[place] for place in left]
             raise first
 
     def release(
@@ -318,14 +204,13 @@ class TaskTaker(TaskHandle[Data]):
         """
 
         wait, life = check_times(delay, ttl)
-        urgency = b"" if priority is None else encode_priority(priority)
+        urgency = None if priority is None else check_priority(priority)
         where = None if tube is None else check_tube(tube)
 
-        def releasing(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
-            options = wait, life, urgency, where, error or ""
-            return self._operations.release(id, incarnation(), call, *options, edit, whole)
-
-        return self._by_taker(task, update, releasing)
+        options = wait, life, urgency, where, error
+        return self._settle(
+            self._operations.release(self._subject(task), self._here, update, *options)
+        )
 
     def bury(
         self,
@@ -347,11 +232,9 @@ class TaskTaker(TaskHandle[Data]):
         where = None if tube is None else check_tube(tube)
         life = milliseconds("ttl", ttl, least=0.001)
 
-        def burying(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
-            me = incarnation()
-            return self._operations.bury(id, me, call, life, where, error or "", edit, whole)
-
-        return self._by_taker(task, update, burying)
+        return self._settle(
+            self._operations.bury(self._subject(task), self._here, update, life, where, error)
+        )
 
     def touch(
         self,
@@ -373,13 +256,7 @@ class TaskTaker(TaskHandle[Data]):
 
         more = None if increment is None else milliseconds("increment", increment, least=0.001)
 
-        def touching(id: bytes, call: int, edit: Edit, whole: bool) -> Operation[Raw]:
-            return self._operations.touch(id, incarnation(), call, more, edit, whole)
-
+        subject = self._subject(task)
         if isinstance(task, Task) and task.state == states.READY:
-            task = task.id  # it is nobody's
-        id, call = self._fence(task)
-        touched = self._by_taker(task, update, touching)
-        if touched.state == states.TAKEN and touched.due is not None:
-            self._here.keep([id], call, max(int((touched.due - touched.since) * 1000), 1))
-        return touched
+            subject = self._subject(task.id)  # it is nobody's
+        return self._settle(self._operations.touch(subject, self._here, update, more))

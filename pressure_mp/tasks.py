@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from . import serializers, signing, task_settings
 from .codec import Codec
 from .engines import registry
+from .engines.contract.queues import How
+from .engines.contract.task_records import TaskSettings
 from .hidden import hide_in
 from .options import RecordedOptions, SignatureOf, TaskQueueOptions, read
 from .task import Data
 from .task_administration import TaskAdministration
 from .task_producer import TaskProducer
-from .task_settings import TaskSettings
 from .workers import TaskWorkers
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data])
             again, with the text of the last error. None is no limit.
         :param id: where ids come from: ``"time64"``, the broker's time in microseconds;
             ``"auto_increment"``, 1 and so on; ``"uuid"``; ``"required"``: each put gives one; or a
-            callable without arguments that answers an int or a str, which must be one that can be
+            callable without arguments that returns an int or a str, which must be one that can be
             pickled where the handle is.
         :param lease: seconds after which others may take over what a process has taken that stopped
             answering and is not on their host.
@@ -87,6 +88,7 @@ class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data])
         self._settings = self._open(
             lambda user: self._operations.open(self._how, settings, user, stated)
         )
+        self._equip()
 
     @classmethod
     def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
@@ -94,7 +96,7 @@ class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data])
 
         Raises QueueAlreadyExistsError.
         """
-        return cls._insist("create", name, **hide_in(options))
+        return cls._insist(How.CREATE, name, **hide_in(options))
 
     @classmethod
     def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
@@ -102,7 +104,7 @@ class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data])
 
         Raises QueueDoesNotExistError.
         """
-        return cls._insist("attach", name, **hide_in(options))
+        return cls._insist(How.ATTACH, name, **hide_in(options))
 
     @property
     def settings(self) -> TaskSettings:

@@ -75,7 +75,7 @@ class TaskWorkers(TaskTaker[Data]):
             Nothing extends it but the handler itself, with ``task.touch()``.
         :param on_error: ``"release"`` or ``"bury"`` a task whose handler raised.
         :param backoff: seconds before a released task may be taken again; or a callable that is
-            given how often it was delivered, and answers them.
+            given how often it was delivered, and returns them.
         :param grace: seconds for the tasks in hand when the run is stopped; those not finished by
             then are released. None is no limit.
         :param stop: an event that stops the run, within a second after it is set.

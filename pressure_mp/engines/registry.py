@@ -9,7 +9,7 @@ from typing import Any
 
 from ..config import Address
 from ..exceptions import AddressError
-from .base import Engine
+from .contract.session import Engine
 
 _ENGINES = {
     "redis": "pressure_mp.engines.redis.engine:RedisEngine",

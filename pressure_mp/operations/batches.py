@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
 from ..large import Large
-
-#: One call has at most so many items, and at most so many bytes unless it is a single item:
-#: a server is busy with it for less than 2 ms.
-MOST_ITEMS = 1000
-MOST_BYTES = 1_000_000
 
 
 def next_batch(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..effects import Gone, Operation, Reply
-from ..identity import parse_client, process_of
-
-#: What an engine keeps of one who stands in line: role, since, seen, kept, client.
-_ENTRY = re.compile(r"(producer|consumer) (\d{1,18}) (\d{1,18}) (\d{1,18}) (.*)", re.DOTALL)
+from ..engines.contract.queues import End, Inspection
+from ..identity import is_gone, parse_client, process_of
 
 #: Of those who stand in line, how many a text names.
 _NAMED = 3
@@ -170,111 +165,79 @@ def _partners(side: Side) -> str:
     return ""
 
 
-def diagnose(queue: str, reply: Reply, limit: int) -> Operation[Diagnosis]:
-    """Make the answer from an engine's reply to ``inspect``, which looked at ``limit`` in line."""
-    deleting = reply[2] == b""
-    now, bound, length, closed, space = (int(number or 0) for number in reply[1:6])
-    producer, consumer, entries = reply[6:]
+def diagnose(queue: str, seen: Inspection) -> Diagnosis:
+    """Make the diagnosis of a queue that an engine looked at."""
     known = _Peers()
-    lines = yield from _lines(entries, now, known)
-    put_holder = yield from _role(producer, now, known)
-    get_holder = yield from _role(consumer, now, known)
-    producers = yield from _users(producer, put_holder, lines["producer"], known)
-    consumers = yield from _users(consumer, get_holder, lines["consumer"], known)
-    if closed:
-        put_waits, get_waits = "nothing", "role" if get_holder and length else "nothing"
+    put_holder = _holder_of(seen.producer, seen.now, known)
+    get_holder = _holder_of(seen.consumer, seen.now, known)
+    put_line = _line_of(seen.producer, seen.now, known)
+    get_line = _line_of(seen.consumer, seen.now, known)
+    if seen.closed:
+        put_waits, get_waits = "nothing", "role" if get_holder and seen.length else "nothing"
     else:
-        has_space = space > 0 and not 0 < bound <= length
-        put_waits = "role" if put_holder else "nothing" if has_space else "space"
-        get_waits = "role" if get_holder else "nothing" if length else "item"
+        put_waits = "role" if put_holder else "nothing" if seen.has_space else "space"
+        get_waits = "role" if get_holder else "nothing" if seen.length else "item"
+    producers = _users(seen.producer, put_holder, put_line, known)
+    consumers = _users(seen.consumer, get_holder, get_line, known)
     return Diagnosis(
         queue=queue,
-        length=length,
-        maxsize=bound,
-        closed=bool(closed),
-        deleting=deleting,
-        put=Side("put", "producer", put_waits, put_holder, lines["producer"], consumers),
-        get=Side("get", "consumer", get_waits, get_holder, lines["consumer"], producers),
-        partial=len(entries) >= 2 * limit,
+        length=seen.length,
+        maxsize=seen.bound,
+        closed=seen.closed,
+        deleting=seen.deleting,
+        put=Side("put", "producer", put_waits, put_holder, put_line, consumers),
+        get=Side("get", "consumer", get_waits, get_holder, get_line, producers),
+        partial=seen.partial,
     )
 
 
-def _lines(entries: list[Any], now: int, known: _Peers) -> Operation[dict[str, tuple[Waiter, ...]]]:
-    """Who stands in line for each role, the first one first."""
-    waiters: dict[str, list[tuple[int, Waiter]]] = {"producer": [], "consumer": []}
-    for ticket, entry in zip(entries[::2], entries[1::2], strict=True):
-        found = _ENTRY.fullmatch(as_text(entry))
-        if found is None:
-            continue  # nothing of ours
-        since, seen, kept = map(int, found.group(2, 3, 4))
-        if seen + kept < now:
-            continue  # killed long ago, and nobody who waits has looked since
-        peer = yield from known.peer(found[5], as_text(ticket))
-        waited = max(now - since // 1000, 0) / 1000
-        waiters[found[1]].append((since, Waiter(peer, waited, (now - seen) / 1000)))
-    return {
-        role: tuple(waiter for _, waiter in sorted(line, key=lambda one: one[0]))
-        for role, line in waiters.items()
-    }
-
-
 class _Peers:
-    """The clients of one reply; whether a process lives is asked once."""
+    """The clients of one look; whether a process lives is asked once."""
 
     def __init__(self) -> None:
         self._gone: dict[str, bool | None] = {}
 
-    def peer(self, client: str, ticket: str = "") -> Operation[Peer]:
+    def peer(self, client: str, ticket: str = "") -> Peer:
         process = process_of(ticket) if ticket else client
         if process not in self._gone:
-            self._gone[process] = yield Gone(ticket or client)
+            self._gone[process] = is_gone(ticket or client)
         gone = self._gone[process]
         named = parse_client(client)
         host, pid, thread = named if named else (None, None, None)
         return Peer(client, host, pid, thread, None if gone is None else not gone)
 
 
-def is_lost(last: str, place: str) -> bool:
-    """Whether a role's token is with nobody: the last who had it is one of ours, and they give it
-    back in the step that took it; or nobody is known."""
-    return place == "foreign" and (not last or parse_client(last) is not None)
-
-
-def _role(reply: list[Any], now: int, known: _Peers) -> Operation[Holder | None]:
-    last, place, ticket, client, since, until, lease = map(as_text, reply)
-    if place == "free":
+def _holder_of(end: End, now: int, known: _Peers) -> Holder | None:
+    keeper = end.keeper
+    if keeper is None:
         return None
-    if place == "promised":
-        return Holder("granted", None)
-    if is_lost(last, place):
-        return Holder("lost", (yield from known.peer(last)) if last else None)
-    if place == "foreign":
-        return Holder("foreign", (yield from known.peer(last)) if last else None)
-    peer = yield from known.peer(client, ticket)
-    left = _number(until, now) - now
-    age = _number(lease, left) - left
-    held = now - _number(since, now)
-    return Holder("waiting", peer, held / 1000, age / 1000, left / 1000)
+    peer = known.peer(keeper.client, keeper.ticket) if keeper.client else None
+    if keeper.state != "waiting":
+        return Holder(keeper.state, peer)
+    left = keeper.until - now
+    times = (now - keeper.since, keeper.lease - left, left)
+    return Holder("waiting", peer, *(time / 1000 for time in times))
+
+
+def _line_of(end: End, now: int, known: _Peers) -> tuple[Waiter, ...]:
+    return tuple(
+        Waiter(
+            known.peer(one.client, one.ticket),
+            max(now - one.since, 0) / 1000,
+            (now - one.seen) / 1000,
+        )
+        for one in end.line
+    )
 
 
 def _users(
-    reply: list[Any], holder: Holder | None, line: Iterable[Waiter], known: _Peers
-) -> Operation[tuple[Peer, ...]]:
+    end: End, holder: Holder | None, line: tuple[Waiter, ...], known: _Peers
+) -> tuple[Peer, ...]:
     """All who are known to put, or to get. One that nobody knows may be at work as well."""
-    users = []
-    if reply[0]:
-        users.append((yield from known.peer(as_text(reply[0]))))
+    users = [known.peer(end.last)] if end.last else []
     if holder and holder.state == "waiting" and holder.peer:
         users.append(holder.peer)
     if holder and holder.state == "foreign":
         users.append(Peer("unknown", None, None, None, None))
     users += [waiter.peer for waiter in line]
     return tuple(dict.fromkeys(users))
-
-
-def _number(text: str, default: int) -> int:
-    return int(text) if text.isdecimal() and len(text) < 19 else default
-
-
-def as_text(part: Any) -> str:
-    return part.decode(errors="replace") if isinstance(part, bytes) else str(part)

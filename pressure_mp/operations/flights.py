@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..effects import DONE, EXCESS, LARGE, LATE, PASSED, RENEWED, Call, Operation, Reply
-from ..exceptions import TaskDoneError
-from .batches import MOST_BYTES, MOST_ITEMS
-from .fifo import FifoOperations
-from .large import sweep
-from .turns import take_turns, wake
-
-#: A field beside the producers: there was ever one.
-_EVER = "ever"
+from ..effects import Operation
+from ..engines.contract.items import (
+    Acknowledge,
+    AcknowledgeReply,
+    Attendance,
+    HandOut,
+    HandOutReply,
+    Hold,
+    NextIsLarge,
+    Prefetch,
+    PrefetchReply,
+    Renew,
+    RenewReply,
+    Requeue,
+    RequeueReply,
+    Retire,
+    RetireReply,
+    SetAside,
+    SetAsideReply,
+    Take,
+    Taken,
+    TakeReply,
+)
+from ..engines.contract.replies import Done, Late, Outcome, Passed
+from .items import ItemOperations
+from .waiting import served
 
 
 class Flight(NamedTuple):
@@ -23,33 +40,12 @@ class Flight(NamedTuple):
     item: bytes
 
 
-class Attendance(NamedTuple):
-    """Who is there, by the broker's clock: the end of each one's lease, in milliseconds."""
-
-    now: int
-    consumers: dict[str, int]
-    producers: dict[str, int]
-
-
-class FlightOperations(FifoOperations):
+class FlightOperations(ItemOperations):
     """A queue whose items stay with the broker until they are acknowledged.
 
     ``owner`` is the process that answers for an item: see
     :func:`pressure_mp.processes.incarnation`.
     """
-
-    def take(
-        self,
-        owner: str,
-        call: int,
-        limit: int,
-        block: bool,
-        timeout: float | None,
-        eof: bool = False,
-    ) -> Operation[Flight]:
-        """Take the oldest item, as ``take_many`` does."""
-        flights = yield from self.take_many(owner, call, limit, 1, block, timeout, eof)
-        return flights[0]
 
     def take_many(
         self,
@@ -70,11 +66,11 @@ class FlightOperations(FifoOperations):
         no other process has an item in flight. A ``reader`` takes no more than its fair share; what
         it fetched with ``prefetch``, and is not known to have handed out, stays in flight.
         """
-        args = (owner, call, limit, min(number, MOST_ITEMS), MOST_BYTES, reader, int(eof))
-        reply = yield from take_turns("take", args, block, timeout, self._lease)
-        if reply[0] != DONE:
+        request = Take(number, Hold(owner, call, limit, reader), eof)
+        reply: TakeReply = yield from served(request, block, timeout)
+        if type(reply) is not Taken:
             raise (yield from self._not_got(reply, block, timeout))
-        return list(map(Flight, map(int, reply[1]), reply[2]))
+        return list(map(Flight, reply.numbers, reply.items))
 
     def prefetch(
         self,
@@ -87,55 +83,51 @@ class FlightOperations(FifoOperations):
     ) -> Operation[list[bytes] | None]:
         """Take the oldest items ahead of their need: at most ``number``, what one call may take,
         and the reader's fair share. Waits for one as ``get`` does. None when the next item's
-        content is in parts: that is not taken ahead.
+        content is in chunks: that is not taken ahead.
 
         They stay in flight until the reader hands them out. ``call`` is larger than any that the
         reader used before, and says that all of the last call was handed out.
         """
-        args = (reader, call, min(number, MOST_ITEMS), MOST_BYTES, int(eof))
-        reply = yield from take_turns("prefetch", args, block, timeout, self._lease)
-        if reply[0] == LARGE:
+        request = Prefetch(reader, call, number, eof)
+        reply: PrefetchReply = yield from served(request, block, timeout)
+        if isinstance(reply, Taken):
+            return reply.items
+        if isinstance(reply, NextIsLarge):
             return None
-        if reply[0] != DONE:
-            raise (yield from self._not_got(reply, block, timeout))
-        items: list[bytes] = reply[1]
-        return items
+        raise (yield from self._not_got(reply, block, timeout))
 
     def handed(self, reader: str, call: int, number: int) -> Operation[bool]:
         """So many items of a call were handed out, and the reader goes on.
 
         False when the items were taken away meanwhile.
         """
-        reply: Reply = yield Call("handed", (reader, call, number, self._lease))
-        return bool(self._check(reply)[0] == DONE)
+        reply: HandOutReply = yield HandOut(reader, call, number)
+        return self._found(reply) is Outcome.DONE
 
     def put_back(self, reader: str, call: int, number: int) -> Operation[bool]:
         """Put back to the front, in order, all of a call but so many that were handed out.
 
         False when they were taken away meanwhile.
         """
-        reply: Reply = yield Call("put_back", (reader, call, number))
-        return bool(self._check(reply)[0] == DONE)
+        reply: HandOutReply = yield HandOut(reader, call, number, ends=True)
+        return self._found(reply) is Outcome.DONE
 
-    def acknowledge(self, owner: str, seq: int | None) -> Operation[bytes]:
+    def acknowledge(self, owner: str, seq: int | None) -> Operation[Done | Late | Passed]:
         """An item in flight is dealt with; without ``seq`` the oldest of the queue, if any is.
 
-        Answers DONE; LATE when the item was taken away from this owner, and PASSED when another
-        process already said so: then nothing is counted. Raises TaskDoneError.
+        LATE when the item was taken away from this owner, and PASSED when another process already
+        said so: then nothing is counted. Raises TaskDoneError.
         """
-        reply: Reply = yield Call("acknowledge", (owner, "" if seq is None else seq))
-        if reply[0] == EXCESS:
-            raise TaskDoneError(f"task_done() called too many times on queue {self.name!r}")
-        status: bytes = self._check(reply)[0]
-        assert status in (DONE, LATE, PASSED)
-        if len(reply) > 2 and reply[2]:  # the item's content, of which some parts are left
-            yield from sweep()
-        return status
+        reply: AcknowledgeReply = yield Acknowledge(owner, seq)
+        found = self._found(reply)
+        if found is Outcome.EXCESS:
+            raise self._excess()
+        return found
 
     def set_aside(self, item: bytes, owner: str, seq: int) -> Operation[None]:
         """Reject an item in flight, unless it was taken away from this owner."""
-        reply: Reply = yield Call("reject", (item, owner, seq))
-        self._check(reply)
+        reply: SetAsideReply = yield SetAside(item, owner, seq)
+        self._found(reply)
 
     def requeue(
         self,
@@ -146,32 +138,19 @@ class FlightOperations(FifoOperations):
     ) -> Operation[bool]:
         """Put back to the front, in order, what ``owner`` has in flight.
 
-        With ``seen`` only if its lease still ends then; the answer is whether it does. With
-        ``call`` only what it took in that call. With ``seqs`` only these items, which nobody was
-        given: that was no delivery.
+        With ``seen`` only if its lease still ends then; returns whether it does. With ``call`` only
+        what it took in that call. With ``seqs`` only these items, which nobody was given: that was
+        no delivery.
         """
-        which = ("" if seen is None else seen, "" if call is None else call)
-        reply: Reply = yield Call("requeue", (owner, *which, len(seqs), *seqs))
-        return bool(self._check(reply)[0] != RENEWED)
+        reply: RequeueReply = yield Requeue(owner, seen, call, seqs)
+        return self._found(reply) is Outcome.DONE
 
     def renew(self, owner: str, consumes: bool, produces: bool) -> Operation[Attendance]:
         """Renew the owner's lease as one with items in flight, and as a producer; who is there."""
-        args = (owner, self._lease, int(consumes), int(produces))
-        reply: Reply = yield Call("renew", args)
-        _, now, consumers, producers = self._check(reply)
-        named = _leases(producers)
-        named.pop(_EVER, None)
-        return Attendance(int(now), _leases(consumers), named)
+        reply: RenewReply = yield Renew(owner, consumes, produces)
+        return self._found(reply)
 
     def retire(self, owner: str, seen: int | None = None) -> Operation[bool]:
         """The owner is no longer a producer; with ``seen`` only if its lease still ends then."""
-        reply: Reply = yield Call("retire", (owner, "" if seen is None else seen))
-        if self._check(reply)[0] == RENEWED:
-            return False
-        yield from wake(reply[1:])
-        return True
-
-
-def _leases(flat: list[Any]) -> dict[str, int]:
-    pairs = zip(flat[::2], flat[1::2], strict=True)
-    return {name.decode(errors="replace"): int(until) for name, until in pairs}
+        reply: RetireReply = yield Retire(owner, seen)
+        return self._found(reply) is Outcome.DONE

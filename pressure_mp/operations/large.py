@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from ..effects import CLOSED, DONE, LOST, MISSING, ONE_TRY, Call, Now, Operation, Reply
+from ..effects import Operation, Until
+from ..engines.contract.contents import (
+    ReadChunk,
+    ReadChunkReply,
+    StoreChunk,
+    StoreChunkReply,
+    SweepContents,
+    SweepContentsReply,
+)
+from ..engines.contract.replies import Closed, Done, Missing, Outcome
+from ..engines.contract.session import ONE_TRY
 from ..exceptions import PressureError
 from ..large import Large, Manifest, divide
 
-#: How often in its lease one who reads a content says that it is still doing so.
-_RENEWALS = 3
 
-
-def store(large: Large, lease: int, end: float | None) -> Operation[Reply]:
-    """Send a content, part by part; from then on its manifest can be put for a lease.
-
-    Answers the last reply: DONE, CLOSED or MISSING.
-    """
-    reply: Reply = [LOST]
-    while reply[0] == LOST:
-        for number, part in enumerate(divide(large.segments)):
-            reply = yield Call("store", (large.token, number, lease, part), end)
-            if reply[0] != DONE:
+def store(large: Large, end: float | None) -> Operation[Done | Closed | Missing]:
+    """Send a content, chunk by chunk; from then on its manifest can be put for a lease."""
+    while True:
+        for number, chunk in enumerate(divide(large.segments)):
+            reply: StoreChunkReply = yield Until(StoreChunk(large.token, number, chunk), end)
+            if reply is not Outcome.DONE:
                 break
-    assert reply[0] in (DONE, CLOSED, MISSING)
-    return reply
+        if reply is not Outcome.LOST:
+            return reply
 
 
-def fetch(manifest: Manifest, lease: int) -> Operation[list[bytearray] | None]:
-    """Read a content, part by part; None when it is no longer there.
-
-    It is kept meanwhile, for the one that got the manifest.
-    """
+def fetch(manifest: Manifest) -> Operation[list[bytearray] | None]:
+    """Read a content, chunk by chunk; None when it is no longer there."""
     segments = manifest.allocate()
-    pause = lease / 1000 / _RENEWALS
-    renewed: float = yield Now()
-    for number, part in enumerate(divide([memoryview(segment) for segment in segments])):
-        reply: Reply = yield Call("fetch", (manifest.token, number, part))
-        if reply[0] != DONE:
+    for number, room in enumerate(divide([memoryview(segment) for segment in segments])):
+        reply: ReadChunkReply = yield ReadChunk(manifest.token, number, room)
+        if reply is not Outcome.DONE:
             return None
-        now: float = yield Now()
-        if now - renewed > pause:
-            yield Call("hold", (manifest.token, lease))
-            renewed = now
     return segments
 
 
@@ -49,7 +43,7 @@ def sweep(token: str = "") -> Operation[None]:
     left = True
     try:
         while left:
-            reply: Reply = yield Call("sweep", (token,), ONE_TRY)
-            left = bool(reply[1])
+            reply: SweepContentsReply = yield Until(SweepContents(token), ONE_TRY)
+            left = reply
     except PressureError:
         pass  # whoever comes later sweeps too

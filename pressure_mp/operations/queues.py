@@ -2,60 +2,78 @@
 
 from __future__ import annotations
 
-from ..effects import MISSING, Call, Operation, Reply
+from typing import TypeVar
+
+from ..effects import Operation
+from ..engines.contract.queues import (
+    Dismiss,
+    DismissReply,
+    Enlist,
+    EnlistReply,
+    Exists,
+    ExistsReply,
+    GetDiscipline,
+    GetDisciplineReply,
+    GetUsers,
+    GetUsersReply,
+)
+from ..engines.contract.replies import Missing, Outcome
 from ..exceptions import QueueDoesNotExistError, QueueMismatchError
+
+R = TypeVar("R")
 
 
 class QueueOperations:
     """A queue by its name. Each method is an operation: a generator for a driver. Nothing happens
     before it is driven.
 
-    ``lease`` is in milliseconds. Every operation but ``exists`` raises QueueDoesNotExistError when
-    there is no such queue.
+    Every operation but ``exists`` raises QueueDoesNotExistError when there is no such queue.
     """
 
-    def __init__(self, name: str, lease: int, discipline: str) -> None:
+    def __init__(self, name: str, discipline: str) -> None:
         self.name = name
         self.discipline = discipline
-        self._lease = lease
 
     def look_for_rival(self) -> Operation[None]:
         """Where a queue of another discipline may have the same name: see that there is none.
 
         Raises QueueMismatchError.
         """
-        reply: Reply = yield Call("kind")
-        if reply[0] != MISSING:
-            kind = reply[1].decode(errors="replace")
-            raise self._mismatch("discipline", kind, self.discipline)
-
-    def _mismatch(self, what: str, have: str, wanted: object) -> QueueMismatchError:
-        return QueueMismatchError(f"queue {self.name!r} exists with {what} {have}, not {wanted}")
+        reply: GetDisciplineReply = yield GetDiscipline()
+        if reply is not Outcome.MISSING:
+            raise self._mismatch("discipline", reply, self.discipline)
 
     def exists(self) -> Operation[bool]:
         """Whether the queue was created and not deleted."""
-        reply: Reply = yield Call("exists")
-        return bool(reply[1])
+        reply: ExistsReply = yield Exists()
+        return reply
 
     def enlist(self, user: str) -> Operation[None]:
         """Note that a process uses this anonymous queue."""
-        reply: Reply = yield Call("enlist", (user,))
-        self._check(reply)
+        reply: EnlistReply = yield Enlist(user)
+        self._found(reply)
 
     def users(self) -> Operation[list[str]]:
         """The processes that use this anonymous queue."""
-        reply: Reply = yield Call("users")
-        return [user.decode() for user in self._check(reply)[1]]
+        reply: GetUsersReply = yield GetUsers()
+        return self._found(reply)
 
     def dismiss(self, users: list[str]) -> Operation[int]:
         """Note that processes no longer use this anonymous queue; it goes with the last one.
 
-        Answers how many are left.
+        Returns how many are left.
         """
-        reply: Reply = yield Call("dismiss", tuple(users))
-        return int(self._check(reply)[1])
+        reply: DismissReply = yield Dismiss(tuple(users))
+        return self._found(reply)
 
-    def _check(self, reply: Reply) -> Reply:
-        if reply[0] == MISSING:
-            raise QueueDoesNotExistError(f"queue {self.name!r} does not exist")
+    def _found(self, reply: R | Missing) -> R:
+        """A reply that says that there is such a queue."""
+        if reply is Outcome.MISSING:
+            raise self._missing()
         return reply
+
+    def _missing(self) -> QueueDoesNotExistError:
+        return QueueDoesNotExistError(f"queue {self.name!r} does not exist")
+
+    def _mismatch(self, what: str, have: str, wanted: object) -> QueueMismatchError:
+        return QueueMismatchError(f"queue {self.name!r} exists with {what} {have}, not {wanted}")

@@ -44,7 +44,7 @@ def test_no_lease_ends_early_after_a_step_of_the_clock(url, name, step):
     with JoinableQueue(name=name, url=url) as q:
         q.put(1)
         q.get()
-        operations = FlightOperations(name, 60_000)
+        operations = FlightOperations(name, "fifo")
 
         def there():
             binding = registry.engine(q._address).bind(name, "fifo")

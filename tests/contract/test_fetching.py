@@ -6,7 +6,7 @@ import pytest
 from flight_clients import Broker
 
 from pressure_mp import Empty, JoinableQueue, ShutDown
-from pressure_mp.effects import WAIT
+from pressure_mp.engines.contract.items import Take
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 A1, A2, B1 = f"{A}#1", f"{A}#2", f"{B}#1"
@@ -115,15 +115,6 @@ def test_items_that_came_back_are_fetched_and_come_back_again(broker):
     assert broker.drain() == items
 
 
-def test_a_call_that_comes_twice_has_the_same_answer(broker):
-    items = broker.fill(4)
-    operation = broker.operations.prefetch
-    for _ in range(2):
-        assert broker.run(operation(A1, 7, 2, False, None)) == items[:2]
-    assert broker.stats().consumed_messages == 2
-    assert broker.run(operation(A1, 8, 2, False, None)) == items[2:]
-
-
 def test_what_was_taken_away_can_neither_be_handed_out_nor_put_back(broker):
     broker.fill(2)
     broker.fetch(A1)
@@ -146,14 +137,13 @@ def test_nobody_fetches_more_than_a_fair_share(broker):
 
 
 def test_those_who_wait_have_a_share(broker):
-    session = broker.binding.session()
-    for ticket in "123":  # the first waits with the role, the others in line
-        session.call("get", (0, "somebody", ticket, WAIT, "first", 5000))
+    sessions = [broker.binding.session() for _ in range(3)]
+    for session in sessions:
+        session.call(Take())
     broker.fill(40)
     assert len(broker.fetch(A1)) == 10
-    for ticket in "123":
-        session.call("release", (ticket, "again", 5000))
-    session.end()
+    for session in sessions:
+        session.end()
     assert len(broker.fetch(A1)) == 30
 
 

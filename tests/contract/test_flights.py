@@ -16,7 +16,7 @@ from waiting import LIMIT, Background
 
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, LateTaskDoneWarning, Queue, ShutDown
-from pressure_mp.effects import DONE, LATE, PASSED
+from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.operations.flights import FlightOperations
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
@@ -25,14 +25,16 @@ A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 class Broker(oracle_clients.Client):
     """Operations in the name of any owner."""
 
-    def __init__(self, url, name):
-        super().__init__(url, name)
-        self.operations = FlightOperations(name, 5000)
+    def __init__(self, url, name, lease=oracle_clients.LEASE):
+        super().__init__(url, name, lease)
+        self.operations = FlightOperations(name, "fifo")
         self.calls = 0
 
     def take(self, owner, limit=0):
         self.calls += 1
-        return self.run(self.operations.take(owner, self.calls, limit, False, None))
+        operation = self.operations.take_many(owner, self.calls, limit, 1, False, None)
+        (flight,) = self.run(operation)
+        return flight
 
     def acknowledge(self, owner, seq=None):
         return self.run(self.operations.acknowledge(owner, seq))
@@ -145,7 +147,7 @@ def test_each_thread_acknowledges_its_own_items_oldest_first(make, broker):
 
 def in_flight_came_back(q, items):
     """What this process has in flight, when it is put back, is just that."""
-    q._run(FlightOperations(q.name, 5000).requeue(pressure_mp.processes.incarnation()))
+    q._run(FlightOperations(q.name, "fifo").requeue(pressure_mp.processes.incarnation()))
     assert [q._run(q._operations.get(False, None)) for _ in range(q.qsize())] == items
 
 
@@ -170,10 +172,10 @@ def test_a_thread_that_ended_leaves_its_items_to_the_process(make, broker):
 def test_a_process_with_nothing_in_flight_acknowledges_the_oldest(broker):
     broker.fill(b"1", b"2", b"3")
     first, second = broker.take(A), broker.take(A)
-    assert broker.acknowledge(B) == DONE
+    assert broker.acknowledge(B) is Outcome.DONE
     assert broker.stats().in_flight == 1
-    assert broker.acknowledge(A, first.seq) == PASSED
-    assert broker.acknowledge(A, second.seq) == DONE
+    assert broker.acknowledge(A, first.seq) is Outcome.PASSED
+    assert broker.acknowledge(A, second.seq) is Outcome.DONE
     assert broker.stats().unfinished == 1
 
 
@@ -182,7 +184,7 @@ def test_what_another_process_acknowledged_does_not_use_up_a_task_done(make, bro
     broker.fill(b"1", b"2")
     q.get()
     q.get()
-    assert broker.acknowledge(A) == DONE  # of what it was handed by this process
+    assert broker.acknowledge(A) is Outcome.DONE  # of what it was handed by this process
     q.task_done()
     q.join()
     assert q.stats().in_flight == 0
@@ -228,7 +230,7 @@ def test_whatever_comes_back_when_it_stands_where_it_stood(broker, seed):
             assert all(item < other for other in queued)
         elif act == "acknowledge" and mine:
             seq = chance.choice([seq for seq, (who, _) in flying.items() if who == owner])
-            assert broker.acknowledge(owner, seq) == DONE
+            assert broker.acknowledge(owner, seq) is Outcome.DONE
             done.add(flying.pop(seq)[1])
         elif act == "requeue" and len(mine) > 2:
             broker.requeue(owner)
@@ -299,11 +301,12 @@ def test_only_what_one_call_took_comes_back(broker):
     assert broker.drain() == [b"2"]
 
 
-def test_a_renewed_lease_keeps_its_items(broker):
+def test_a_renewed_lease_keeps_its_items(url, name, broker):
     broker.fill(b"1")
     broker.take(A)
     seen = broker.run(broker.operations.renew(B, False, False)).consumers[A]
-    broker.run(FlightOperations(broker.operations.name, 9000).renew(A, True, False))
+    longer = Broker(url, name, lease=9000)
+    longer.run(longer.operations.renew(A, True, False))
     assert not broker.requeue(A, seen=seen)
     assert broker.stats().in_flight == 1
     seen = broker.run(broker.operations.renew(B, False, False)).consumers[A]
@@ -323,7 +326,7 @@ def test_a_task_done_that_comes_too_late_warns_and_does_not_count(make, broker):
     with pytest.warns(LateTaskDoneWarning, match=q.name):
         q.task_done()
     assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
-    assert broker.acknowledge(A, flight.seq) == DONE
+    assert broker.acknowledge(A, flight.seq) is Outcome.DONE
     q.join()
 
 
@@ -339,7 +342,7 @@ def test_a_warning_of_a_late_task_done_that_is_an_error_is_raised_once(make, bro
         with pytest.raises(LateTaskDoneWarning):
             q.task_done()
         q.task_done()
-    assert broker.acknowledge(A, flight.seq) == DONE
+    assert broker.acknowledge(A, flight.seq) is Outcome.DONE
     q.join()
 
 
@@ -350,7 +353,7 @@ def test_items_of_a_deleted_queue_are_not_taken_for_those_of_the_next(broker, ma
     broker.open()
     broker.put(b"2")
     broker.take(B)
-    assert broker.acknowledge(A, old.seq) == LATE
+    assert broker.acknowledge(A, old.seq) is Outcome.LATE
     assert broker.requeue(A)
     assert broker.length() == 0
 
@@ -443,7 +446,7 @@ def test_after_an_immediate_shutdown_what_comes_back_is_dropped_and_done(make, b
     assert (q.qsize(), q.unfinished_tasks) == (0, 2)
     broker.requeue(A)
     assert (q.qsize(), q.unfinished_tasks, q.rejected()) == (0, 1, [])
-    assert broker.acknowledge(B) == DONE
+    assert broker.acknowledge(B) is Outcome.DONE
     q.join()
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import pressure_mp
 from pressure_mp import Full, JoinableQueue, Queue
-from pressure_mp.effects import EMPTY, LARGE, WAIT
+from pressure_mp.engines.contract.items import NextIsLarge, Prefetch
+from pressure_mp.engines.contract.replies import NoItem
 from pressure_mp.large import PART, THRESHOLD, is_manifest
 from pressure_mp.operations.flights import FlightOperations
 
@@ -47,7 +48,7 @@ def make(url, name):
 def broker(url, name):
     """Operations in the name of any owner and of any reader."""
     client = oracle_clients.Client(url, name)
-    client.operations = FlightOperations(name, 5000)
+    client.operations = FlightOperations(name, "fifo")
     client.open()
     return client
 
@@ -154,12 +155,11 @@ def test_a_large_item_is_not_fetched_ahead(broker):
     assert run(operations.prefetch(A1, 3, 9, False, None)) == [b"4"]
 
 
-def test_who_waited_for_a_large_item_gives_the_role_back(broker):
+def test_who_waited_for_a_large_item_is_in_nobodys_way(broker):
     run, operations, session = broker.run, broker.operations, broker.binding.session()
-    args = (A1, 1, 9, 1 << 20, 0, "client", "ticket", WAIT)
-    assert session.call("prefetch", (*args, "first", 5000)) == [EMPTY, b"item"]
+    assert isinstance(session.call(Prefetch(A1, 1, 9)), NoItem)
     run(operations.put(contents.sample(), True, None))
-    assert session.call("prefetch", (*args, "again", 5000)) == [LARGE]
+    assert isinstance(session.call(Prefetch(A1, 1, 9)), NextIsLarge)
     session.end()
     assert is_manifest(run(operations.get(True, 1.0)))
 

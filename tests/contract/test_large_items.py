@@ -21,6 +21,8 @@ from pressure_mp import (
     Queue,
     SimpleQueue,
 )
+from pressure_mp.engines.contract.contents import StoreChunk
+from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.large import MARK, PART, THRESHOLD
 from pressure_mp.signing import Key, Signer
 
@@ -290,25 +292,22 @@ def test_a_signed_large_item_comes_back(url, name):
         q.delete()
 
 
-def exchange_a_part(q, token, number, part):
-    """What who writes to the broker, and has no key, can do."""
-    q._run(_storing(token, number, part))
+def exchange_a_chunk(q, token, number, chunk):
+    """What one who writes to the broker, and has no key, can do."""
+    q._run(_storing(token, number, chunk))
 
 
-def _storing(token, number, part):
-    from pressure_mp.effects import Call
-
-    reply = yield Call("store", (token, number, 60_000, [memoryview(part)]))
-    assert reply[0] == b"done"
+def _storing(token, number, chunk):
+    assert (yield StoreChunk(token, number, [memoryview(chunk)])) is Outcome.DONE
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
-def test_a_part_that_was_exchanged_is_found_and_never_unpickled(kind, url, name, monkeypatch):
+def test_a_chunk_that_was_exchanged_is_found_and_never_unpickled(kind, url, name, monkeypatch):
     with kind(name=name, url=url, authkey=SECRET) as q:
         q.put(array(3 * PART))
         item = q._run(q._operations.get(False, None))
         token = item[4:28].decode()
-        exchange_a_part(q, token, 1, bytes(PART))
+        exchange_a_chunk(q, token, 1, bytes(PART))
         q._run(q._operations.put(item, True, None))
         monkeypatch.setattr(pickle, "loads", None)
         with pytest.raises(AuthenticationError, match="exchanged"):

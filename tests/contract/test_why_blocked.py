@@ -23,16 +23,18 @@ from pressure_mp import (
     JoinableQueue,
     LifoQueue,
     PressureQueue,
-    ProducerInUseError,
     Queue,
     QueueDoesNotExistError,
     QueueInUseError,
     ShutDown,
 )
-from pressure_mp.effects import DECLINED, FULL, MISSING, Call
+from pressure_mp.effects import Until
+from pressure_mp.engines.contract.queues import Inspect
+from pressure_mp.engines.contract.replies import NoSpace, Outcome
+from pressure_mp.engines.contract.session import ONE_TRY
 from pressure_mp.engines.redis import scripts
 from pressure_mp.identity import client_id, is_gone, parse_client, ticket
-from pressure_mp.operations.fifo import FifoOperations
+from pressure_mp.operations.items import ItemOperations
 
 
 @pytest.fixture
@@ -164,7 +166,7 @@ def test_the_text_of_a_wait_in_vain_ends_with_what_was_in_the_way(q):
         q.get(timeout=0.1)
     getting, _ = begin(q.get)
     until(lambda: q.why_blocked().get.holder)
-    with pytest.raises(ConsumerInUseError, match=f"the consumer role is with pid {os.getpid()}, "):
+    with pytest.raises(Empty, match=f"the consumer role is with pid {os.getpid()}, "):
         q.get(timeout=0.1)
     q.put(1)
     assert getting.result() == 1
@@ -173,7 +175,7 @@ def test_the_text_of_a_wait_in_vain_ends_with_what_was_in_the_way(q):
         q.put(3, timeout=0.1)
     putting, _ = begin(q.put, 3)
     until(lambda: q.why_blocked().put.holder)
-    with pytest.raises(ProducerInUseError, match="which has waited for space for"):
+    with pytest.raises(Full, match="which has waited for space for"):
         q.put(4, timeout=0.1)
     q.get()
     putting.result()
@@ -207,15 +209,13 @@ def test_what_does_not_wait_does_not_ask_why(own_server, name):
 
 
 def test_an_error_stays_what_it_is_when_the_reason_cannot_be_found():
-    put = FifoOperations("q", 5000).put(b"x", True, 1.0)
-    next(put)
-    put.send(0.0)
-    put.send([DECLINED])
-    put.send([FULL, b"space", 1])
-    put.send(2.0)
-    assert put.send([FULL, b"space", 1]) == Call("inspect", (64,), 0.0)
-    with pytest.raises(Full, match="after 1 s: it is not known why: queue 'q' does not exist"):
-        put.send([MISSING])
+    put = iter(ItemOperations("q", "fifo").put(b"x", True, 0.01))
+    effect = next(put)
+    while not (isinstance(effect, Until) and isinstance(effect.request, Inspect)):
+        effect = put.send(NoSpace(1))
+    assert effect.end == ONE_TRY
+    with pytest.raises(Full, match=r"after 0\.01 s: it is not known why: queue 'q' does not exist"):
+        put.send(Outcome.MISSING)
 
 
 def test_it_can_be_asked_under_asyncio(url, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import select
 import signal
@@ -26,7 +27,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
-from pressure_mp.effects import DONE
+from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.large import THRESHOLD
 from pressure_mp.processes import incarnation
 
@@ -173,6 +174,24 @@ def test_get_in_memory_may_lose_its_item(name, sweep):
 
     sweep(lambda: handles[-1].get(), check, prepare=prepare)
     assert set(lost) == {1}
+
+
+@pytest.mark.parametrize("timeout", [0.001, 0.0])
+def test_a_get_that_waits_in_memory_leaves_no_place_in_line(name, sweep, timeout):
+    q = Queue(0, name, url=f"memory://{name}")
+
+    def get():
+        with contextlib.suppress(Empty):
+            q.get(timeout=timeout)
+
+    def check(interrupted, value):
+        gc.collect()
+        q.put("next")
+        assert q.get(timeout=SOON) == "next"
+        side = q.why_blocked().get
+        assert (side.holder, side.line) == (None, ())
+
+    sweep(get, check, every=5)
 
 
 def test_a_large_item_that_was_left_for_the_next_get_goes_with_its_handle(server, name, sweep):
@@ -399,7 +418,8 @@ def test_task_done_of_what_was_taken_away(server, name, sweep):
             q.put_many(THREE)
             assert q.get() == 1
             run(operations.requeue(incarnation()))
-            taken.append(run(operations.take("another", next(calls), 0, False, None)).seq)
+            (other,) = run(operations.take_many("another", next(calls), 0, 1, False, None))
+            taken.append(other.seq)
             assert q.get() == 2
 
         def check(interrupted, value):
@@ -407,7 +427,7 @@ def test_task_done_of_what_was_taken_away(server, name, sweep):
                 q.task_done()
             assert q.stats().unfinished == 3
             q.task_done()
-            assert run(operations.acknowledge("another", taken.pop())) == DONE
+            assert run(operations.acknowledge("another", taken.pop())) is Outcome.DONE
             assert q.get(timeout=SOON) == 3
             q.task_done()
             assert (q.stats().unfinished, q.stats().in_flight) == (0, 0)

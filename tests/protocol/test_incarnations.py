@@ -21,6 +21,8 @@ from pressure_mp import (
     ShutDown,
     TaskDoneError,
 )
+from pressure_mp.engines.contract.queues import How
+from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.redis import keys
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
@@ -145,7 +147,7 @@ def test_an_acknowledgement_of_another_queues_item_does_nothing(broker, again):
     broker.put(b"old")
     (flight,) = broker.take(A)
     again(1)
-    assert broker.run(broker.operations.acknowledge(A, flight.seq)) == b"late"
+    assert broker.run(broker.operations.acknowledge(A, flight.seq)) is Outcome.LATE
     assert not broker.handed(f"{A}#1", 1, 1)
     assert not broker.put_back(f"{A}#1", 1, 0)
     assert broker.run(broker.operations.stats()).unfinished == 1
@@ -162,7 +164,7 @@ def test_producers_of_another_queue_do_not_end_this_one(broker, again, passed):
     for get in (
         broker.operations.get(False, None, eof=True),
         broker.operations.get_many(1, False, None, eof=True),
-        broker.operations.take(A, 90, 0, False, None, eof=True),
+        broker.operations.take_many(A, 90, 0, 1, False, None, eof=True),
         broker.operations.prefetch(f"{A}#1", 91, 1, False, None, eof=True),
     ):
         with pytest.raises(Empty):
@@ -205,7 +207,7 @@ def test_a_large_item_is_stored_again_when_its_queue_became_another(server, name
 
 def test_an_anonymous_queue_that_theirs_made_its_own_is_not_removed(server, broker, again, client):
     """Its users ended; the queue that has its name now is not the one that they used."""
-    broker.run(broker.operations.open("open", 0, A))
+    broker.run(broker.operations.open(How.OPEN, 0, A))
     again()
     with pytest.raises(QueueDoesNotExistError):
         broker.run(broker.operations.dismiss([A]))
@@ -246,8 +248,8 @@ def test_every_operation_that_believes_what_is_kept_looks_whose_it_is(
         "task_done": operations.task_done,
         "rejected": lambda: operations.rejected(1),
         "reject": lambda: operations.reject(b"x"),
-        "open": lambda: operations.open("attach", 0),
-        "take": lambda: operations.take(A, 1, 0, False, None),
+        "open": lambda: operations.open(How.ATTACH, 0),
+        "take": lambda: operations.take_many(A, 1, 0, 1, False, None),
         "prefetch": lambda: operations.prefetch(f"{A}#1", 1, 1, False, None),
         "acknowledge": lambda: operations.acknowledge(A, 1),
         "handed": lambda: operations.handed(f"{A}#1", 1, 1),

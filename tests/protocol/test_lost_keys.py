@@ -62,7 +62,7 @@ GETS = {
     "get_nowait": lambda q, f: q.get_nowait(),
     "get": lambda q, f: q.get(timeout=0.01),
     "get_many": lambda q, f: q.get_many(2, block=False),
-    "take": lambda q, f: q._run(f.take("A", 1, 0, False, None)),
+    "take": lambda q, f: q._run(f.take_many("A", 1, 0, 1, False, None)),
     "prefetch": lambda q, f: q._run(f.prefetch("A#1", 1, 1, False, None)),
 }
 
@@ -73,7 +73,7 @@ def test_a_get_that_finds_nothing_puts_the_sign_of_space_back(server, name, sign
     q = Queue(maxsize, name, url=server.url)
     sign(remove=True)
     with pytest.raises(Empty):
-        GETS[get](q, FlightOperations(name, 5000))
+        GETS[get](q, FlightOperations(name, "fifo"))
     assert sign()
 
 

@@ -86,8 +86,10 @@ def test_as_many_items_as_fit_go_in_one_round_trip(own_server, name):
         def calls():
             return client.info("commandstats")["cmdstat_evalsha"]["calls"]
 
-        q.put_many([b"the scripts are loaded"])
-        q.get_many(1)
+        q.put_many([b"the scripts", b"are loaded"])
+        q.get_many(2)
+        q.put_many([b"also those of single items"])
+        q.get_many(2)
         for items, expected in (
             ([b"x"] * 1000, 1),
             ([b"x"] * 1001, 2),

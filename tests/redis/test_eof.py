@@ -66,8 +66,8 @@ def start(start):
 
 def elsewhere(q, operation, *args, **kwargs):
     """An operation of a process on another host."""
-    binding = registry.engine(q._address).bind(q.name, "fifo")
-    operations = FlightOperations(q.name, int(q._lease * 1000))
+    binding = registry.engine(q._address).bind(q.name, "fifo", q._options)
+    operations = FlightOperations(q.name, "fifo")
     return drive(getattr(operations, operation)(*args, **kwargs), binding.session())
 
 
@@ -151,7 +151,7 @@ def test_the_end_waits_for_what_is_in_flight_in_other_processes(make):
     with make(serializer="raw") as producer:
         producer.put(b"1")
         producer.put(b"2")
-    flight = elsewhere(q, "take", STRANGER, 1, 0, False, None)
+    (flight,) = elsewhere(q, "take_many", STRANGER, 1, 0, 1, False, None)
     assert q.get() == b"2"
     with pytest.raises(Empty):
         q.get_nowait()
@@ -166,7 +166,7 @@ def test_what_comes_back_is_still_delivered_before_the_end(make):
     q = make(JoinableQueue, serializer="raw")
     with make(serializer="raw") as producer:
         producer.put(b"1")
-    elsewhere(q, "take", STRANGER, 1, 0, False, None)
+    elsewhere(q, "take_many", STRANGER, 1, 0, 1, False, None)
     getting = Background(q.get)
     elsewhere(q, "requeue", STRANGER)
     assert getting.result() == b"1"

@@ -22,7 +22,8 @@ from pressure_mp import (
 from pressure_mp.config import parse_url, resolve
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
-from pressure_mp.operations.fifo import FifoOperations
+from pressure_mp.engines.contract.queues import How
+from pressure_mp.operations.items import ItemOperations
 
 LIMIT = ("--maxmemory", "100mb")
 EVICTING = ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl"]
@@ -66,7 +67,7 @@ def test_it_is_refused_under_asyncio_too(start):
     binding = registry.engine(parse_url(server.url)).bind("jobs", "fifo")
 
     async def open_it():
-        await adrive(FifoOperations("jobs", 5000).open("open", 0), binding.asession())
+        await adrive(ItemOperations("jobs", "fifo").open(How.OPEN, 0), binding.asession())
 
     with pytest.raises(EvictingServerError):
         asyncio.run(open_it())

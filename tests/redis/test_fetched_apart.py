@@ -7,7 +7,8 @@ import pytest
 from flight_clients import Broker
 
 from pressure_mp import Empty, QueueDoesNotExistError, ShutDown
-from pressure_mp.effects import WAIT
+from pressure_mp.engines.contract.items import Prefetch, Take
+from pressure_mp.engines.contract.replies import InUse, NoItem
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 A1, A2, B1 = f"{A}#1", f"{A}#2", f"{B}#1"
@@ -46,6 +47,17 @@ def test_each_larger_item_has_a_field_and_small_ones_have_one_together(broker):
     assert broker.fields() == 3 + 1
     broker.fetched(A2, 5, SMALL)
     assert broker.fields() == 3 + 1 + 1
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGER])
+def test_a_call_that_comes_twice_has_the_same_reply(broker, size):
+    broker.size = size
+    items = broker.fill(4)
+    operation = broker.operations.prefetch
+    for _ in range(2):
+        assert broker.run(operation(A1, 7, 2, False, None)) == items[:2]
+    assert broker.stats().consumed_messages == 2
+    assert broker.run(operation(A1, 8, 2, False, None)) == items[2:]
 
 
 @pytest.mark.parametrize(
@@ -99,12 +111,11 @@ def closed(broker):
 
 
 def busy(broker):
-    session = broker.binding.session()
-    session.call("stand_by", ("somebody", "here/1/1:1", 5000))
-    args = (A1, broker.calls + 1, 10, 10000, 0, "me", "here/2/2:1", WAIT, "first", 5000)
-    assert session.call("prefetch", args)[0] == b"busy"
-    session.call("release", ("here/1/1:1", "", 5000))
+    waiting, session = broker.binding.session(), broker.binding.session()
+    assert isinstance(waiting.call(Take()), NoItem)
+    assert isinstance(session.call(Prefetch(A1, broker.calls + 1, 10)), InUse)
     session.end()
+    waiting.end()
 
 
 def large(broker):

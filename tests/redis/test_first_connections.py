@@ -30,6 +30,7 @@ from pressure_mp import (
 )
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract.queues import How
 
 #: Seconds that no test here may last: who gives up at once does not wait for so long.
 PATIENT = 3600
@@ -82,7 +83,7 @@ def test_a_task_of_asyncio_waits_for_its_server_too(later, name, caplog):
     binding = registry.engine(q._address).bind(name, q._operations.discipline, q._options)
 
     async def create():
-        await adrive(q._operations.open("create", 1), binding.asession())
+        await adrive(q._operations.open(How.CREATE, 1), binding.asession())
 
     making = Background(asyncio.run, create())
     with told(caplog):

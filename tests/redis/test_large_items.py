@@ -19,8 +19,8 @@ from waiting import Background, lasting, until
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
 from pressure_mp.drivers import adrive
+from pressure_mp.engines.redis.requests import contents as requests_of_contents
 from pressure_mp.large import PART
-from pressure_mp.operations import large
 
 LEASE = 0.25  # then contents are kept for the shortest time there is, 3 s
 SIZE = 8 * PART
@@ -243,7 +243,7 @@ def test_a_put_that_waits_for_long_keeps_its_content(server, name):
 
 def test_one_who_reads_slowly_keeps_the_content(q, server, monkeypatch):
     q.put(array())
-    monkeypatch.setattr(large, "_RENEWALS", 1e9)
+    monkeypatch.setattr(requests_of_contents, "_RENEWALS", 1e9)
     held = []
     with server.client() as client:
         uploads = contents.key(q, "uploads")

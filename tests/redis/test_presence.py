@@ -18,6 +18,7 @@ import pressure_mp
 from pressure_mp import Empty, JoinableQueue, presence, processes
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract.session import Options
 from pressure_mp.operations.flights import FlightOperations
 
 METHODS = ["fork", "spawn"]
@@ -52,8 +53,8 @@ def timed(call, *args, **kwargs):
 
 def elsewhere(q, operation, *args, **kwargs):
     """An operation of a process on another host."""
-    binding = registry.engine(q._address).bind(q.name, "fifo")
-    operations = FlightOperations(q.name, int(q._lease * 1000))
+    binding = registry.engine(q._address).bind(q.name, "fifo", q._options)
+    operations = FlightOperations(q.name, "fifo")
     return drive(getattr(operations, operation)(*args, **kwargs), binding.session())
 
 
@@ -254,7 +255,7 @@ def test_a_busy_consumer_renews_its_lease(make, start):
 def test_a_process_of_another_host_loses_its_items_after_its_lease(make):
     q = make(lease=1.0)
     q.put("a")
-    elsewhere(q, "take", STRANGER, 1, 0, False, None)
+    elsewhere(q, "take_many", STRANGER, 1, 0, 1, False, None)
     item, took = timed(q.get, timeout=LIMIT)
     assert item == "a"
     assert took > 0.9
@@ -266,11 +267,12 @@ def test_a_process_of_another_host_that_renews_keeps_its_items(make):
     q.put("a")
 
     def renew(seconds):
-        operations = FlightOperations(q.name, int(seconds * 1000))
-        binding = registry.engine(q._address).bind(q.name, "fifo")
+        operations = FlightOperations(q.name, "fifo")
+        options = Options(lease=int(seconds * 1000))
+        binding = registry.engine(q._address).bind(q.name, "fifo", options)
         return drive(operations.renew(STRANGER, True, False), binding.session())
 
-    elsewhere(q, "take", STRANGER, 1, 0, False, None)
+    elsewhere(q, "take_many", STRANGER, 1, 0, 1, False, None)
     ends = renew(0.5).now + 500
     renew(HOURS)
     getting = Background(q.get)
@@ -375,7 +377,7 @@ def crowd(q, size):
     for number in range(size):
         elsewhere(q, "renew", f"{processes.user()}/{number:08x}", True, False)
     q.put("x")
-    elsewhere(q, "take", name, 1, 0, False, None)
+    elsewhere(q, "take_many", name, 1, 0, 1, False, None)
     return ending
 
 

@@ -18,8 +18,8 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.engine import RedisBinding
 from pressure_mp.large import HEAD_SIZE, MARK, Large, Manifest
-from pressure_mp.operations.fifo import FifoOperations
 from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.items import ItemOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
 SCRIPTS = {**scripts.load("fair"), **scripts.load("fifo")}
@@ -65,7 +65,7 @@ class Uses:
         self.name = name
         self.admin = server.client()
         self.admin.select(DATABASE)
-        self.operations = FifoOperations(name, 5000)
+        self.operations = ItemOperations(name, "fifo")
 
     def make(self):
         self.admin.script_flush()
@@ -82,8 +82,8 @@ class Uses:
         self.queue.get_nowait()
         self.queue.get_nowait()
         self.queue.task_done()
-        self.run(self.operations.put_many([b"3"], False, None))
-        self.run(self.operations.get_many(1, False, None))
+        self.run(self.operations.put_many([b"3", b"4"], False, None))
+        self.run(self.operations.get_many(2, False, None))
 
     def set_an_item_aside(self):
         self.queue.put_nowait(3)
@@ -92,20 +92,20 @@ class Uses:
 
     def take_and_requeue(self):
         """Two come back one after the other, and then the stream is over while one is in flight."""
-        operations = FlightOperations(self.name, 5000)
+        operations = FlightOperations(self.name, "fifo")
         self.queue.put_nowait(4)
         self.queue.put_nowait(5)
-        self.run(operations.take("A", 1, 0, False, None))
-        second = self.run(operations.take("B", 2, 0, False, None))
+        self.run(operations.take_many("A", 1, 0, 1, False, None))
+        second = self.run(operations.take_many("B", 2, 0, 1, False, None))[0]
         self.run(operations.requeue("B"))
         self.run(operations.requeue("A"))
-        self.run(operations.take("A", 3, 0, False, None))
-        second = self.run(operations.take("B", 4, 0, False, None))
+        self.run(operations.take_many("A", 3, 0, 1, False, None))
+        second = self.run(operations.take_many("B", 4, 0, 1, False, None))[0]
         self.run(operations.acknowledge("B", second.seq))
         self.run(operations.renew("B", True, True))
         self.run(operations.retire("B"))
         with pytest.raises(pressure_mp.Empty):
-            self.run(operations.take("B", 5, 0, False, None, eof=True))
+            self.run(operations.take_many("B", 5, 0, 1, False, None, eof=True))
         self.run(operations.acknowledge("C", None))
 
     def move_large_items(self):
@@ -117,7 +117,7 @@ class Uses:
             manifest = Manifest(item, item[HEAD_SIZE:], is_signed=False)
             self.run(self.operations.fetch(manifest))
             session = self.session()
-            session.call("hold", (manifest.token, 5000))
+            session.script("hold", (manifest.token, 5000))
             session.end()
             self.run(end(manifest))
 
@@ -125,7 +125,7 @@ class Uses:
         return self.operations.reject(MARK + manifest.token.encode() + b"0" * 16)
 
     def fetch_and_put_back(self):
-        operations = FlightOperations(self.name, 5000)
+        operations = FlightOperations(self.name, "fifo")
         self.queue.put_many([6, 7], block=False)
         self.run(operations.prefetch("A#1", 1, 1, False, None))
         self.run(operations.handed("A#1", 1, 0))
@@ -146,19 +146,19 @@ class Uses:
     def wait_in_line(self):
         """One holds the consumer's role; another is granted it, and gives it back."""
         holding, waiting = self.session(), self.session()
-        holding.call("stand_by", ("holder", "h/1/1:1", 5000))
-        waiting.call("get", (0, "waiter", "h/1/1:2", b"wait", "first", 5000))
+        holding.script("stand_by", ("holder", "h/1/1:1", 5000))
+        waiting.script("get", (0, "waiter", "h/1/1:2", b"wait", "first", 5000))
         holding.park("item", 0.01)
-        holding.call("release", ("h/1/1:1", "", 5000))
+        holding.script("release", ("h/1/1:1", "", 5000))
         assert waiting.park("consumer", 0.1)
-        waiting.call("release", ("h/1/1:2", "consumer", 5000))
-        waiting.call("evict", ("h/1/1:1", 5000))
+        waiting.script("release", ("h/1/1:2", "consumer", 5000))
+        waiting.script("evict", ("h/1/1:1", 5000))
         holding.end()
         waiting.end()
 
     def wake(self):
         session = self.session()
-        session.call("wake", (b"0",))
+        session.script("wake", (b"0",))
         session.end()
 
     def take_the_long_way(self):
@@ -195,7 +195,7 @@ class Uses:
 
     def use_an_anonymous_queue(self):
         with Queue(url=self.url) as queue:
-            operations = FifoOperations(queue.name, 0)
+            operations = ItemOperations(queue.name, "fifo")
             queue._run(operations.enlist("elsewhere/1/1"))
             queue._run(operations.users())
             queue._run(operations.dismiss(["elsewhere/1/1"]))

@@ -17,16 +17,17 @@ from waiting import Background, blocked, until
 
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
-from pressure_mp.effects import MISMATCH, Call
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract.items import TakeBack
 from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis import session as redis_session
 from pressure_mp.engines.redis.blocking import BlockingSession
 from pressure_mp.engines.redis.outage import Lane
 from pressure_mp.engines.redis.session import RedisSession
-from pressure_mp.operations.fifo import FifoOperations
+from pressure_mp.engines.redis.statuses import MISMATCH
 from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.items import ItemOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
 DISCIPLINES = ["fifo", "lifo", "priority", "fair", "tasks"]
@@ -191,10 +192,10 @@ def note_answers(monkeypatch):
 
     async def noting(session, reply, wire, op, args, *more):
         understood = await understand(session, reply, wire, op, args, *more)
-        return note(session._binding, op, args, understood)
+        return note(session.binding, op, args, understood)
 
     def noting_quickly(session, wire, op, args):
-        return note(session._binding, op, args, call_quickly(session, wire, op, args))
+        return note(session.binding, op, args, call_quickly(session, wire, op, args))
 
     async def noting_parts(wire, binding, op, args, limit):
         reply = await call_with_a_part(wire, binding, op, args, limit)
@@ -212,19 +213,22 @@ def note_answers(monkeypatch):
     return seen
 
 
-def call(op, *args):
-    """An operation of one call; answers the reply."""
-    return (yield Call(op, args))
-
-
 def play(server, name, theirs, client):
     """Brings about every answer there is."""
     ours = PressureQueue(name, url=server.url)
-    operations = FlightOperations(name, 5000)
+    operations = FlightOperations(name, "fifo")
 
     def run(operation):
         binding = registry.engine(ours._address).bind(name, operations.discipline)
         return drive(operation, binding.session())
+
+    def call(op, *args):
+        """A script by itself."""
+        session = registry.engine(ours._address).bind(name, operations.discipline).session()
+        try:
+            return session.script(op, args)
+        finally:
+            session.end()
 
     def refused(call, *args, **kwargs):
         with pytest.raises((PressureError, ValueError)):
@@ -243,25 +247,25 @@ def play(server, name, theirs, client):
         *(operations.length(), operations.closed(), operations.stats(), operations.users()),
         *(operations.unlock("producer"), operations.why_blocked()),
         *(operations.put(b"x", True, None), operations.get(True, None)),
-        *(operations.put_many([b"x"], True, None), operations.get_many(1, True, None)),
+        *(operations.put_many([b"x", b"x"], True, None), operations.get_many(2, True, None)),
         *(operations.close(True, None, once=True), operations.delete(True, None)),
         *(operations.set_bound(1), operations.task_done(), operations.join()),
         *(operations.reject(b"x"), operations.rejected(1)),
         *(operations.enlist("somebody"), operations.dismiss(["somebody"])),
-        *(operations.take("A", 1, 0, True, None), operations.acknowledge("A", 1)),
+        *(operations.take_many("A", 1, 0, 1, True, None), operations.acknowledge("A", 1)),
         *(operations.requeue("A"), operations.renew("A", True, True), operations.retire("A")),
-        operations.take_back(Lane(), "1"),
+        operations.take_back(TakeBack((Lane(), "1"))),
         operations.put(contents.sample(), True, None),
         *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
         operations.put_back("A#1", 1, 0),
     ):
         refused(run, operation)
-    run(call("keepers", 5000))
+    call("keepers", 5000)
 
     # It is created; tasks; waiting for items, for space and for each other.
     q = Queue.create(name, 1, url=server.url, serializer="raw")
     refused(Queue.create, name, url=server.url)
-    assert run(call("open", "open", 0, "other", "1", ""))[0] == MISMATCH
+    assert call("open", "open", 0, "other", "1", "")[0] == MISMATCH
     refused(run, operations.get(False, None, eof=True))  # the long way, whoever else waits
     getting = waits(q.get)
     in_line = waits(q.get)
@@ -302,17 +306,17 @@ def play(server, name, theirs, client):
     # A large item, whose content is stored, read slowly, and removed; and one that comes too late.
     large = contents.sample()
     run(operations.put(large, True, None, overfill=True))
-    run(call("hold", large.token, 5000))
-    run(call("sweep", large.token))
-    run(call("store", "0" * 24, 1, 5000, [memoryview(b"x")]))
+    call("hold", large.token, 5000)
+    call("sweep", large.token)
+    call("store", "0" * 24, 1, 5000, [memoryview(b"x")])
     late = contents.sample().manifest
-    run(call("put", late, 1, b"", 1, "client", "ticket", b"now", "first", 5000))
+    call("put", late, 1, b"", 1, "client", "ticket", b"now", "first", 5000)
     while q.qsize() > 2:
         run(operations.get(False, None))
 
     # A process dies that waits with a role.
     q.put(b"7")
-    refused(run, operations.put_many([b"x"], False, None))
+    refused(run, operations.put_many([b"x", b"x"], False, None))
     before = blocked(client)
     doomed = multiprocessing.get_context("spawn").Process(
         target=dying_clients.wait, args=(q, "put")
@@ -326,13 +330,13 @@ def play(server, name, theirs, client):
     # Items in flight, producers, and the end of both.
     q.maxsize = 0
     q.get()
-    flights = [run(operations.take("A", call, 0, False, None)) for call in (1, 2)]
-    refused(run, operations.take("A", 3, 0, False, None))
+    flights = [run(operations.take_many("A", call, 0, 1, False, None))[0] for call in (1, 2)]
+    refused(run, operations.take_many("A", 3, 0, 1, False, None))
     run(operations.acknowledge("B", None))
     run(operations.acknowledge("A", flights[0].seq))
     run(operations.acknowledge("B", flights[1].seq))
     run(operations.set_aside(b"x", "B", flights[1].seq))
-    run(operations.take_back(Lane(), "1"))
+    run(operations.take_back(TakeBack((Lane(), "1"))))
     run(operations.requeue("A", seen=1))
     run(operations.renew("A", True, True))
     run(operations.retire("A", seen=1))
@@ -354,22 +358,22 @@ def play(server, name, theirs, client):
         run(operations.acknowledge("A", None))
     refused(run, operations.acknowledge("A", None))
     refused(run, operations.get(False, None, eof=True))
-    refused(run, operations.get_many(1, False, None))
-    refused(run, operations.get_many(1, False, None, eof=True))
-    refused(run, operations.take("A", 3, 0, False, None, eof=True))
+    refused(run, operations.get_many(2, False, None))
+    refused(run, operations.get_many(2, False, None, eof=True))
+    refused(run, operations.take_many("A", 3, 0, 1, False, None, eof=True))
     refused(run, operations.prefetch("A#1", 3, 9, False, None, eof=True))
 
     # Another client has a role.
     theirs.take("producer")
     refused(ours.put_nowait, b"x")
-    refused(run, operations.put_many([b"x"], False, None))
+    refused(run, operations.put_many([b"x", b"x"], False, None))
     refused(ours.close_nowait)
     refused(ours.delete_nowait)
     theirs.give_back("producer")
     theirs.take("consumer")
     refused(ours.get_nowait)
-    refused(run, operations.get_many(1, False, None))
-    refused(run, operations.take("A", 4, 0, False, None))
+    refused(run, operations.get_many(2, False, None))
+    refused(run, operations.take_many("A", 4, 0, 1, False, None))
     refused(run, operations.prefetch("A#1", 4, 9, False, None))
     refused(ours.delete_nowait)
     shutting = waits(q.shutdown, True)
@@ -380,9 +384,9 @@ def play(server, name, theirs, client):
     refused(ours.put, b"x")
     refused(run, operations.put(contents.sample(), True, None))
     refused(ours.get)
-    refused(run, operations.put_many([b"x"], True, None))
-    refused(run, operations.get_many(1, True, None))
-    refused(run, operations.take("A", 5, 0, True, None))
+    refused(run, operations.put_many([b"x", b"x"], True, None))
+    refused(run, operations.get_many(2, True, None))
+    refused(run, operations.take_many("A", 5, 0, 1, True, None))
     refused(run, operations.prefetch("A#1", 5, 9, True, None))
     refused(ours.close)
     ours.delete()
@@ -394,9 +398,9 @@ def play(server, name, theirs, client):
 
     # An anonymous queue, whose users are counted.
     with Queue(url=server.url) as anonymous:
-        anonymous._run(FifoOperations(anonymous.name, 0).enlist("somebody"))
-        assert len(anonymous._run(FifoOperations(anonymous.name, 0).users())) == 2
-        anonymous._run(FifoOperations(anonymous.name, 0).dismiss(["somebody"]))
+        anonymous._run(ItemOperations(anonymous.name, "fifo").enlist("somebody"))
+        assert len(anonymous._run(ItemOperations(anonymous.name, "fifo").users())) == 2
+        anonymous._run(ItemOperations(anonymous.name, "fifo").dismiss(["somebody"]))
 
     # Other disciplines.
     fair = FairQueue(operator.itemgetter(0), name=name, url=server.url)

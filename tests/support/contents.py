@@ -20,25 +20,21 @@ def sample(parts: int = 2) -> Large:
 
 def count_parts(q: Any) -> int:
     """How many parts the queue's broker has."""
-    return _count(q, "parts", "HLEN")
+    return _count(q, "chunks", "parts", "HLEN")
 
 
 def count_uploads(q: Any) -> int:
     """How many contents the queue's broker keeps for a time, or while they are queued."""
-    return _count(q, "uploads", "ZCARD")
+    return _count(q, "kept", "uploads", "ZCARD")
 
 
-def _count(q: Any, part: str, command: str) -> int:
+def _count(q: Any, kept: str, part: str, command: str) -> int:
     engine = registry.engine(q._address)
     if q.url.startswith("memory:"):
-        state = _in_memory(engine, q)
-        return len(getattr(state.parts, f"_{part}")) if state else 0
+        state = engine.bind(q.name, q._operations.discipline).queue.slot.state
+        return len(getattr(state.contents, kept)) if state else 0
     with _client(engine) as client:
         return int(client.execute_command(command, key(q, part)))
-
-
-def _in_memory(engine: Any, q: Any) -> Any:
-    return engine.bind(q.name, q._operations.discipline).queue._state
 
 
 def key(q: Any, part: str) -> bytes:

@@ -17,7 +17,7 @@ class Broker(oracle_clients.Client):
 
     def __init__(self, url: str, name: str, size: int = 3) -> None:
         super().__init__(url, name)
-        self.operations: FlightOperations = FlightOperations(name, oracle_clients.LEASE)
+        self.operations: FlightOperations = FlightOperations(name, "fifo")
         self.size = size
         self.calls = 0
 

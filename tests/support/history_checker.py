@@ -112,7 +112,7 @@ def producers_in_order(history: History) -> Iterator[str]:
         of_producer[put.client].append(put)
     for puts in of_producer.values():
         earliest: Operation | None = None  # of the gets of later items, the one that ended first
-        for put in sorted(puts, key=lambda o: o.begin, reverse=True):
+        for put in sorted(puts, key=lambda o: o.begin)[::-1]:  # of two at once the latter first
             for get in history.gets_of.get(put.item, ()):
                 if earliest is not None and earliest.end < get.begin:
                     yield f"{earliest.who} ended before {get.who} began"

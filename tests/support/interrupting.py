@@ -69,15 +69,23 @@ class Interrupter:
         """Whether it was interrupted, and what it returned; other errors are raised."""
         self._left, self.where = number, ""
         before, ended, value = sys.gettrace(), False, None
+        # Whatever is told of finalizers is told afterwards: to interrupt that would not be a place
+        # of the call.
+        tell, told = sys.unraisablehook, []
         try:
+            sys.unraisablehook = told.append
             sys.settrace(self._tracer)
             try:
                 value = act()
                 ended = True  # what comes from now on comes after the call
             finally:
                 sys.settrace(before)
+                sys.unraisablehook = tell
         except self._error:
             return not ended, value
+        finally:
+            for one in told:
+                tell(one)
         return False, value
 
     @property

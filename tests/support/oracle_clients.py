@@ -10,7 +10,9 @@ import waiting
 
 from pressure_mp import config, drivers
 from pressure_mp.engines import registry
-from pressure_mp.operations.fifo import FifoOperations
+from pressure_mp.engines.contract.queues import How
+from pressure_mp.engines.contract.session import Options
+from pressure_mp.operations.items import ItemOperations
 
 LEASE = 5000
 
@@ -23,8 +25,8 @@ class Client:
 
     def __init__(self, url: str, name: str, lease: int = LEASE) -> None:
         self.engine = registry.engine(registry.settle(config.parse_url(url)))
-        self.binding = self.engine.bind(name, "fifo")
-        self.operations = FifoOperations(name, lease)
+        self.binding = self.engine.bind(name, "fifo", Options(lease=lease))
+        self.operations = ItemOperations(name, "fifo")
 
     @functools.cached_property
     def observer(self) -> redis.Redis:
@@ -43,7 +45,7 @@ class Client:
         return await drivers.adrive(operation, self.binding.asession())
 
     def open(self, maxsize: int = 0) -> int:
-        return self.run(self.operations.open("open", maxsize))
+        return self.run(self.operations.open(How.OPEN, maxsize))
 
     def put(self, item: bytes, block: bool = True, timeout: float | None = None) -> None:
         self.run(self.operations.put(item, block, timeout))
@@ -58,7 +60,7 @@ class Client:
         return self.run(self.operations.stats())
 
     async def aopen(self, maxsize: int = 0) -> int:
-        return await self.arun(self.operations.open("open", maxsize))
+        return await self.arun(self.operations.open(How.OPEN, maxsize))
 
     async def aput(self, item: bytes, block: bool = True, timeout: float | None = None) -> None:
         await self.arun(self.operations.put(item, block, timeout))
@@ -87,12 +89,8 @@ class Client:
     def roles(self) -> list[str]:
         """What is wrong with the queue's roles when nobody uses them: nothing, it should be."""
         if not self.engine.outlives_process:
-            queue = self.binding.queue
-            return [
-                f"{role.name}: holder {role.holder}, promised {role.promised}, line {role.line}"
-                for role in (queue._producer, queue._consumer)
-                if role.holder or role.promised or role.line
-            ]
+            lines = self.binding.queue.slot.lines
+            return [f"{line.waiting()}" for line in (lines.putters, lines.takers) if line]
         wrong = []
         for role in ("producer", "consumer"):
             free, claim, holder = map(
@@ -116,8 +114,6 @@ def waiters(handle: Any) -> int:
 
 def _waiters(engine: Any, binding: Any) -> int:
     if not engine.outlives_process:
-        queue = binding.queue
-        lines = [queue._producer.line, queue._consumer.line, *queue._watchers.values()]
-        return sum(map(len, lines))
+        return sum(map(len, binding.queue.slot.lines.all))
     with redis.Redis(host=engine.address.host, port=engine.address.port) as observer:
         return waiting.blocked(observer)

@@ -1,92 +1,117 @@
-"""Brings about every answer that the scripts of tasks have, through real operations."""
+"""Brings about every answer that the scripts of tasks have, through real requests."""
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
-from waiting import Background, until
+from task_pair import ask
+from waiting import LIMIT, Background, parks, until
 
-from pressure_mp import PressureError, TaskQueue
-from pressure_mp.drivers import drive
-from pressure_mp.effects import MISMATCH
-from pressure_mp.operations.administration import TaskAdministrationOperations
-from pressure_mp.operations.tasks import Changed, Edit
+from pressure_mp import PressureError, TaskQueue, task_settings
+from pressure_mp.config import resolve
+from pressure_mp.engines import registry
+from pressure_mp.engines.contract.queues import Dismiss, How, Mismatch
+from pressure_mp.engines.contract.replies import NoTask, Outcome
+from pressure_mp.engines.contract.task_records import Edit
+from pressure_mp.engines.contract.tasks import (
+    AckTask,
+    AckTasks,
+    AreTasksClosed,
+    AwaitTask,
+    BuryTask,
+    ChangeTask,
+    CloseTasks,
+    CountReady,
+    DeleteTasks,
+    GetTask,
+    GetTaskCounts,
+    KickTasks,
+    ListTasks,
+    OpenTasks,
+    PutTasks,
+    ReleaseTask,
+    RenewTaker,
+    RequeueTasks,
+    TakeTasks,
+    TouchTask,
+    TruncateTasks,
+)
+from pressure_mp.engines.redis.requests import tasks as redis_tasks
 
-OLD = hashlib.sha1(b"not what is there").hexdigest()
+OLD = Edit(b"new", b"not what is there")
+SETTINGS = task_settings.make(60, None, None, False, None, "time64")
 
 
 def refused(call, *args, **kwargs):
-    with pytest.raises((PressureError, Changed)):
+    with pytest.raises(PressureError):
         call(*args, **kwargs)
 
 
-def each_without_a_task(operations, *fence):
-    """The operations for one task, which is not there or not the caller's."""
-    edit = Edit(True, b"new", OLD)
-    yield operations.ack(*fence, None, None, edit, False)
-    yield operations.release(*fence, 0, None, b"", None, "", edit, False)
-    yield operations.bury(*fence, 0, None, "", edit, False)
-    yield operations.touch(*fence, None, edit, False)
+def of_one_task(id, *fence):
+    """The requests about one task, which is not there or not the caller's, or has other data."""
+    for kind in (AckTask, ReleaseTask, BuryTask, TouchTask):
+        yield kind(id, *fence, edit=OLD)
+    yield ChangeTask(id, "W", "R", edit=OLD)
+    yield AckTasks(fence[0], [(id, fence[1])])
+
+
+#: All that need a queue.
+OF_A_QUEUE = [
+    *(PutTasks([(b"", b"1")], "time64"), TakeTasks("A", 1, waits=False)),
+    *of_one_task(b"1", "A", 1),
+    *(KickTasks(1), CountReady(), GetTask(b"1"), ListTasks("R", "", 0, 1), TruncateTasks(1)),
+    *(AwaitTask(b"1"), GetTaskCounts(), CloseTasks(), AreTasksClosed(), DeleteTasks()),
+    *(RenewTaker("A", True), RequeueTasks("A", "gone", 1), Dismiss(("A",))),
+]
 
 
 def play(url, name):
-    other = TaskQueue(name + "-other", url=url)
-    operations = TaskAdministrationOperations(name, 5000)
+    engine = registry.engine(registry.settle(resolve(url, None, None, None, None)))
+    binding = engine.bind(name, "tasks")
 
-    def run(operation):
-        engine = other._bind.__self__._engine()
-        return drive(operation, engine.bind(name, operations.discipline).session())
+    def run(request):
+        return ask(binding, request)
+
+    def had(owner, call):
+        session = binding.session()
+        found = session.script("had", (owner, call))
+        session.end()
+        return found
+
+    def begin_to_wait():
+        session = binding.session()
+        assert type(session.call(TakeTasks("A", 2))) is NoTask
+        session.end()
 
     # There is no queue.
-    refused(TaskQueue.attach, name, url=url)
-    run(operations._let_go(b"", ""))
-    for operation in (
-        *(operations.put([(b"", b"1")], "time64", 0, None, b"8" * 8, ""),),
-        *(operations.take("A", 1, 1, "", None, False, None), operations.ack_many([(b"1", 1)], "A")),
-        *each_without_a_task(operations, b"1", "A", 1),
-        *(operations.change("kill", b"1", "X"), operations.kick_some(1, 0, None)),
-        *(operations.length(""), operations.peek(b"1"), operations.list("R", "", 1)),
-        operations.truncate(),
-        *(operations.wait(b"1", "ticket", 0), operations.stats(), operations.close()),
-        *(operations.closed(), operations.delete(), operations.renew("A", True)),
-        *(operations.requeue("A", "gone"), operations.dismiss(["A"])),
-        operations._ask_again("A", 1),
-        operations._call("truncate", (1,)),
-    ):
-        refused(run, operation)
+    assert run(OpenTasks(How.ATTACH, SETTINGS)) is Outcome.MISSING
+    for request in OF_A_QUEUE:
+        assert run(request) is Outcome.MISSING
+    had("A", 1)
 
     # It is created; nothing is there.
     q = TaskQueue.create(name, url=url, serializer="raw")
     refused(TaskQueue.create, name, url=url)
-    other_format = "open", "", "tasks", "0", "", 0, 0, 0, 0, 0
-    assert run(operations._call("open", other_format))[0] == MISMATCH
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis_tasks, "_FORMAT", "0")
+        assert type(run(OpenTasks(How.OPEN, SETTINGS))) is Mismatch
+    begin_to_wait()
     refused(q.take, 0)
-    for operation in (
-        *each_without_a_task(operations, b"1", "A", 1),
-        operations.change("kill", b"1", "X"),
-        operations.peek(b"1"),
-        operations.wait(b"1", "ticket", 0),
-    ):
-        refused(run, operation)
-    getting = Background(q.take, 0.2)
-    refused(getting.result)
+    for request in (*of_one_task(b"1", "A", 1), GetTask(b"1"), AwaitTask(b"1")):
+        run(request)
+    refused(q.take, 0.2)
 
     # Tasks.
     q.put(b"1", id="one")
     refused(q.put, b"1", id="one")
-    for operation in (*each_without_a_task(operations, b"one", "A", 1),):
-        refused(run, operation)
-    refused(q.kick, "one")
+    for request in of_one_task(b"one", "A", 1):
+        run(request)
     waiting = Background(q.wait, "one")
-    until(lambda: waiting.is_alive())
+    until(lambda: parks(waiting))
     task = q.take()
-    for operation in (*each_without_a_task(operations, b"one", "A", 1),):
-        refused(run, operation)
-    me = task.owner
-    for operation in (*each_without_a_task(operations, b"one", me, task.call),):
-        refused(run, operation)
-    refused(run, operations.change("kill", b"one", "X", edit=Edit(True, b"new", OLD)))
+    for request in (*of_one_task(b"one", "A", 1), *of_one_task(b"one", task.owner, task.call)):
+        if type(request) is not AckTasks or request.owner == "A":
+            run(request)
+    assert run(ChangeTask(b"one", "T", "X", edit=OLD)) is Outcome.CHANGED
     task.touch(10)
     task.release()
     task = q.take()
@@ -94,12 +119,13 @@ def play(url, name):
     q.kick_many()
     task = q.take()
     assert q.peek("one").state == "T"
-    assert run(operations._ask_again(me, task.call))[1][0].id == b"one"
+    assert had(task.owner, task.call)[3] == b"one"
     assert len(q.list()) == 1
     assert not waiting.result()[1]
-    waiting = Background(q.wait, "one")
-    until(lambda: q._run(operations._call("stats", ())))
+    waiting = Background(q.wait, "one", LIMIT)
+    until(lambda: parks(waiting))
     q.ack(task)
+    assert waiting.result()[1]
     q.put_many([b"2", b"2"])
     task = q.take(ack=q.take())
     refused(q.take, 0, ack=task)
@@ -108,20 +134,18 @@ def play(url, name):
     q.ack_many(q.take_many(2))
     q.put(b"3")
     assert q.kill(q.list()[0]).state == "X"
-    assert run(operations.renew("A", True))[1]["A"]
-    run(operations.requeue("A", "gone", seen=1))
-    run(operations.requeue("A", "gone"))
+    assert run(RenewTaker("A", True)).leases["A"]
+    assert run(RequeueTasks("A", "gone", 1, seen=1)) is Outcome.RENEWED
+    run(RequeueTasks("A", "gone", 1))
     q.stats()
     q.put(b"4")
     assert q.qsize() == 1
     q.truncate()
-    run(operations._let_go(b"", ""))
     # It is shut down, and deleted.
     q.shutdown()
     assert q.is_shutdown
     refused(q.put, b"5")
     refused(q.take)
     q.delete()
-    other.delete()
     with TaskQueue(url=url) as anonymous:
         assert anonymous.exists()

@@ -5,50 +5,124 @@ from __future__ import annotations
 import contextlib
 import secrets
 
-from pressure_mp import PressureError, TaskError, states
+from pressure_mp import states, task_settings
 from pressure_mp.config import resolve
-from pressure_mp.drivers import drive
-from pressure_mp.effects import Call
 from pressure_mp.engines import registry
-from pressure_mp.operations.administration import ALL_STATES, TaskAdministrationOperations
-from pressure_mp.operations.tasks import NO_EDIT, Changed
-from pressure_mp.records import unpack
+from pressure_mp.engines.contract.queues import How
+from pressure_mp.engines.contract.replies import NoTask
+from pressure_mp.engines.contract.task_records import Record, StoredTask
+from pressure_mp.engines.contract.tasks import (
+    Acknowledged,
+    DeleteTasks,
+    GetTaskCounts,
+    ListTasks,
+    OpenTasks,
+    TakenTasks,
+    TakeTasks,
+    TruncateTasks,
+)
+
+#: More tasks than any test has.
+MANY = 1000
 
 
 class Pair:
-    """Each operation is done to both, and must come to the same."""
+    """Each request is made to both, and must come to the same."""
 
     def __init__(self, url):
-        name = f"test-{secrets.token_hex(8)}"
-        self.operations = TaskAdministrationOperations(name, 5000)
+        self.name = f"test-{secrets.token_hex(8)}"
         addresses = [resolve(one, None, None, None, None) for one in (url, "memory://model")]
         engines = [registry.engine(registry.settle(address)) for address in addresses]
-        self.bindings = [engine.bind(name, "tasks") for engine in engines]
+        self.bindings = [engine.bind(self.name, "tasks") for engine in engines]
 
-    def run(self, make):
-        """What the operation answers, or the error that it raises, without what may differ."""
-        theirs, ours = (outcome(binding, make()) for binding in self.bindings)
+    def create(self, **options):
+        chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
+        chosen = {"max_deliveries": None, "id": "auto_increment", **chosen}
+        self.ask(OpenTasks(How.CREATE, task_settings.make(**chosen)))
+
+    def ask(self, request):
+        """The reply to a request, without what may differ."""
+        return self.run(lambda binding: ask(binding, request))
+
+    def run(self, act):
+        """What comes of requests to one of them, for both."""
+        theirs, ours = (plain(act(binding)) for binding in self.bindings)
         assert theirs == ours
         return ours
 
+    def list(self, state):
+        """The tasks of a state."""
+        return self.run(lambda binding: tasks_of(binding, state))
+
     def check(self):
         """The same tasks are in the same states, and the statistics count them."""
-        stats = [drive(self.operations.stats(), one.session()) for one in self.bindings]
-        assert stats[0].counts == stats[1].counts
-        assert stats[0].transitions == stats[1].transitions
-        assert stats[0].tubes == stats[1].tubes
-        lists = [
-            drive(self.operations.list(ALL_STATES, "", 1000), one.session())
-            for one in self.bindings
-        ]
-        assert sorted(map(plain, lists[0])) == sorted(map(plain, lists[1]))
-        ready = [[task.id for task in tasks if task.record[:1] == b"R"] for tasks in lists]
-        assert ready[0] == ready[1]
-        for stat, tasks in zip(stats, lists, strict=True):
-            there = [unpack(task.record).state for task in tasks]
-            assert stat.counts == {state: there.count(state) for state in states.NAMES}
+        counts = [ask(binding, GetTaskCounts()) for binding in self.bindings]
+        assert counts[0].transitions == counts[1].transitions
+        assert counts[0].tubes == counts[1].tubes
         known = {transition.name for transition in states.TRANSITIONS}
-        assert all(one.transitions.keys() <= known for one in (stats[0], *stats[0].tubes.values()))
+        for ways in (counts[0].transitions, *counts[0].tubes.values()):
+            assert ways.keys() <= known
+        for state in states.NAMES:
+            theirs, ours = (plain(tasks_of(binding, state)) for binding in self.bindings)
+            assert theirs == ours if state == states.READY else sorted(theirs) == sorted(ours)
+            assert len(ours) == number_in(state, counts[0].transitions)
+
+    def truncate(self):
+        """Remove all tasks; how many there were."""
+        return self.run(truncate)
+
+    def delete(self):
+        self.ask(DeleteTasks())
+
+    def take_next(self, id, fence, owner, call, limit=1, tube="", ttr=None):
+        """Acknowledge a task and take the next, as a take of the queue does that is given one."""
+        done = Acknowledged(id, Record(states.TAKEN, 0, 0, 0, 0, call=fence))
+        taking = TakeTasks(owner, call, limit, tube, ttr, done, waits=False)
+        return self.run(lambda binding: ack_and_take(binding, taking))
+
+
+def ask(binding, request):
+    """The reply to one request."""
+    session = binding.session()
+    try:
+        return session.call(request)
+    finally:
+        session.end()
+
+
+def ack_and_take(binding, taking):
+    """The state in which the task is that was acknowledged, and what was taken."""
+    reply = ask(binding, taking)
+    if not isinstance(reply, TakenTasks):
+        return reply
+    state, tasks = reply.acknowledged.state, reply.tasks
+    if not tasks:
+        reply = ask(binding, taking._replace(ack=None))
+        tasks = reply.tasks if isinstance(reply, TakenTasks) else reply
+    return state, tasks
+
+
+def tasks_of(binding, state):
+    found, start, looked = [], 0, 1
+    while looked:
+        looked, tasks = ask(binding, ListTasks(state, "", start, MANY))
+        found += tasks
+        start += looked
+    return found
+
+
+def number_in(state, transitions):
+    ends = [(way.split("-"), number) for way, number in transitions.items()]
+    came = sum(number for (_, after), number in ends if after == state)
+    return came - sum(number for (before, _), number in ends if before == state)
+
+
+def truncate(binding):
+    removed, number = 0, 1
+    while number:
+        number = ask(binding, TruncateTasks(MANY))
+        removed += number
+    return removed
 
 
 @contextlib.contextmanager
@@ -63,43 +137,23 @@ def each_checked(kind, url):
     yield making
     for pair in made:
         pair.check()
-        pair.run(pair.operations.delete)
+        pair.delete()
 
 
-def take_next(operations, id, fence, owner, call, limit=1, tube="", ttr=None):
-    """Acknowledge a task and take the next, as a take of the queue does that is given one."""
-    now, taken = 0, []
-    if limit == 1 and not tube:
-        reply = yield Call("next", operations.next_args(id, fence, owner, call, ttr))
-        now, taken = yield from operations.following(reply, owner, call)
-    if not now:
-        yield from operations.ack(id, owner, fence, None, None, NO_EDIT, False)
-    if not taken:
-        taken = yield from operations.take(owner, call, limit, tube, ttr, False, None)
-    return taken
-
-
-def outcome(binding, operation):
-    """What an operation answers or raises, without what may differ between two brokers."""
-    try:
-        answer = drive(operation, binding.session())
-    except TaskError as error:
-        return type(error), error.task_id, error.state
-    except (PressureError, Changed) as error:
-        return type(error)
-    return plain(answer)
-
-
-def plain(answer):
-    """An answer without what differs between two brokers: moments, and numbers of arrivals."""
-    if isinstance(answer, list):
-        return [plain(one) for one in answer]
-    if isinstance(answer, tuple):
-        if hasattr(answer, "record") and answer.record:
-            record = unpack(answer.record)
-            same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
-            return answer.id, answer.data, *same, record.tube, record.owner, record.error
-        return tuple(plain(one) for one in answer)
-    if isinstance(answer, TaskError):
-        return type(answer).__name__, answer.task_id, answer.state
-    return answer if isinstance(answer, (bytes, int, str, bool, type(None))) else type(answer)
+def plain(reply):
+    """A reply without what differs between two brokers: moments."""
+    if isinstance(reply, StoredTask):
+        record = reply.record
+        same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
+        return reply.id, reply.data, *same, record.tube, record.owner, record.error
+    if isinstance(reply, NoTask):
+        return "no task", reply.tube, reply.due is not None
+    if isinstance(reply, TakenTasks):
+        return plain(reply.tasks)
+    if isinstance(reply, dict):
+        return {key: plain(value) for key, value in reply.items()}
+    if isinstance(reply, list):
+        return [plain(one) for one in reply]
+    if isinstance(reply, tuple):
+        return type(reply).__name__, *(plain(one) for one in reply)
+    return reply

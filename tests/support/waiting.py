@@ -36,7 +36,8 @@ def parks(thread: threading.Thread) -> bool:
     """Whether a thread waits in an operation, on any engine: the broker knows that it does."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
-        if frame.f_code.co_name == "park":
+        code = frame.f_code
+        if code.co_name in ("wait", "park") and "engines" in code.co_filename:
             return True
         frame = frame.f_back
     return False

@@ -5,12 +5,24 @@ from __future__ import annotations
 import time
 
 import pytest
-from task_pair import Pair, each_checked
+from task_pair import Pair, ask, each_checked
 from waiting import Background, parks, until
 
-from pressure_mp import TaskQueue, task_settings
-from pressure_mp.operations.tasks import NO_EDIT
-from pressure_mp.records import encode_priority
+from pressure_mp import TaskQueue
+from pressure_mp.engines.contract.replies import Outcome
+from pressure_mp.engines.contract.tasks import (
+    AckTask,
+    AckTasks,
+    BuryTask,
+    ChangeTask,
+    GetTaskCounts,
+    PutTasks,
+    ReleaseTask,
+    RequeueTasks,
+    TakeTasks,
+    TouchTask,
+)
+from pressure_mp.states import sources
 
 ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
 #: One more than two bundles.
@@ -20,30 +32,26 @@ MANY = 201
 class Tasks(Pair):
     def __init__(self, url, **options):
         super().__init__(url)
-        chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
-        made = task_settings.make(max_deliveries=None, id="auto_increment", **chosen)
-        self.run(lambda: self.operations.open("create", made))
+        self.create(**options)
 
     def put(self, number=MANY, tube="", ttl=None):
-        tasks, urgency = [(b"", b"data")] * number, encode_priority(0)
-        self.run(lambda: self.operations.put(tasks, "auto_increment", 0, ttl, urgency, tube))
+        self.ask(PutTasks([(b"", b"data")] * number, "auto_increment", 0, ttl, 0, tube))
 
     def take(self, limit=MANY, tube="", ttr=None, call=1, owner=ME):
-        return self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
+        return self.ask(TakeTasks(owner, call, limit, tube, ttr, waits=False))
 
     def ack_many(self, *ids, call=1):
-        fences = [(b"%d" % id, call) for id in ids]
-        return self.run(lambda: self.operations.ack_many(fences, ME))
+        """The places of those that were refused."""
+        return self.ask(AckTasks(ME, [(b"%d" % id, call) for id in ids]))
 
-    def by_taker(self, op, id, *args, call=1):
-        make = getattr(self.operations, op)
-        return self.run(lambda: make(b"%d" % id, ME, call, *args, NO_EDIT, False))
+    def by_taker(self, kind, id, call=1, **options):
+        return self.ask(kind(b"%d" % id, ME, call, **options))
 
-    def change(self, op, id, to, delay=0):
-        return self.run(lambda: self.operations.change(op, b"%d" % id, to, delay))
+    def change(self, op, id, to, **options):
+        return self.ask(ChangeTask(b"%d" % id, "".join(sources(op)), to, **options))
 
     def requeue(self, owner=ME, call=None):
-        return self.run(lambda: self.operations.requeue(owner, "it died", call=call))
+        return self.ask(RequeueTasks(owner, "it died", 1000, call=call))
 
 
 @pytest.fixture
@@ -57,7 +65,7 @@ def entries(server):
     """How many entries the keys have in which taken tasks are looked for."""
 
     def counting(tasks):
-        begin = f"__pressure__:mp:{{{tasks.operations.name}}}:"
+        begin = f"__pressure__:mp:{{{tasks.name}}}:"
         with server.client() as client:
             there = client.zcard(begin + "taken"), client.zcard(begin + "due")
             return *there, client.hlen(begin + "bundles")
@@ -84,17 +92,15 @@ def test_one_task_alone_is_no_bundle(make, entries):
 
 #: What becomes of the fifth task, by its taker or by an administrator.
 ALONE = {
-    "ack": lambda tasks: tasks.by_taker("ack", 5, None, None),
+    "ack": lambda tasks: tasks.by_taker(AckTask, 5),
     "ack_many": lambda tasks: tasks.ack_many(5),
-    "release": lambda tasks: tasks.by_taker("release", 5, 0, None, b"", None, "why"),
-    "release later": lambda tasks: tasks.by_taker("release", 5, 10**6, None, b"", None, "why"),
-    "bury": lambda tasks: tasks.by_taker("bury", 5, 0, None, "why"),
-    "touch": lambda tasks: tasks.by_taker("touch", 5, 1000),
+    "release": lambda tasks: tasks.by_taker(ReleaseTask, 5, error="why"),
+    "release later": lambda tasks: tasks.by_taker(ReleaseTask, 5, delay=10**6, error="why"),
+    "bury": lambda tasks: tasks.by_taker(BuryTask, 5, error="why"),
+    "touch": lambda tasks: tasks.by_taker(TouchTask, 5, increment=1000),
     "snatch": lambda tasks: tasks.change("snatch", 5, "R"),
     "kill": lambda tasks: tasks.change("kill", 5, "X"),
-    "move": lambda tasks: tasks.run(
-        lambda: tasks.operations.change("move", b"5", "", 0, None, "elsewhere")
-    ),
+    "move": lambda tasks: tasks.change("move", 5, "", tube="elsewhere"),
 }
 
 
@@ -119,7 +125,8 @@ def test_part_of_several_bundles_is_acknowledged(options, make, entries):
     tasks.put()
     tasks.take()
     problems = tasks.ack_many(*range(51, 151), 51, 999)
-    assert problems.count(None) == 100
+    assert problems == {100: Outcome.ABSENT, 101: Outcome.ABSENT} or options
+    assert len(problems) == 2
     assert entries(tasks)[0] == 50 + 50 + 1
     tasks.check()
     tasks.ack_many(*range(1, 51), 201, *range(151, 201))
@@ -163,8 +170,7 @@ def test_one_fence_that_is_wrong_leaves_that_task_and_no_other(make, entries):
     tasks.put(4)
     tasks.take()
     fences = [(b"1", 1), (b"2", 1), (b"3", 9), (b"4", 1)]
-    problems = tasks.run(lambda: tasks.operations.ack_many(fences, ME))
-    assert [problem is None for problem in problems] == [True, True, False, True]
+    assert tasks.ask(AckTasks(ME, fences)) == {2: ("OtherOwner", "")}
     tasks.check()
     assert entries(tasks)[0] == 1
     tasks.ack_many(3)
@@ -200,7 +206,7 @@ def test_bundles_of_a_process_whose_name_ends_alike_stay(make, entries):
     tasks.put(4)
     tasks.take(limit=2)
     tasks.take(limit=2, call=2, owner="elsewhere/7/7/aaaaaaaa")
-    tasks.run(lambda: tasks.operations.requeue(ME, "it died"))
+    tasks.requeue()
     tasks.check()
     tasks.ack_many(3, 4)
     tasks.check()
@@ -213,7 +219,8 @@ def test_a_bundle_whose_time_is_over_is_ready_again(make, entries):
     tasks.take(ttr=1)
     time.sleep(0.01)
     for _ in range(4):  # a call moves about a hundred
-        tasks.run(lambda: tasks.operations.stats())
+        for binding in tasks.bindings:
+            ask(binding, GetTaskCounts())
     assert entries(tasks) == (0, 0, 0)
     assert len(tasks.take(limit=1000, call=2)) == MANY
 
@@ -222,10 +229,10 @@ def test_one_of_a_bundle_that_was_touched_stays_when_the_time_of_the_others_is_o
     tasks = make()
     tasks.put(3)
     tasks.take(ttr=1000)
-    tasks.by_taker("touch", 2, 10**6)
+    tasks.by_taker(TouchTask, 2, increment=10**6)
     time.sleep(1.05)
     assert [task[0] for task in tasks.take(call=2)] == [b"1", b"3"]
-    tasks.by_taker("ack", 2, None, None)
+    tasks.by_taker(AckTask, 2)
 
 
 @pytest.mark.parametrize("tube", ["", "a"])
@@ -235,8 +242,8 @@ def test_tasks_of_every_kind_are_listed_and_removed_from_their_bundles(tube, ttl
     tasks.put(tube=tube, ttl=ttl)
     tasks.take(tube=tube)
     tasks.check()
-    assert tasks.run(lambda: tasks.operations.list("W", "", 1000)) == []
-    assert tasks.run(tasks.operations.truncate) == MANY
+    assert tasks.list("W") == []
+    assert tasks.truncate() == MANY
     assert entries(tasks) == (0, 0, 0)
 
 

@@ -15,12 +15,27 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from random_histories import drawn
-from task_pair import Pair, outcome, take_next
+from task_pair import MANY, Pair, ask, tasks_of
 
-from pressure_mp import task_settings
-from pressure_mp.drivers import drive
-from pressure_mp.operations.tasks import NO_EDIT, Edit
-from pressure_mp.records import encode_priority, unpack
+from pressure_mp.engines.contract.task_records import Edit
+from pressure_mp.engines.contract.tasks import (
+    AckTask,
+    AckTasks,
+    AwaitTask,
+    BuryTask,
+    ChangeTask,
+    CloseTasks,
+    CountReady,
+    DeleteTasks,
+    GetTask,
+    KickTasks,
+    PutTasks,
+    ReleaseTask,
+    RequeueTasks,
+    TakeTasks,
+    TouchTask,
+)
+from pressure_mp.states import sources
 
 OWNERS = st.sampled_from(["host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"])
 TUBES = st.sampled_from(["", "a", "b"])
@@ -31,7 +46,7 @@ SOON, LATE = 1, 3_600_000
 TIMES = st.sampled_from([SOON, LATE])
 PAUSE = 0.004
 NUMBERS = st.integers(1, 12)
-EDITS = st.sampled_from([Edit(), Edit(True, b"edited"), Edit(True, b"x", "0" * 40)])
+EDITS = st.sampled_from([None, Edit(b"edited"), Edit(b"x", b"what it never was")])
 
 
 class Histories(RuleBasedStateMachine):
@@ -42,7 +57,6 @@ class Histories(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.pair = Pair(self.url)
-        self.operations = self.pair.operations
         self.calls = itertools.count(1)
         self.created = False
         self.ids = []  # that the broker made
@@ -56,15 +70,13 @@ class Histories(RuleBasedStateMachine):
         ttr=st.sampled_from([None, 3600]),
     )
     def create(self, kind, ttl, kept, limit, ttr):
-        options = {"zombie": None, "keep": False, **kept}
-        chosen = task_settings.make(ttr, ttl, max_deliveries=limit, id=kind, **options)
         self.kind = kind
-        self.run(lambda: self.operations.open("create", chosen))
+        self.pair.create(ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, **kept)
         self.created = True
 
-    def run(self, make):
-        """On both; and what is due at once happens."""
-        ours = self.pair.run(make)
+    def ask(self, request):
+        """Both; and what is due at once happens."""
+        ours = self.pair.ask(request)
         time.sleep(PAUSE)
         return ours
 
@@ -75,21 +87,21 @@ class Histories(RuleBasedStateMachine):
 
     def put_both(self, tasks, *options):
         """The broker's ids are those of the specification too, where the time makes them."""
-        args = tasks, self.kind, *options
+        putting = PutTasks(tasks, self.kind, *options)
         if self.kind == "auto_increment":
-            self.run(lambda: self.operations.put(*args))
+            self.ask(putting)
             return
-        theirs = outcome(self.pair.bindings[0], self.operations.put(*args))
+        theirs = ask(self.pair.bindings[0], putting)
         if isinstance(theirs, list):
             made = [(id, data) for id, (_, data) in zip(theirs, tasks, strict=True)]
-            args = made, self.kind, *options
+            putting = putting._replace(tasks=made)
             self.ids += [id for id, (given, _) in zip(theirs, tasks, strict=True) if not given]
-        assert outcome(self.pair.bindings[1], self.operations.put(*args)) == theirs
+        assert ask(self.pair.bindings[1], putting) == theirs
         time.sleep(PAUSE)
 
     def teardown(self):
         if self.created:
-            self.run(self.operations.delete)
+            self.ask(DeleteTasks())
 
     @precondition(lambda self: self.created)
     @rule(
@@ -103,7 +115,7 @@ class Histories(RuleBasedStateMachine):
     def put(self, number, id, delay, ttl, priority, tube):
         first = self.named(id) if id else b""
         tasks = [(first, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
-        self.put_both(tasks, delay, ttl, encode_priority(priority), tube)
+        self.put_both(tasks, delay, ttl, priority, tube)
 
     @precondition(lambda self: self.created)
     @rule(
@@ -111,12 +123,11 @@ class Histories(RuleBasedStateMachine):
     )
     def take(self, owner, limit, tube, ttr):
         call = next(self.calls)
-        self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
+        self.ask(TakeTasks(owner, call, limit, tube, ttr, waits=False))
 
     def fence(self, id, owner, is_right):
         """The number of the take that has a task; or one that is wrong."""
-        found = drive(self.operations.list("T", "", 100), self.pair.bindings[1].session())
-        records = {task.id: unpack(task.record) for task in found}
+        records = {task.id: task.record for task in tasks_of(self.pair.bindings[1], "T")}
         if is_right and id in records:
             return records[id].owner, records[id].call
         return owner, 1
@@ -134,7 +145,7 @@ class Histories(RuleBasedStateMachine):
     def ack(self, id, owner, is_right, delay, tube, edit, whole):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
-        self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
+        self.ask(AckTask(id, owner, call, delay, tube, edit, whole))
 
     @precondition(lambda self: self.created)
     @rule(owner=OWNERS, then_next=st.booleans())
@@ -142,22 +153,20 @@ class Histories(RuleBasedStateMachine):
         """One task is put, and what is next is taken and acknowledged, as it mostly happens: by
         itself, or by the take of the next one."""
         call, task = next(self.calls), [(b"", b"1")]
-        self.put_both(task, 0, None, encode_priority(0), "")
-        taken = self.run(lambda: self.operations.take(owner, call, 1, "", None, False, None))
+        self.put_both(task)
+        taken = self.ask(TakeTasks(owner, call, waits=False))
         if not isinstance(taken, list):
             return
-        if not then_next:
-            args = taken[0][0], owner, call, None, None, NO_EDIT, False
-            self.run(lambda: self.operations.ack(*args))
-            return
-        args = taken[0][0], call, owner, next(self.calls)
-        self.run(lambda: take_next(self.operations, *args))
+        if then_next:
+            self.pair.take_next(taken[0][0], call, owner, next(self.calls))
+        else:
+            self.ask(AckTask(taken[0][0], owner, call))
 
     @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)
     def ack_many(self, ids, owner):
-        fences = [(self.named(id), self.fence(self.named(id), owner, True)[1]) for id in ids]
-        self.run(lambda: self.operations.ack_many(fences, owner))
+        named = [self.named(id) for id in ids]
+        self.ask(AckTasks(owner, [(id, self.fence(id, owner, True)[1]) for id in named]))
 
     @precondition(lambda self: self.created)
     @rule(
@@ -168,13 +177,13 @@ class Histories(RuleBasedStateMachine):
         ttl=st.sampled_from([None, SOON, LATE]),
         tube=SHIFTS,
         edit=EDITS,
-        priority=st.one_of(st.just(b""), PRIORITIES.map(encode_priority)),
+        priority=st.one_of(st.none(), PRIORITIES),
     )
     def release(self, id, owner, is_right, delay, ttl, tube, edit, priority):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
         args = id, owner, call, delay, ttl, priority, tube, "an error", edit, True
-        self.run(lambda: self.operations.release(*args))
+        self.ask(ReleaseTask(*args))
 
     @precondition(lambda self: self.created)
     @rule(
@@ -188,7 +197,7 @@ class Histories(RuleBasedStateMachine):
     def bury(self, id, owner, is_right, ttl, tube, edit):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
-        self.run(lambda: self.operations.bury(id, owner, call, ttl, tube, "why", edit, False))
+        self.ask(BuryTask(id, owner, call, ttl, tube, "why", edit))
 
     @precondition(lambda self: self.created)
     @rule(
@@ -202,7 +211,7 @@ class Histories(RuleBasedStateMachine):
         id = self.named(id)
         owner, call = self.fence(id, owner, whose == "right")
         call = 0 if whose == "nobody" else call
-        self.run(lambda: self.operations.touch(id, owner, call, increment, edit, True))
+        self.ask(TouchTask(id, owner, call, increment, edit, True))
 
     @precondition(lambda self: self.created)
     @rule(
@@ -215,48 +224,50 @@ class Histories(RuleBasedStateMachine):
     def change(self, id, op, delay, tube, edit):
         to = {"kill": "X", "move": ""}.get(op, "W" if delay else "R")
         where = tube if op == "move" else None
-        args = op, self.named(id), to, delay, None, where, edit
-        self.run(lambda: self.operations.change(*args))
+        self.change_both(op, id, to, delay, None, where, edit)
 
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS, to=st.sampled_from("RWBZD"), delay=TIMES)
     def switch(self, id, to, delay):
-        args = "switch", self.named(id), to, delay if to in "WZ" else 0
-        self.run(lambda: self.operations.change(*args))
+        self.change_both("switch", id, to, delay if to in "WZ" else 0)
+
+    def change_both(self, op, id, to, *options):
+        origins = "".join(sorted(sources(op) - {to}))
+        self.ask(ChangeTask(self.named(id), origins, to, *options))
 
     @precondition(lambda self: self.created)
     @rule(limit=st.sampled_from([0, 1, 2, None]), delay=st.sampled_from([0, LATE]))
     def kick(self, limit, delay):
-        self.run(lambda: self.operations.kick_some(limit, delay, None))
+        self.ask(KickTasks(MANY if limit is None else limit, delay))
 
     @precondition(lambda self: self.created)
     @rule(owner=OWNERS, whole=st.booleans())
     def requeue(self, owner, whole):
         call = None if whole else 1
-        self.run(lambda: self.operations.requeue(owner, "it died", call=call))
+        self.ask(RequeueTasks(owner, "it died", MANY, call=call))
 
     @precondition(lambda self: self.created)
     @rule(tube=TUBES)
     def length(self, tube):
-        self.run(lambda: self.operations.length(tube))
+        self.ask(CountReady(tube))
 
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS)
     def look(self, id):
-        self.run(lambda: self.operations.peek(self.named(id)))
+        self.ask(GetTask(self.named(id)))
 
     @precondition(lambda self: self.created)
     @rule(id=NUMBERS)
     def wait(self, id):
-        self.run(lambda: self.operations.wait(self.named(id), "ticket", 0))
+        self.ask(AwaitTask(self.named(id), waits=False))
 
     @precondition(lambda self: self.created)
     @rule(which=st.integers(0, 9))
     def truncate_or_close(self, which):
         if which == 0:
-            self.run(self.operations.truncate)
+            self.pair.truncate()
         if which == 1:
-            self.run(self.operations.close)
+            self.ask(CloseTasks())
 
     @invariant()
     def counts_are_exact(self):

@@ -1,4 +1,4 @@
-"""Ordinary calls go a short way through the scripts; all others have their effect all the same."""
+"""Ordinary calls go a fast path through the scripts; all others have their effect all the same."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import time
 import pytest
 from exchanges import Exchanges
 from lossy import LossyProxy
-from task_pair import Pair, each_checked, take_next
-from waiting import Background, blocked, until
+from task_pair import Pair, ask, each_checked
+from waiting import LIMIT, Background, blocked, until
 
-from pressure_mp import Empty, NotTaken, TaskExists, TaskQueue, task_settings
+from pressure_mp import Empty, NotTaken, TaskExists, TaskQueue
+from pressure_mp.engines.contract.replies import NoTask
+from pressure_mp.engines.contract.task_records import Edit
+from pressure_mp.engines.contract.tasks import AckTask, CloseTasks, PutAwaited, PutTasks, TakeTasks
 from pressure_mp.engines.redis.engine import RedisBinding
-from pressure_mp.operations.tasks import NO_EDIT, Edit, Raw
-from pressure_mp.records import Record, encode_priority
 
 ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
 LATE = 3_600_000
@@ -27,25 +28,22 @@ class Tasks(Pair):
 
     def __init__(self, url, **options):
         super().__init__(url)
-        chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
-        chosen = {"max_deliveries": None, "id": "auto_increment", **chosen}
-        self.run(lambda: self.operations.open("create", task_settings.make(**chosen)))
+        self.create(**options)
 
-    def put(self, *ids, delay=0, ttl=None, tube="", waits="", priority=0):
+    def put(self, *ids, awaited=False, **options):
         tasks = [(id, b"data") for id in ids or (b"",)]
-        args = tasks, "auto_increment", delay, ttl, encode_priority(priority), tube, waits
-        return self.run(lambda: self.operations.put(*args))
+        putting = PutTasks(tasks, "auto_increment", **options)
+        return self.ask(PutAwaited(putting) if awaited else putting)
 
     def take(self, limit=1, tube="", ttr=None, call=1, owner=ME):
-        return self.run(lambda: self.operations.take(owner, call, limit, tube, ttr, False, None))
+        return self.ask(TakeTasks(owner, call, limit, tube, ttr, waits=False))
 
     def take_next(self, id=b"1", fence=1, owner=ME, call=2, **options):
         """Acknowledge a task and take the next."""
-        args = id, fence, owner, call
-        return self.run(lambda: take_next(self.operations, *args, **options))
+        return super().take_next(id, fence, owner, call, **options)
 
-    def ack(self, id=b"1", owner=ME, call=1, delay=None, tube=None, edit=NO_EDIT, whole=False):
-        return self.run(lambda: self.operations.ack(id, owner, call, delay, tube, edit, whole))
+    def ack(self, id=b"1", owner=ME, call=1, **options):
+        return self.ask(AckTask(id, owner, call, **options))
 
 
 @pytest.fixture
@@ -104,7 +102,7 @@ def become_due(tasks):
 
 
 def shut_down(tasks):
-    tasks.run(tasks.operations.close)
+    tasks.ask(CloseTasks())
 
 
 def put_first(**options):
@@ -140,7 +138,7 @@ CASES = {
     "put with a delay": (lambda tasks: tasks.put(delay=LATE),),
     "put with a ttl": (lambda tasks: tasks.put(ttl=LATE),),
     "put into a tube": (lambda tasks: tasks.put(tube="a"),),
-    "put of one who waits": (lambda tasks: tasks.put(waits="ticket"),),
+    "put of one who waits": (lambda tasks: tasks.put(awaited=True),),
     "take while a task is due": (become_due, take_second),
     "take of many": (lambda tasks: tasks.take(limit=2, call=2),),
     "take from a tube": (lambda tasks: tasks.take(tube="a", call=2),),
@@ -157,11 +155,11 @@ CASES = {
     "ack with a zombie time": (lambda tasks: tasks.ack(delay=LATE),),
     "ack into a tube": (lambda tasks: tasks.ack(tube="a"),),
     "ack in a tube": (put_first(tube="a"), take_second, lambda tasks: tasks.ack(b"3", call=2)),
-    "ack of data that was changed": (lambda tasks: tasks.ack(edit=Edit(True, b"new", "0" * 40)),),
+    "ack of data that was changed": (lambda tasks: tasks.ack(edit=Edit(b"new", b"old")),),
     "ack that answers the data": (lambda tasks: tasks.ack(whole=True),),
     "ack of a task that lapsed": (take_for_a_moment, pause, lambda tasks: tasks.ack(b"2", call=2)),
     "ack while somebody waits for a task": (
-        put_first(waits="ticket"),
+        put_first(awaited=True),
         take_second,
         lambda tasks: tasks.ack(b"3", call=2),
     ),
@@ -172,7 +170,7 @@ CASES = {
     "next after a task in a tube": (put_first(tube="a"), take_second, next_after_that),
     "next after a task that lapsed": (take_for_a_moment, pause, next_after_that),
     "next while somebody waits for a task": (
-        put_first(waits="ticket"),
+        put_first(awaited=True),
         take_second,
         next_after_that,
     ),
@@ -201,14 +199,13 @@ def test_what_is_not_ordinary_has_its_effect_too(case, make, server):
     tasks.check()
 
 
-def test_who_waits_for_a_task_is_told_of_an_ordinary_ack(make):
-    tasks = prepared(make())
-    tasks.put(b"3", waits="ticket", priority=-1)
-    tasks.take(call=2)
-    tasks.ack(b"3", call=2)
-    known = Raw(b"3", Record("T", b"8" * 8, 0, 0, 0, 0, 1, 2).pack(), b"data")
-    _, was_processed = tasks.run(lambda: tasks.operations.wait(b"3", "ticket", 0.0, known))
+def test_who_waits_for_a_task_is_told_of_an_ordinary_ack(server, name):
+    queue = TaskQueue(name, url=server.url)
+    putting = Background(queue.put, 1, wait=LIMIT)
+    queue.take().ack()
+    _, was_processed = putting.result()
     assert was_processed
+    queue.delete()
 
 
 @pytest.mark.parametrize("call", [ordinary_put, ordinary_ack])
@@ -315,30 +312,31 @@ def test_a_take_whose_reply_is_lost_gives_what_it_took_if_that_is_still_taken(
 
 #: What is there beside the task that is taken, and whether somebody else should look at it soon.
 BESIDE = {
-    "nothing": ({}, False),
-    "one that is ready": ({"delay": None}, True),
-    "one that is due within a second": ({"delay": 0.5}, True),
-    "one that is due later": ({"delay": 60}, False),
+    "nothing": (None, False),
+    "one that is ready": (0, True),
+    "one that is due within a second": (500, True),
+    "one that is due later": (60_000, False),
 }
 
 
-@pytest.mark.parametrize("tube", [None, "a"])  # the short way, and the long one
+@pytest.mark.parametrize("tube", ["", "a"])  # the fast path, and the other
 @pytest.mark.parametrize("beside", BESIDE)
-def test_who_was_woken_for_a_task_wakes_another_if_there_is_more_to_look_at(
-    beside, tube, server, name
-):
+def test_who_was_woken_for_a_task_wakes_another_if_there_is_more_to_look_at(beside, tube, server):
     options, wakes = BESIDE[beside]
-    queue = TaskQueue(name, url=server.url)
-    queue.put(1, tube=tube)
-    if options:
-        queue.put(2, **options)
+    tasks = Tasks(server.url)
+    binding = tasks.bindings[0]
+    waiting = binding.session()
+    assert isinstance(waiting.call(TakeTasks(ME, 1)), NoTask)
+    ask(binding, PutTasks([(b"", b"data")], "time64", tube=tube))
+    if options is not None:
+        ask(binding, PutTasks([(b"", b"data")], "time64", delay=options))
     with server.client() as client:
-        wake = f"__pressure__:mp:{{{name}}}:wake"
+        wake = f"__pressure__:mp:{{{tasks.name}}}:wake"
         client.delete(wake)
-        args = ME, 1, 1, 10**6, "", "", "ticket", b"", b"wait", "again", 5000
-        assert len(queue._binding.session().call("take", args)) == 5
+        assert len(waiting.call(TakeTasks(ME, 2)).tasks) == 1
+        waiting.end()
         assert client.llen(wake) == wakes
-    queue.delete()
+    tasks.delete()
 
 
 #: Options of the queue and of a put, and whether the task has a record from the beginning.

@@ -388,6 +388,10 @@ def test_times_and_options_that_make_no_sense_are_refused(queue, url, name):
     for wrong in ({"delay": "1"}, {"priority": "high"}, {"tube": 1}, {"id": 1.5}):
         with pytest.raises(ArgumentTypeError):
             queue.put("data", **wrong)
+    for wrong in ({"delay": -1}, {"ids": [1, 2]}, {"ids": [""]}):
+        with pytest.raises(ArgumentError) as caught:
+            queue.put_many(["data"], **wrong)
+        assert (caught.value.accepted, caught.value.rest) == (0, ["data"])
     for wrong in ({"keep": True, "zombie": 1}, {"id": "other"}, {"ttr": 0}, {"max_deliveries": 0}):
         with pytest.raises(ArgumentError):
             TaskQueue(name, url=url, **wrong)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import states
-from ...records import Record
+from ..contract.task_records import Record, StoredTask, TaskSettings
+from .line import Caller
 
 #: How many tasks one call moves whose time has come.
 _MOST_DUE = 100
@@ -21,48 +22,40 @@ class Living:
     id: bytes
     record: Record
     data: bytes
+    #: The number of its arrival.
+    seq: int
+
+    def stored(self, whole: bool = True) -> StoredTask:
+        """As it is told."""
+        return StoredTask(self.id, self.record, self.data if whole else b"")
 
     @property
     def place(self) -> tuple[Any, ...]:
         """Where it is among those of its state."""
         record = self.record
         if record.state == states.READY:
-            return record.priority, record.seq
+            return record.priority, self.seq
         if record.state == states.TAKEN:
             return record.owner[-8:], record.call, self.id
         if record.state in (states.BURIED, states.DONE):
-            return record.since, record.seq
+            return record.since, self.seq
         return record.due or math.inf, self.id
 
 
 class Life:
     """Everything that a broker keeps of one queue of tasks."""
 
-    def __init__(
-        self,
-        options: str,
-        format: str,
-        ttr: int,
-        ttl: int,
-        zombie: int,
-        keep: int,
-        limit: int,
-        *,
-        now: int,
-    ) -> None:
-        self.options, self.format = options, format
-        self.ttr, self.ttl, self.zombie, self.keep, self.limit = ttr, ttl, zombie, keep, limit
+    def __init__(self, settings: TaskSettings, now: int) -> None:
+        self.settings = settings
         self.created = self.now = now
         self.closed = False
         self.users: set[str] = set()
         self.tasks: dict[bytes, Living] = {}
         self.ways: dict[str, int] = {}
         self.presence: dict[str, int] = {}
-        self.awaited: dict[bytes, list[str]] = {}
-        self.outcomes: dict[str, bytes] = {}
-        #: Who is to be woken: those who wait for a task, and for one of a tube, once for each.
-        self.bells: list[str] = []
-        self.noticed: list[str] = []
+        #: Who waits for what becomes of a task, and what they are to hear.
+        self.awaited: dict[bytes, list[Caller]] = {}
+        self.outcomes: dict[Caller, str] = {}
         self._ready: list[tuple[tuple[Any, ...], bytes]] = []
         self._due: list[tuple[int, bytes]] = []
         self._seq = self._counter = 0
@@ -71,6 +64,11 @@ class Life:
         """The number of a new task."""
         self._seq = max(self._seq + 1, self.now * 1000)
         return self._seq
+
+    @property
+    def ready_tubes(self) -> list[str]:
+        """The tubes of the tasks that are ready, in their order."""
+        return [self.tasks[id].record.tube for _, id in self._ready]
 
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
         """A new id."""
@@ -85,10 +83,10 @@ class Life:
             if id not in taken and id not in self.tasks:
                 return id
 
-    def lifetime(self, ttl: int | str) -> int:
+    def lifetime(self, ttl: int | None) -> int:
         """When a task that is ready from now on is dropped; 0 for never."""
-        seconds = self.ttl if ttl == "" else int(ttl)
-        return self.now + seconds if seconds else 0
+        time = self.settings.ttl if ttl is None else ttl
+        return self.now + time if time else 0
 
     def ordered(self, state: str) -> list[Living]:
         """The tasks of a state, in the order in which they are next."""
@@ -102,15 +100,15 @@ class Life:
             if tube in ("", task.record.tube):
                 if not 0 < task.record.due <= self.now:
                     return task
-                self.vanish(task, b"dropped")
+                self.vanish(task, "dropped")
         return None
 
-    def next_due(self) -> int | bytes:
-        """In how many milliseconds a task becomes ready by itself; b"" for none."""
+    def next_due(self) -> int | None:
+        """In how many milliseconds a task becomes ready by itself; None for none."""
         for due, id in self._due:
             if self.tasks[id].record.state in (states.WAITING, states.TAKEN):
                 return max(due - self.now, 0) + 1
-        return b""
+        return None
 
     def sweep(self) -> None:
         """Tasks of which the time has come move on."""
@@ -123,11 +121,11 @@ class Life:
         """The time of a task's state is over."""
         state = task.record.state
         if state == states.WAITING:
-            self.revive(task, 0, "", None)
+            self.revive(task, 0, None, None)
         elif state == states.TAKEN:
-            self.give_back(task, "it was not processed within its ttr", 0, "", None)
+            self.give_back(task, "it was not processed within its ttr", 0, None, None)
         else:
-            self.vanish(task, b"processed" if state == states.ZOMBIE else b"dropped")
+            self.vanish(task, "processed" if state == states.ZOMBIE else "dropped")
 
     def add(self, task: Living) -> None:
         """A new task."""
@@ -135,41 +133,41 @@ class Life:
         self._count(states.VOID, task.record.state, task.record.tube)
         self._enter(task)
 
-    def take(self, task: Living, owner: str, call: int, ttr: int | str) -> None:
+    def take(self, task: Living, owner: str, call: int, ttr: int | None) -> None:
         """A ready task is taken."""
-        limit = self.ttr if ttr == "" else int(ttr)
+        limit = self.settings.ttr if ttr is None else ttr
         deliveries = task.record.deliveries + 1
         task_taken = {"deliveries": deliveries, "call": call, "owner": owner}
         self.turn(task, states.TAKEN, self.now + limit if limit else 0, None, **task_taken)
 
-    def process(self, task: Living, delay: int | str, tube: str | None) -> None:
+    def process(self, task: Living, delay: int | None, tube: str | None) -> None:
         """A taken task was processed."""
-        zombie = self.zombie if delay == "" else int(delay)
-        if self.keep:
+        zombie = self.settings.zombie if delay is None else delay
+        if self.settings.keep:
             self.turn(task, states.DONE, 0, tube)
         elif zombie:
             self.turn(task, states.ZOMBIE, self.zombie_until(zombie), tube)
         else:
-            self.vanish(task, b"processed")
+            self.vanish(task, "processed")
             return
-        self.conclude(task, b"processed")
+        self.conclude(task, "processed")
 
     def zombie_until(self, milliseconds: int) -> int:
         """When a task is gone that becomes a zombie now; 0 when it stays."""
         return 0 if milliseconds == states.FOR_GOOD else self.now + milliseconds
 
     def give_back(
-        self, task: Living, error: str, delay: int, ttl: int | str, tube: str | None
+        self, task: Living, error: str, delay: int, ttl: int | None, tube: str | None
     ) -> None:
         """A taken task goes back, unless it was delivered too often."""
         if error:
             task.record = task.record._replace(error=error)
-        if 0 < self.limit <= task.record.deliveries:
+        if 0 < self.settings.max_deliveries <= task.record.deliveries:
             self.turn(task, states.BURIED, 0, tube)
         else:
             self.revive(task, delay, ttl, tube)
 
-    def revive(self, task: Living, delay: int, ttl: int | str, tube: str | None) -> None:
+    def revive(self, task: Living, delay: int, ttl: int | None, tube: str | None) -> None:
         """A task becomes ready, or waits for a delay."""
         if delay:
             self.turn(task, states.WAITING, self.now + delay, tube)
@@ -190,7 +188,7 @@ class Life:
         task.record = before._replace(state=after, since=self.now, due=ends, **changes)
         self._enter(task)
         if after == states.BURIED:
-            self.conclude(task, b"buried")
+            self.conclude(task, "buried")
 
     def shift(self, task: Living, tube: str) -> None:
         """A task goes into another tube, and is in the same state there."""
@@ -207,7 +205,7 @@ class Life:
         task.record = task.record._replace(due=ends)
         self._enter(task)
 
-    def vanish(self, task: Living, outcome: bytes) -> None:
+    def vanish(self, task: Living, outcome: str) -> None:
         """A task is no more."""
         self._leave(task)
         self._count(task.record.state, states.VOID, task.record.tube)
@@ -215,11 +213,17 @@ class Life:
         task.record = task.record._replace(state=states.VOID, since=self.now, due=0)
         self.conclude(task, outcome)
 
-    def conclude(self, task: Living, outcome: bytes) -> None:
+    def conclude(self, task: Living, outcome: str) -> None:
         """Who waits for the task is told what became of it."""
-        for ticket in self.awaited.pop(task.id, []):
-            self.outcomes[ticket] = outcome
-            self.bells.append(ticket)
+        for caller in self.awaited.pop(task.id, []):
+            self.outcomes[caller] = outcome
+
+    def forget(self, caller: Caller) -> None:
+        """One waits for no task's end any more."""
+        self.outcomes.pop(caller, None)
+        for callers in self.awaited.values():
+            if caller in callers:
+                callers.remove(caller)
 
     def _enter(self, task: Living) -> None:
         record = task.record
@@ -227,10 +231,6 @@ class Life:
             bisect.insort(self._ready, (task.place, task.id))
         if record.due:
             bisect.insort(self._due, (record.due, task.id))
-        if record.state == states.READY or (
-            record.state in (states.WAITING, states.TAKEN) and record.due
-        ):
-            self.noticed.append(record.tube)
 
     def _leave(self, task: Living) -> None:
         if task.record.state == states.READY:

@@ -6,14 +6,16 @@ import bisect
 import collections
 import heapq
 import itertools
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+from ..contract.fair import Snapshot
 
 
 class Entry(NamedTuple):
     """A queued item. One that was in flight keeps its number and how often it was delivered."""
 
     item: bytes
-    seq: int = 0
+    number: int = 0
     deliveries: int = 0
 
 
@@ -22,10 +24,10 @@ class Storage(Protocol):
 
     def __len__(self) -> int: ...
 
-    def find_unordered(self, order: bytes) -> bytes | None:
-        """The order of a queued item with which this one cannot be compared, if there is one."""
+    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
+        """The sort key of a queued item with which this one cannot be compared, if there is one."""
 
-    def put(self, entry: Entry, order: bytes) -> None: ...
+    def put(self, entry: Entry, sort_key: bytes) -> None: ...
 
     def next(self) -> Entry:
         """The item whose turn it is."""
@@ -39,10 +41,10 @@ class Storage(Protocol):
 class Fifo(collections.deque[Entry]):
     """First in, first out."""
 
-    def find_unordered(self, order: bytes) -> bytes | None:
+    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
         return None
 
-    def put(self, entry: Entry, order: bytes) -> None:
+    def put(self, entry: Entry, sort_key: bytes) -> None:
         self.append(entry)
 
     def next(self) -> Entry:
@@ -63,7 +65,7 @@ class Lifo(Fifo):
 
 
 class Priority:
-    """By priority, then by arrival. An order is an encoded priority."""
+    """By priority, then by arrival. A sort key is an encoded priority."""
 
     def __init__(self) -> None:
         self._arrivals = itertools.count()
@@ -72,16 +74,16 @@ class Priority:
     def __len__(self) -> int:
         return len(self._items)
 
-    def find_unordered(self, order: bytes) -> bytes | None:
+    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
         # One that can be compared with both neighbours can be with all.
-        place = bisect.bisect(self._items, (order,))
+        place = bisect.bisect(self._items, (sort_key,))
         for other, _, _ in self._items[max(place - 1, 0) : place + 1]:
-            if _differ_in_kind(order, other):
+            if _differ_in_kind(sort_key, other):
                 return other
         return None
 
-    def put(self, entry: Entry, order: bytes) -> None:
-        bisect.insort(self._items, (order, next(self._arrivals), entry))
+    def put(self, entry: Entry, sort_key: bytes) -> None:
+        bisect.insort(self._items, (sort_key, next(self._arrivals), entry))
 
     def next(self) -> Entry:
         return self._items[0][2]
@@ -112,7 +114,7 @@ class Fair:
     """In rounds: in each, every key has as many items served as its weight says.
 
     An item's round is known when it arrives: the one after the present, or a later one when the
-    key's share of that is used up. An order is a key's weight and the key.
+    key's share of that is used up. A sort key is a key's weight and the key.
     """
 
     def __init__(self) -> None:
@@ -124,11 +126,11 @@ class Fair:
     def __len__(self) -> int:
         return len(self._items)
 
-    def find_unordered(self, order: bytes) -> bytes | None:
+    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
         return None
 
-    def put(self, entry: Entry, order: bytes) -> None:
-        weight, _, key = order.partition(b" ")
+    def put(self, entry: Entry, sort_key: bytes) -> None:
+        weight, _, key = sort_key.partition(b" ")
         tenant = self._tenants.setdefault(key, Tenant())
         turn = max(self._round + 1, tenant.round)
         if turn == tenant.round and tenant.used >= int(weight):
@@ -152,22 +154,20 @@ class Fair:
         self._items.clear()
         self._tenants.clear()
 
-    def snapshot(self, limit: int) -> list[Any]:
-        """How many are queued; the keys and the items of the next ones; how many are of now."""
+    def snapshot(self, limit: int) -> Snapshot:
+        """How many items are queued, and the next ones."""
         told = heapq.nsmallest(limit, self._items)
+        items = [(key, entry.item) for *_, key, entry in told]
         current = sum(turn == self._round for turn, *_ in self._items)
-        return [
-            len(self._items),
-            [key for *_, key, _ in told],
-            [entry.item for *_, entry in told],
-            current,
-        ]
+        return Snapshot(len(self._items), items, current)
 
-    def tenants(self) -> list[Any]:
-        return [list(self._tenants)]
+    def keys(self) -> list[bytes]:
+        """The keys that have items queued."""
+        return list(self._tenants)
 
-    def queued(self, key: bytes) -> list[Any]:
-        return [self._tenants[key].queued if key in self._tenants else 0]
+    def queued(self, key: bytes) -> int:
+        """How many items of one key are queued."""
+        return self._tenants[key].queued if key in self._tenants else 0
 
 
 STORAGES: dict[str, type[Storage]] = {

@@ -1,4 +1,4 @@
-"""What a broker keeps of a queue."""
+"""What is kept of a queue of items."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ..contract.items import MOST_BYTES, MOST_ITEMS
+from ..contract.replies import Closed, Ended, Outcome
+from .contents import Contents
+from .line import Lines
 from .orders import Entry, Storage
-from .parts import Parts
 
 
 @dataclass
@@ -18,14 +21,14 @@ class Flight:
     owner: str
     call: int
     limit: int
-    token: str = ""  # of an item whose content is in parts
+    token: str = ""  # of an item whose content is in chunks
     passed: bool = False
 
 
 @dataclass
 class Reader:
-    """A handle that fetches items ahead: its last call, what that fetched, how many of these it is
-    known to have handed out, and until when it counts as one that consumes, in ms."""
+    """A handle that prefetches: its last call, what that took, how many of these it is known to
+    have handed out, and until when it counts as one that consumes, in ms."""
 
     call: int
     entries: list[Entry]
@@ -34,65 +37,98 @@ class Reader:
 
     @property
     def left(self) -> list[Entry]:
+        """What it is not known to have handed out."""
         return self.entries[self.handed :]
 
 
 @dataclass
-class FifoState:
-    """Everything a broker keeps of one queue."""
+class QueueState:
+    """A queue that was created and not deleted. Leases are told by their ends, in milliseconds."""
 
     bound: int
     discipline: str
-    format: str
     items: Storage
+    lines: Lines
     closed: bool = False
     dropping: bool = False  # shut down with immediate: what comes back is dropped
-    producer_id: bytes | None = None
-    consumer_id: bytes | None = None
-    produced: list[int] = field(default_factory=lambda: [0, 0])
-    consumed: list[int] = field(default_factory=lambda: [0, 0])
+    producer: str | None = None  # who put last, or waits to do so
+    consumer: str | None = None
+    produced_messages: int = 0
+    produced_bytes: int = 0
+    consumed_messages: int = 0
+    consumed_bytes: int = 0
     done: int = 0
     rejected: list[bytes] = field(default_factory=list)
     users: set[str] = field(default_factory=set)
-    seqs: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     flights: dict[int, Flight] = field(default_factory=dict)
-    presence: dict[str, int] = field(default_factory=dict)  # the end of each owner's lease, in ms
     readers: dict[str, Reader] = field(default_factory=dict)
-    parts: Parts = field(default_factory=Parts)
-    producers: dict[str, int] | None = None  # the same of producers; None: there was never one
+    contents: Contents = field(default_factory=Contents)
+    consumers: dict[str, int] = field(default_factory=dict)  # the leases of owners
+    producers: dict[str, int] | None = None  # None: there was never one
 
     @property
     def unfinished(self) -> int:
-        return max(self.produced[0], self.consumed[0]) - self.done
+        """How many items are not yet dealt with; below 0 after a call too many."""
+        return max(self.produced_messages, self.consumed_messages) - self.done
 
     @property
-    def has_room(self) -> bool:
+    def has_space(self) -> bool:
+        """Whether there is space for an item more."""
         return not 0 < self.bound <= len(self.items)
 
-    def append(self, item: bytes, order: bytes, client: str) -> None:
-        """Queue an item and count it."""
-        self.items.put(Entry(item), order)
-        self.produced[0] += 1
-        size, token = self.parts.weigh(item)
-        if token:
-            self.parts.queue(token)
-        self.produced[1] += size
-        self.producer_id = client.encode()
+    @property
+    def in_flight(self) -> int:
+        """How many items were taken and may still come back."""
+        flying = sum(not flight.passed for flight in self.flights.values())
+        return flying + sum(len(reader.left) for reader in self.readers.values())
 
-    def pop(self, client: str) -> Entry:
-        """Take the item whose turn it is, and count it."""
+    def add(self, item: bytes, sort_key: bytes, client: str) -> None:
+        """Queue an item and count it."""
+        self.items.put(Entry(item), sort_key)
+        size, token = self.contents.weigh(item)
+        if token:
+            self.contents.queue(token)
+        self.produced_messages += 1
+        self.produced_bytes += size
+        self.producer = client
+
+    def remove(self, client: str) -> Entry:
+        """Remove the item whose turn it is, and count it."""
         entry = self.items.take()
-        self.consumed[0] += 1
-        self.consumed[1] += self.parts.weigh(entry.item)[0]
-        self.consumer_id = client.encode()
+        self.consumed_messages += 1
+        self.consumed_bytes += self.contents.weigh(entry.item)[0]
+        self.consumer = client
         return entry
 
-    def has_left(self, reader: str) -> bool:
-        """Whether something is left that a reader fetched, and is not known to have handed out."""
-        found = self.readers.get(reader)
-        return found is not None and bool(found.left)
+    def remove_some(self, limit: int, client: str) -> list[Entry]:
+        """The same of one item, and of those that one call may take with it. One whose content is
+        in chunks is alone."""
+        is_alone = self.is_next_large
+        removed = [self.remove(client)]
+        space = MOST_BYTES - len(removed[0].item)
+        while len(removed) < min(limit, MOST_ITEMS) and self.items and not is_alone:
+            space -= len(self.items.next().item)
+            if space < 0 or self.is_next_large:
+                break
+            removed.append(self.remove(client))
+        return removed
 
-    def ended(self, owner: str | None) -> bool:
+    @property
+    def is_next_large(self) -> bool:
+        """Whether the content of the item whose turn it is is in chunks."""
+        return bool(self.contents.weigh(self.items.next().item)[1])
+
+    def end_of_items(self, until_ended: bool, owner: str | None) -> Closed | Ended | None:
+        """Why no item will come any more, to one who gets items or to the owner of flights; None
+        while one is there or may come."""
+        if self.items:
+            return None
+        if self.closed:
+            return Outcome.CLOSED
+        return Outcome.ENDED if until_ended and self._has_ended(owner) else None
+
+    def _has_ended(self, owner: str | None) -> bool:
         """Whether every producer has ended; for the owner of flights: and nothing comes back."""
         elsewhere = owner is not None and (
             any(flight.owner != owner and not flight.passed for flight in self.flights.values())
@@ -101,6 +137,14 @@ class FifoState:
         return self.producers == {} and not elsewhere
 
 
+@dataclass
+class Slot:
+    """The place of one name: a queue, or none; and those who wait there, whoever deletes it."""
+
+    lines: Lines = field(default_factory=Lines)
+    state: QueueState | None = None
+
+
 def owner_of(reader: str) -> str:
-    """The process that answers for what a reader fetched."""
+    """The process that answers for what a reader prefetched."""
     return reader.rpartition("#")[0]

@@ -1,453 +1,403 @@
-"""A queue of tasks: every operation, as plainly as it can be written."""
+"""A queue of tasks: every request, as plainly as it can be written."""
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from ... import states
-from ...effects import (
-    ABSENT,
-    CHANGED,
-    CLOSED,
-    DECLINED,
-    DONE,
-    EMPTY,
-    EXISTS,
-    FOREIGN,
-    MISMATCH,
-    MISSING,
-    RENEWED,
-    UNFINISHED,
-    WAIT,
-    WRONG,
-    Reply,
+from ...exhaustive import assert_never
+from ..contract.items import MOST_BYTES, MOST_ITEMS
+from ..contract.queues import Dismiss, Enlist, Exists, GetDiscipline, GetUsers, How
+from ..contract.replies import NoTask, Outcome, Unprocessed
+from ..contract.requests import QueueRequest, TaskRequest
+from ..contract.task_records import Edit, Record, StoredTask
+from ..contract.tasks import (
+    AckTask,
+    AckTasks,
+    AckTasksReply,
+    AreTasksClosed,
+    AwaitTask,
+    AwaitTaskReply,
+    BuryTask,
+    ChangeTask,
+    ChangeTaskReply,
+    CloseTasks,
+    CountReady,
+    DeleteTasks,
+    ExistingTasks,
+    FinishedTask,
+    GetTask,
+    GetTaskCounts,
+    KickedTasks,
+    KickTasks,
+    ListedTasks,
+    ListTasks,
+    OpenedTasks,
+    OpenTasks,
+    OpenTasksReply,
+    OtherOwner,
+    OtherState,
+    PutAwaited,
+    PutTasks,
+    PutTasksReply,
+    Refusal,
+    ReleaseTask,
+    RenewTaker,
+    RequeueTasks,
+    RequeueTasksReply,
+    SettledReply,
+    SettleRequest,
+    TakenTasks,
+    Takers,
+    TakeTasks,
+    TakeTasksReply,
+    TaskCounts,
+    TaskThere,
+    TouchTask,
+    TruncateTasks,
 )
-from ...records import Record
 from .clock import milliseconds
 from .life import Life, Living
-from .task_waiting import TaskWaiting
-from .waiting import Waiter
+from .line import Caller
+from .task_line import TaskLine
+
+#: Those that leave alone what is due.
+_AT_REST = (GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks)
+#: In which states there is an outcome to be told, and which.
+_OUTCOMES: dict[str, str] = {
+    states.ZOMBIE: "processed",
+    states.DONE: "processed",
+    states.BURIED: "buried",
+}
 
 
 class MemoryTasks:
-    """The queue of tasks of one name: every operation, and what clients wait for."""
+    """The queue of tasks of one name: every request, and who waits."""
 
     #: The broker's clock, in milliseconds since the epoch; tests set it.
     clock: Callable[[], int] = staticmethod(milliseconds)
 
-    def __init__(self, lock: threading.Lock) -> None:
-        self._lock = lock
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._life: Life | None = None
-        self._waiting = TaskWaiting()
+        self._line = TaskLine()
 
-    def call(self, op: str, args: tuple[Any, ...]) -> Reply:
-        """Do one operation, atomically."""
+    def call(self, request: QueueRequest | TaskRequest, caller: Caller) -> Any:
+        """Do it, atomically; wake those who can go on because of it."""
         with self._lock:
-            if op in ("open", "exists"):
-                return getattr(self, f"_{op}")(*args)  # type: ignore[no-any-return]
             life = self._life
+            if isinstance(request, Exists):
+                return life is not None
+            if isinstance(request, OpenTasks):
+                return self._open(request)
             if life is None:
-                return [DONE, []] if op == "rouse" else [MISSING]
+                return Outcome.MISSING
             life.now = self.clock()
-            if op not in ("kind", "enlist", "users", "dismiss", "delete", "truncate", "requeue"):
+            if not isinstance(request, _AT_REST):
                 life.sweep()
-            reply: Reply = getattr(self, f"_{op}")(life, *args)
-            self._waiting.notify(life)
-            return reply
+            reply = self._do(life, request, caller)
+            self._line.wake_who_can_go_on(self._life)
+        return reply
 
-    def park(self, signal: str, waiter: Waiter) -> None:
-        """Add a waiter; it is notified at once when it was called already."""
+    def _do(self, life: Life, request: QueueRequest | TaskRequest, caller: Caller) -> Any:
+        match request:
+            case PutTasks():
+                return _put(life, request)
+            case PutAwaited():
+                reply = _put(life, request.put)
+                if isinstance(reply, list):
+                    life.awaited[reply[0]] = [caller]
+                return reply
+            case TakeTasks():
+                return self._take(life, request, caller)
+            case AckTask() | ReleaseTask() | BuryTask() | TouchTask():
+                return _settle(life, request)
+            case AckTasks():
+                return _ack_many(life, request)
+            case ChangeTask():
+                return _change(life, request)
+            case KickTasks():
+                return _kick(life, request)
+            case ListTasks():
+                return _list(life, request)
+            case GetTask():
+                task = life.tasks.get(request.id)
+                return task.stored() if task else Outcome.ABSENT
+            case AwaitTask():
+                return self._await(life, request, caller)
+            case CountReady():
+                return sum(request.tube in ("", tube) for tube in life.ready_tubes)
+            case GetTaskCounts():
+                return _count(life)
+            case TruncateTasks():
+                return _truncate(life, request)
+            case RenewTaker():
+                if request.holds:
+                    life.presence[request.owner] = life.now + caller.lease
+                return Takers(life.now, dict(life.presence))
+            case RequeueTasks():
+                return _requeue(life, request)
+            case AreTasksClosed():
+                return life.closed
+            case CloseTasks():
+                life.closed = True
+                return Outcome.DONE
+            case DeleteTasks():
+                self._life = None
+                return Outcome.DONE
+            case GetDiscipline():
+                return "tasks"
+            case Enlist():
+                life.users.add(request.user)
+                return Outcome.DONE
+            case GetUsers():
+                return list(life.users)
+            case Dismiss():
+                life.users.difference_update(request.users)
+                if not life.users:
+                    self._life = None
+                return len(life.users)
+            case Exists() | OpenTasks():
+                raise AssertionError("done before")
+            case _:
+                assert_never(request)
+
+    def leave(self, caller: Caller) -> None:
+        """The caller waits no longer; what it was woken for is for the next one."""
         with self._lock:
-            self._waiting.park(signal, waiter)
+            self._line.leave(caller)
+            if self._life is not None:
+                self._life.forget(caller)
+            self._line.wake_who_can_go_on(self._life)
 
-    def unpark(self, signal: str, waiter: Waiter) -> None:
-        """Take a waiter away; what it was called for is for another."""
-        with self._lock:
-            self._waiting.unpark(signal, waiter)
-
-    def _open(
-        self, how: str, options: str, discipline: str, format: str, user: str, *numbers: int
-    ) -> Reply:
+    def _open(self, request: OpenTasks) -> OpenTasksReply:
         life = self._life
         if life is not None:
-            have = life.options.encode()
-            if how == "create":
-                return [EXISTS, have]
-            if format != life.format:
-                return [MISMATCH, b"format", life.format.encode()]
-        elif how == "attach":
-            return [MISSING]
+            if request.how is How.CREATE:
+                return ExistingTasks(life.settings)
+        elif request.how is How.ATTACH:
+            return Outcome.MISSING
         else:
-            life = self._life = Life(options, format, *numbers, now=self.clock())
-        if user:
-            life.users.add(user)
-        return [DONE, life.options.encode()]
+            life = self._life = Life(request.settings, self.clock())
+        if request.user:
+            life.users.add(request.user)
+        return OpenedTasks(life.settings)
 
-    def _exists(self) -> Reply:
-        return [DONE, int(self._life is not None)]
-
-    def _kind(self, life: Life) -> Reply:
-        return [DONE, b"tasks"]
-
-    def _enlist(self, life: Life, user: str) -> Reply:
-        life.users.add(user)
-        return [DONE]
-
-    def _users(self, life: Life) -> Reply:
-        return [DONE, [user.encode() for user in life.users]]
-
-    def _dismiss(self, life: Life, *users: str) -> Reply:
-        life.users.difference_update(users)
-        if not life.users:
-            self._life = None
-        return [DONE, len(life.users)]
-
-    def _delete(self, life: Life) -> Reply:
-        self._life = None
-        return [DONE]
-
-    def _put(
-        self,
-        life: Life,
-        ids: str,
-        delay: int,
-        ttl: int | str,
-        priority: bytes,
-        tube: str,
-        waits: str,
-        number: int,
-        *flat: bytes,
-    ) -> Reply:
-        if life.closed:
-            return [CLOSED, []]
-        state, ends = states.READY, life.lifetime(ttl)
-        if delay:
-            state, ends = states.WAITING, life.now + delay
-        named: dict[bytes, bytes] = {}
-        for id, data in zip(flat[::2], flat[1::2], strict=True):
-            taken = life.tasks.get(id)
-            if id and (taken or id in named):
-                return [EXISTS, [], id, (taken.record.state if taken else state).encode()]
-            named[id or life.make_id(ids, named)] = data
-        for id, data in named.items():
-            seq = life.next_seq()
-            record = Record(state, priority, seq, life.now, life.now, ends, 0, 0, tube)
-            life.add(Living(id, record, data))
-        if waits:
-            life.awaited[next(iter(named))] = [waits]
-        return [DONE, [], *named]
-
-    def _take(
-        self,
-        life: Life,
-        owner: str,
-        call: int,
-        limit: int,
-        size: int,
-        ttr: int | str,
-        tube: str,
-        ticket: str,
-        entry: bytes,
-        mode: bytes,
-        turn: str,
-        lease: int,
-    ) -> Reply:
-        if turn == "again":
-            self._waiting.leave(ticket)
-        taken: list[Living] = []
-        room = size
-        while len(taken) < limit:
-            task = life.next_ready(tube)
+    def _take(self, life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
+        acknowledged = None
+        if request.ack is not None:
+            done = _held(life, request.ack.id, request.owner, request.ack.record.call)
+            if not isinstance(done, Living):
+                return done
+            life.process(done, None, None)
+            acknowledged = done.record
+        taken: list[StoredTask] = []
+        room = MOST_BYTES
+        while len(taken) < min(request.limit, MOST_ITEMS):
+            task = life.next_ready(request.tube)
             if task is None or (taken and len(task.data) > room):
                 break
             room -= len(task.data)
-            life.take(task, owner, call, ttr)
-            taken.append(task)
+            life.take(task, request.owner, request.call, request.ttr)
+            taken.append(task.stored())
         if taken:
-            life.presence[owner] = max(life.presence.get(owner, 0), life.now + lease)
-            if turn == "again":
-                self._waiting.pass_on(tube)
-            return [
-                DONE,
-                [],
-                *(part for task in taken for part in (task.id, task.record.pack(), task.data)),
-            ]
-        if life.closed:
-            self._waiting.pass_on("")
-            return [CLOSED, []]
-        if mode == WAIT:
-            if tube:
-                self._waiting.stand(ticket, tube)
-        elif turn == "again":
-            self._waiting.pass_on(tube)
-        return [EMPTY, [], life.next_due(), b""]
-
-    def _had(self, life: Life, owner: str, call: int) -> Reply:
-        mine = (task for task in life.tasks.values() if task.record.owner == owner)
-        parts = (
-            (task.id, task.record.pack(), task.data) for task in mine if task.record.call == call
-        )
-        return [DONE, [], life.now, *(part for one in parts for part in one)]
-
-    def _rouse(self, life: Life, entry: bytes, tube: str) -> Reply:
-        self._waiting.pass_on(tube)
-        return [DONE, []]
-
-    @staticmethod
-    def _held(life: Life, id: bytes, owner: str, call: int) -> Living | Reply:
-        """The task, if the owner has it by that take; else the refusal."""
-        task = life.tasks.get(id)
-        if task is None:
-            return [ABSENT, []]
-        if task.record.state != states.TAKEN:
-            return [WRONG, [], task.record.state.encode()]
-        if (task.record.owner, task.record.call) != (owner, call):
-            return [FOREIGN, [], task.record.owner.encode()]
-        return task
-
-    @staticmethod
-    def _edit(task: Living, edits: int, data: bytes, digest: str) -> bool:
-        """Change the data, unless it is no longer what the caller knows."""
-        have = hashlib.sha1(task.data, usedforsecurity=False).hexdigest()
-        if digest and digest != have:
-            return False
-        if edits:
-            task.data = data
-        return True
-
-    def _in_hand(
-        self, life: Life, id: bytes, owner: str, call: int, edit: tuple[Any, ...]
-    ) -> Living | Reply:
-        """The same, and its data are changed as the caller wants."""
-        task = self._held(life, id, owner, call)
-        if isinstance(task, Living) and not self._edit(task, *edit[:3]):
-            return [CHANGED, []]
-        return task
-
-    def _ack(
-        self,
-        life: Life,
-        id: bytes,
-        owner: str,
-        call: int,
-        delay: int | str,
-        tube: str,
-        shift: int,
-        *edit: Any,
-    ) -> Reply:
-        task = self._in_hand(life, id, owner, call, edit)
-        if not isinstance(task, Living):
-            return task
-        life.process(task, delay, tube if shift else None)
-        return _told(task, edit[3])
-
-    def _next(self, life: Life, *ordinary: Any) -> Reply:
-        """Two calls are as quick as one."""
-        return [DECLINED]
-
-    def _ack_many(self, life: Life, owner: str, number: int, *flat: Any) -> Reply:
-        problems: list[Any] = []
-        for place, (id, call) in enumerate(zip(flat[::2], flat[1::2], strict=True), 1):
-            task = self._held(life, id, owner, call)
-            if isinstance(task, Living):
-                life.process(task, "", None)
-            else:
-                problems += place, task[2] if task[0] == WRONG else task[0]
-        return [DONE, [], *problems]
-
-    def _release(
-        self,
-        life: Life,
-        id: bytes,
-        owner: str,
-        call: int,
-        delay: int,
-        ttl: int | str,
-        priority: bytes,
-        tube: str,
-        shift: int,
-        error: str,
-        *edit: Any,
-    ) -> Reply:
-        task = self._in_hand(life, id, owner, call, edit)
-        if not isinstance(task, Living):
-            return task
-        if priority:
-            task.record = task.record._replace(priority=priority)
-        life.give_back(task, error, delay, ttl, tube if shift else None)
-        return _told(task, edit[3])
-
-    def _bury(
-        self,
-        life: Life,
-        id: bytes,
-        owner: str,
-        call: int,
-        ttl: int,
-        tube: str,
-        shift: int,
-        error: str,
-        *edit: Any,
-    ) -> Reply:
-        task = self._in_hand(life, id, owner, call, edit)
-        if not isinstance(task, Living):
-            return task
-        if error:
-            task.record = task.record._replace(error=error)
-        ends = life.now + ttl if ttl else 0
-        life.turn(task, states.BURIED, ends, tube if shift else None)
-        return _told(task, edit[3])
-
-    def _touch(
-        self, life: Life, id: bytes, owner: str, call: int, increment: int | str, *edit: Any
-    ) -> Reply:
-        ready = life.tasks.get(id) if call == 0 else None
-        if ready is not None and ready.record.state == states.READY:
-            if not self._edit(ready, *edit[:3]):
-                return [CHANGED, []]
-            task: Living | Reply = ready
+            until = life.now + caller.lease
+            life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
+        if not taken and not acknowledged and not life.closed and request.waits:
+            self._line.stand(caller, request.tube)
         else:
-            task = self._in_hand(life, id, owner, call, edit)
-        if not isinstance(task, Living):
-            return task
-        due = task.record.due
-        if due:
-            usual = life.ttr if task.record.state == states.TAKEN else life.ttl
-            later = max(due, life.now + usual) if increment == "" else due + int(increment)
-            life.postpone(task, later)
-        return _told(task, edit[3])
+            self._line.leave(caller)
+        if taken or acknowledged:
+            return TakenTasks(taken, acknowledged)
+        return Outcome.CLOSED if life.closed else NoTask(request.tube, life.next_due())
 
-    def _change(
-        self,
-        life: Life,
-        id: bytes,
-        origins: str,
-        to: str,
-        delay: int,
-        ttl: int | str,
-        tube: str,
-        shift: int,
-        *edit: Any,
-    ) -> Reply:
-        task = life.tasks.get(id)
-        if task is None:
-            return [ABSENT, []]
-        state = task.record.state
-        if state not in origins:
-            return [WRONG, [], state.encode()]
-        if not self._edit(task, *edit):
-            return [CHANGED, []]
-        where = tube if shift else None
-        if state == states.BURIED and to in (states.READY, states.WAITING):
-            task.record = task.record._replace(deliveries=0)
-        if not to and state == states.TAKEN:
-            to = states.READY
-        if not to:
-            life.shift(task, tube)
-        elif to == states.VOID:
-            life.vanish(task, b"killed")
-        elif to in (states.READY, states.WAITING):
-            life.revive(task, delay, ttl, where)
-        else:
-            ends = life.zombie_until(delay or life.zombie) if to == states.ZOMBIE else 0
-            life.turn(task, to, ends, where)
-            if to != states.BURIED:
-                life.conclude(task, b"processed")
-        return _told(task, 1)
-
-    def _kick(self, life: Life, limit: int, delay: int, ttl: int | str) -> Reply:
-        buried = life.ordered(states.BURIED)[:limit]
-        kicked = [task for task in buried if not 0 < task.record.due <= life.now]
-        for task in buried:
-            if task in kicked:
-                task.record = task.record._replace(deliveries=0)
-                life.revive(task, delay, ttl, None)
-            else:
-                life.lapse(task)
-        return [DONE, [], len(buried), len(kicked)]
-
-    def _length(self, life: Life, tube: str) -> Reply:
-        ready = life.ordered(states.READY)
-        return [DONE, [], sum(tube in ("", task.record.tube) for task in ready)]
-
-    def _peek(self, life: Life, id: bytes) -> Reply:
-        task = life.tasks.get(id)
-        return _told(task, 1) if task else [ABSENT, []]
-
-    def _list(self, life: Life, state: str, tube: str, start: int, limit: int) -> Reply:
-        places = [task for task in life.ordered(state) if not tube or task.record.tube == tube]
-        found = places[start : start + limit]
-        columns = [[task.id for task in found], [task.record.pack() for task in found]]
-        return [DONE, [], len(found), *columns, [task.data for task in found]]
-
-    def _truncate(self, life: Life, limit: int) -> Reply:
-        there = list(life.tasks.values())[:limit]
-        for task in there:
-            life.vanish(task, b"killed")
-        return [DONE, [], len(there)]
-
-    def _await(self, life: Life, id: bytes, ticket: str, mode: bytes, whole: int) -> Reply:
-        task = life.tasks.get(id)
-        told = [task.record.pack(), task.data if whole else b""] if task else [b"", b""]
-        outcome = life.outcomes.pop(ticket, None)
+    def _await(self, life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
+        self._line.leave(caller)
+        task = life.tasks.get(request.id)
+        outcome = life.outcomes.pop(caller, None)
         if outcome is None and task is not None:
-            kept: dict[str, bytes] = {
-                states.ZOMBIE: b"processed",
-                states.DONE: b"processed",
-                states.BURIED: b"buried",
-            }
-            outcome = kept.get(task.record.state)
+            outcome = _OUTCOMES.get(task.record.state)
         if outcome is not None:
-            return [DONE, [], outcome, told[0], task.data if task else b""]
+            return FinishedTask(outcome, task.stored() if task else None)
         if task is None:
-            return [ABSENT, []]
-        others = [other for other in life.awaited.pop(id, []) if other != ticket]
-        if mode == WAIT:
-            others.append(ticket)
-        if others:
-            life.awaited[id] = others
-        return [UNFINISHED, [], *told]
-
-    def _renew(self, life: Life, owner: str, lease: int, holds: int) -> Reply:
-        if holds:
-            life.presence[owner] = life.now + lease
-        flat = [word for name, until in life.presence.items() for word in (name.encode(), until)]
-        return [DONE, [], life.now, flat]
-
-    def _requeue(
-        self, life: Life, owner: str, seen: int | str, call: int | str, error: str, limit: int
-    ) -> Reply:
-        if seen != "" and life.presence.get(owner) != seen:
-            return [RENEWED, []]
-        held = [
-            task
-            for task in life.ordered(states.TAKEN)
-            if task.record.owner == owner and call in ("", task.record.call)
-        ][:limit]
-        for task in held:
-            life.give_back(task, error, 0, "", None)
-        if call == "" and len(held) < limit:
-            life.presence.pop(owner, None)
-        return [DONE, [], len(held)]
-
-    def _stats(self, life: Life) -> Reply:
-        ready = [task.record.created for task in life.tasks.values() if task.record.state == "R"]
-        flat: list[Any] = []
-        for way, number in life.ways.items():
-            flat += [way.encode(), number]
-        return [DONE, [], life.now, life.created, min(ready, default=b""), int(life.closed), flat]
-
-    def _close(self, life: Life) -> Reply:
-        life.closed = True
-        self._waiting.call_all()
-        return [DONE, []]
-
-    def _closed(self, life: Life) -> Reply:
-        return [DONE, [], int(life.closed)]
+            return Outcome.ABSENT
+        others = [other for other in life.awaited.pop(task.id, []) if other is not caller]
+        if request.waits:
+            others.append(caller)
+            self._line.watch(caller)
+        life.awaited[task.id] = others
+        return Unprocessed(task.stored(request.whole))
 
 
-def _told(task: Living, whole: int) -> Reply:
-    return [DONE, [], task.record.pack(), task.data if whole else b""]
+def _put(life: Life, request: PutTasks) -> PutTasksReply:
+    if life.closed:
+        return Outcome.CLOSED
+    state, ends = states.READY, life.lifetime(request.ttl)
+    if request.delay:
+        state, ends = states.WAITING, life.now + request.delay
+    named: dict[bytes, bytes] = {}
+    for id, data in request.tasks:
+        there = life.tasks.get(id)
+        if id and (there or id in named):
+            return TaskThere(id, there.record.state if there else state)
+        named[id or life.make_id(request.ids, named)] = data
+    for id, data in named.items():
+        record = Record(state, request.priority, life.now, life.now, ends, tube=request.tube)
+        life.add(Living(id, record, data, life.next_seq()))
+    return [*named]
+
+
+def _held(life: Life, id: bytes, owner: str, call: int) -> Living | Refusal:
+    """The task, if the owner has it by that take."""
+    task = life.tasks.get(id)
+    if task is None:
+        return Outcome.ABSENT
+    if task.record.state != states.TAKEN:
+        return OtherState(task.record.state)
+    if (task.record.owner, task.record.call) != (owner, call):
+        return OtherOwner(task.record.owner)
+    return task
+
+
+def _change_data(task: Living, edit: Edit | None) -> bool:
+    """Change the data, unless it is no longer what the new data was made of."""
+    if edit is None:
+        return True
+    if edit.made_of is not None and edit.made_of != task.data:
+        return False
+    task.data = edit.data
+    return True
+
+
+def _settle(life: Life, request: SettleRequest) -> SettledReply:
+    task: Living | Refusal | None = None
+    if isinstance(request, TouchTask) and request.call == 0:
+        ready = life.tasks.get(request.id)
+        task = ready if ready is not None and ready.record.state == states.READY else None
+    task = task or _held(life, request.id, request.owner, request.call)
+    if not isinstance(task, Living):
+        return task
+    if not _change_data(task, request.edit):
+        return Outcome.CHANGED
+    match request:
+        case AckTask():
+            life.process(task, request.delay, request.tube)
+        case ReleaseTask():
+            if request.priority is not None:
+                task.record = task.record._replace(priority=request.priority)
+            life.give_back(task, request.error, request.delay, request.ttl, request.tube)
+        case BuryTask():
+            if request.error:
+                task.record = task.record._replace(error=request.error)
+            ends = life.now + request.ttl if request.ttl else 0
+            life.turn(task, states.BURIED, ends, request.tube)
+        case TouchTask():
+            _touch(life, task, request.increment)
+        case _:
+            assert_never(request)
+    return task.stored(request.whole)
+
+
+def _touch(life: Life, task: Living, increment: int | None) -> None:
+    due = task.record.due
+    if due and increment is not None:
+        life.postpone(task, due + increment)
+    elif due:
+        is_taken = task.record.state == states.TAKEN
+        usual = life.settings.ttr if is_taken else life.settings.ttl
+        life.postpone(task, max(due, life.now + usual))
+
+
+def _ack_many(life: Life, request: AckTasks) -> AckTasksReply:
+    problems: dict[int, Refusal] = {}
+    for place, (id, call) in enumerate(request.tasks):
+        task = _held(life, id, request.owner, call)
+        if isinstance(task, Living):
+            life.process(task, None, None)
+        else:
+            problems[place] = OtherOwner("") if isinstance(task, OtherOwner) else task
+    return problems
+
+
+def _change(life: Life, request: ChangeTask) -> ChangeTaskReply:
+    task = life.tasks.get(request.id)
+    if task is None:
+        return Outcome.ABSENT
+    state, to, tube = task.record.state, request.to, request.tube
+    if state not in request.origins:
+        return OtherState(state)
+    if not _change_data(task, request.edit):
+        return Outcome.CHANGED
+    if state == states.BURIED and to in (states.READY, states.WAITING):
+        task.record = task.record._replace(deliveries=0)
+    if not to and state == states.TAKEN:
+        to = states.READY
+    if not to:
+        life.shift(task, tube or "")
+    elif to == states.VOID:
+        life.vanish(task, "killed")
+    elif to in (states.READY, states.WAITING):
+        life.revive(task, request.delay, request.ttl, tube)
+    else:
+        zombie = request.delay or life.settings.zombie
+        ends = life.zombie_until(zombie) if to == states.ZOMBIE else 0
+        life.turn(task, to, ends, tube)
+        if to != states.BURIED:
+            life.conclude(task, "processed")
+    return task.stored()
+
+
+def _kick(life: Life, request: KickTasks) -> KickedTasks:
+    buried = life.ordered(states.BURIED)[: request.limit]
+    kicked = [task for task in buried if not 0 < task.record.due <= life.now]
+    for task in buried:
+        if task in kicked:
+            task.record = task.record._replace(deliveries=0)
+            life.revive(task, request.delay, request.ttl, None)
+        else:
+            life.lapse(task)
+    return KickedTasks(len(buried), len(kicked))
+
+
+def _list(life: Life, request: ListTasks) -> ListedTasks:
+    there = life.ordered(request.state)
+    places = [task for task in there if request.tube in ("", task.record.tube)]
+    found = places[request.start : request.start + request.limit]
+    return ListedTasks(len(found), [task.stored() for task in found])
+
+
+def _truncate(life: Life, request: TruncateTasks) -> int:
+    there = list(life.tasks.values())[: request.limit]
+    for task in there:
+        life.vanish(task, "killed")
+    return len(there)
+
+
+def _requeue(life: Life, request: RequeueTasks) -> RequeueTasksReply:
+    owner, call = request.owner, request.call
+    if request.seen is not None and life.presence.get(owner) != request.seen:
+        return Outcome.RENEWED
+    held = [
+        task
+        for task in life.ordered(states.TAKEN)
+        if task.record.owner == owner and call in (None, task.record.call)
+    ][: request.limit]
+    for task in held:
+        life.give_back(task, request.error, 0, None, None)
+    if call is None and len(held) < request.limit:
+        life.presence.pop(owner, None)
+    return len(held)
+
+
+def _count(life: Life) -> TaskCounts:
+    ready = [task.record.created for task in life.ordered(states.READY)]
+    total: dict[str, int] = {}
+    tubes: dict[str, dict[str, int]] = {}
+    for name, number in life.ways.items():
+        way, _, tube = name.partition(" ")
+        where = tubes.setdefault(tube, {}) if tube else total
+        where[way] = number
+    oldest = min(ready, default=None)
+    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes)

@@ -1,19 +1,30 @@
-"""A thread's dealings with the server: the short way, and the session for what takes longer."""
+"""A thread's dealings with the server: what goes well at once, and the session for all else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...effects import DECLINED, DONE, Reply
+from ...identity import client_id_bytes
+from ..contract.items import TAKE_ONE, Put, Take, TakeBack, Taken
+from ..contract.replies import Later
+from ..contract.requests import Request
+from .caller import Waiter
 from .errors import AGAIN, STALE
+from .one_script import FirstScript, OneScript, bells_in
 from .pool import Pool
+from .requests.items import ONE_ADDED
+from .requests.table import implementation
 from .scripts import read_bare
 from .session import TAKING, Begun, RedisSession
+from .statuses import DECLINED, DONE, Reply
 from .wire import BlockingWire, finish
 
 if TYPE_CHECKING:
     from .engine import RedisBinding
     from .outage import Lane
+
+#: What most requests are: to take one item, and, but for the items, to put one.
+_ORDINARY = Put(())[1:4]
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
@@ -28,40 +39,90 @@ class BlockingSession:
     the call can be undone, since it is the last one in its lane.
     """
 
-    __slots__ = ("_binding", "_pool", "_session", "_taken", "_wire", "found")
+    __slots__ = ("_caller", "_pool", "_session", "_taken", "_wire", "binding", "found")
 
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
-        self._binding = binding
+        self.binding = binding
         self._pool = pool
         self._session: RedisSession | None = None
         self._wire: BlockingWire | None = None
         self._taken: tuple[Lane, str] | None = None
+        self._caller: _Caller | None = None
         self.found: list[Any] | None = None
 
     @property
-    def taken(self) -> tuple[Lane, str] | None:
-        """The lane and the number of the last call that takes items out, if there was one."""
-        return self._session.taken if self._session is not None else self._taken
+    def taken(self) -> TakeBack | None:
+        """What undoes the last call that takes items out, if there was one."""
+        taken = self._session.taken if self._session is not None else self._taken
+        return TakeBack(taken) if taken is not None else None
 
-    def call(self, op: str, args: tuple[Any, ...], end: float | None = None) -> Reply:
-        if end is None and op in self._binding.quick:
+    def call(self, request: Request, end: float | None = None) -> Any:
+        if self._caller is None and end is None:
+            # The fast path of what most requests are, without a coroutine.
+            if type(request) is Put:
+                fast, items = self.binding.offer, request[0]
+                is_ordinary = len(items) == 1 and request[1:4] == _ORDINARY
+                if is_ordinary and fast is not None and fast.is_open:
+                    reply = self.script(fast.op, (items[0], client_id_bytes()))
+                    if fast.did(reply):
+                        return ONE_ADDED
+            elif request is TAKE_ONE or (type(request) is Take and request[:3] == TAKE_ONE[:3]):
+                fast = self.binding.poll
+                if fast is not None and fast.is_open:
+                    reply = self.script(fast.op, (client_id_bytes(),))
+                    if fast.did(reply):
+                        return Taken(reply[1:])
+        found = implementation(request)
+        if type(found) is OneScript:
+            reply = self.script(found.op, found.args(self.binding, request), end)
+            if bells := bells_in(reply):
+                self.script("ring", bells)
+            return found.read(request, reply)
+        if type(found) is FirstScript and self._caller is None:
+            return self._call_first(found, request, end)
+        if self._caller is None:
+            self._caller = _Caller(self)
+        return finish(found(self._caller, request, end))
+
+    def _call_first(self, found: FirstScript[Any, Any], request: Request, end: float | None) -> Any:
+        script, said = found.first(self.binding, request), None
+        if script is not None:
+            said = self.script(*script, end)
+            reply = found.read(request, said)
+            if reply is not None:
+                return reply
+        self._caller = _Caller(self)
+        return finish(found.rest(self._caller, request, end, said))
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        assert self._caller is not None
+        assert self._caller.waiter is not None  # the call that returned later has set it
+        return finish(self._caller.waiter.wait(later, timeout))
+
+    def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
+        """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
+        if end is None and op in self.binding.quick:
             session = self._session
             wire: Any = session.free_wire if session else self._wire or self._idle_wire()
             if wire is not None:
                 if session is not None:
                     session.granted = None
                 return self._call_quickly(wire, op, args)
-        if op in self._binding.giving_back and self.taken is not None:
+        if op in self.binding.giving_back and self._has_taken:
             self.interrupted()  # something did, or there would be nothing to give back
-        return finish(self._longer().call(op, args, end))
+        return finish(self._longer().script(op, args, end))
+
+    @property
+    def _has_taken(self) -> bool:
+        return (self._session.taken if self._session is not None else self._taken) is not None
 
     def _idle_wire(self) -> Any:
-        return self._pool.idle(self._binding.slot)
+        return self._pool.idle(self.binding.slot)
 
     def _longer(self) -> RedisSession:
         """For what takes more than calls that go well."""
         if self._session is None:
-            self._session = RedisSession(self._binding, self._pool)
+            self._session = RedisSession(self.binding, self._pool)
             self._session.taken = self._taken
             if self._wire is not None:
                 self._session.keep(self._wire)
@@ -70,7 +131,7 @@ class BlockingSession:
 
     def _call_quickly(self, wire: BlockingWire, op: str, args: tuple[Any, ...]) -> Reply:
         """A call, when all goes well; what comes of it else is the session's to see to."""
-        binding, lane = self._binding, wire.lane
+        binding, lane = self.binding, wire.lane
         number = binding.number(op, lane)
         takes = op in TAKING
         if takes and self._session is None:
@@ -88,7 +149,7 @@ class BlockingSession:
         if op in binding.bare:
             reply = read_bare(reply)
         if type(reply) is not list or reply[0] in _AGAIN:
-            return finish(self._longer().call(op, args, begun=Begun(wire, number, reply)))
+            return finish(self._longer().script(op, args, begun=Begun(wire, number, reply)))
         if self._session is None and reply[0] in _AT_ONCE:
             if takes or wire is self._wire:
                 self._wire = wire
@@ -99,6 +160,7 @@ class BlockingSession:
         return reply
 
     def park(self, signal: str, timeout: float | None) -> bool:
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
         return finish(self._longer().park(signal, timeout))
 
     def interrupted(self) -> None:
@@ -109,6 +171,13 @@ class BlockingSession:
             self._session.interrupted()
 
     def end(self) -> None:
+        try:
+            if self._caller is not None and self._caller.waiter is not None:
+                finish(self._caller.waiter.end())
+        finally:
+            self._end_connection()
+
+    def _end_connection(self) -> None:
         session = self._session
         if session is None:
             wire, self._wire = self._wire, None
@@ -119,3 +188,24 @@ class BlockingSession:
             finish(session.end())
         else:
             session.give_wire_back()
+
+
+class _Caller:
+    """A thread's session, as the implementations of requests see it. Nothing here ever suspends."""
+
+    __slots__ = ("_session", "renewed", "waiter")
+
+    def __init__(self, session: BlockingSession) -> None:
+        self._session = session
+        self.waiter: Waiter | None = None
+        self.renewed = 0.0
+
+    @property
+    def binding(self) -> RedisBinding:
+        return self._session.binding
+
+    async def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
+        return self._session.script(op, args, end)
+
+    async def park(self, signal: str, timeout: float | None) -> bool:
+        return self._session.park(signal, timeout)

@@ -12,7 +12,7 @@ from redis.crc import key_slot
 
 from ...config import Address
 from ...exceptions import ArgumentError, BrokerUnavailable, WrongServerError
-from ..base import DEFAULTS, Options
+from ..contract.session import DEFAULTS, Options
 from . import keys
 from .engine import RedisBinding, RedisEngine
 from .errors import Moved, not_done

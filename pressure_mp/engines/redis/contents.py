@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...effects import DONE, LOST, Reply
-from .errors import not_done, refusal, translate
+from .errors import translate
 from .incarnation import adopt, is_strange
+from .loading import is_missing, load
 from .packing import pack_command
+from .statuses import DONE, LOST, Reply
 from .wire import Wire
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ async def call(
     """Do one of the operations that move a part; each of them may be done twice."""
     move = _store if op == "store" else _fetch
     reply = await move(wire, binding, args, limit)
-    if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
+    if is_missing(reply):
         await load(wire, binding, "store", limit)
         reply = await move(wire, binding, args, limit)
     while is_strange(reply):
@@ -63,12 +64,3 @@ async def _fetch(
     if isinstance(reply, Exception):
         return reply
     return [DONE] if reply is True else [LOST]
-
-
-async def load(wire: Wire, binding: RedisBinding, op: str, limit: float | None) -> None:
-    """Give the server a script that it does not have, or no longer."""
-    source = binding.scripts[op].source
-    reply = await wire.request("SCRIPT", "LOAD", source, timeout=limit)
-    if isinstance(reply, Exception):
-        address = binding.engine.address
-        raise not_done(str(reply), address) or refusal(str(reply), address, "SCRIPT LOAD")

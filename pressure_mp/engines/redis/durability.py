@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...exceptions import BrokerError, BrokerUnavailable, NotDurable, UnsupportedServerError
-from ..base import Durability
+from ..contract.session import Durability
 from .errors import not_done
 
 if TYPE_CHECKING:

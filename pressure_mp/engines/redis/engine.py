@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...config import Address
-from ...effects import TICK
-from ..base import DEFAULTS, Durability, Options, QueueKey
+from ..contract.session import DEFAULTS, TICK, Durability, Options, QueueKey
 from . import contents, durability, keys, scripts, signals
 from .blocking import BlockingSession
 from .errors import not_done, refusal
+from .fast_paths import FastPath
 from .outage import Lane, Outage, patience
 from .packing import pack, pack_command
 from .pool import LoopPool, Pool
+from .roles import Rounds
 from .routes import Direct, Route
 from .session import TAKING, RedisSession
 from .wire import AsyncWire, BlockingWire, finish
@@ -36,6 +37,7 @@ class RedisEngine:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+        self._rounds: weakref.WeakValueDictionary[QueueKey, Rounds] = weakref.WeakValueDictionary()
         self._threads = Pool(self._route(address, BlockingWire))
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = (
             weakref.WeakKeyDictionary()
@@ -43,6 +45,10 @@ class RedisEngine:
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisBinding:
         return RedisBinding(self, name, discipline, options)
+
+    def rounds(self, name: str, discipline: str) -> Rounds:
+        """Those of all who look at a queue."""
+        return self._rounds.setdefault((name, discipline), Rounds())
 
     @property
     def thread_pool(self) -> Pool:
@@ -174,6 +180,15 @@ class RedisBinding:
         #: Those whose replies are to be read by :func:`scripts.read_bare`.
         self.bare = {op for op, script in self.scripts.items() if script.bare}
         self._commands: dict[str, _Command] = {}
+        #: The fast paths of a put and of a take of one item, of queues that have any.
+        self.offer: FastPath | None = None
+        self.poll: FastPath | None = None
+        if discipline == keys.FIFO:
+            self.offer = FastPath("offer")
+            self.poll = FastPath("poll", waiting=FastPath("stand_by"))
+        #: Whether a queue of tasks keeps those that are processed, as far as is known.
+        self.keeps_processed = False
+        self.rounds = engine.rounds(name, discipline)
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
         #: The operations that give back what was granted in line.
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}

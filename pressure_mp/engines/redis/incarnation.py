@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .errors import translate
+from .loading import exchange
 
 if TYPE_CHECKING:
     from .engine import RedisBinding
@@ -23,10 +24,6 @@ def is_strange(reply: Any) -> bool:
 async def adopt(wire: Wire, binding: RedisBinding, limit: float | None) -> None:
     """Remove what is a former queue's, and let what is kept from now on be this one's."""
     command = binding.command("adopt", (), wire.id, wire.lane, "")
-    reply = await wire.exchange(command, limit)
-    if str(reply).startswith("NOSCRIPT"):
-        source = binding.scripts["adopt"].source
-        await wire.request("SCRIPT", "LOAD", source, timeout=limit)
-        reply = await wire.exchange(command, limit)
+    reply = await exchange(wire, binding, "adopt", command, limit)
     if type(reply) is not list:
         raise await translate(reply, binding, "adopt", (), wire)

@@ -7,9 +7,8 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
-from ...effects import ONE_TRY
 from ...exceptions import WrongServerError
-from ..base import Options
+from ..contract.session import ONE_TRY, Options
 from .errors import Moved
 
 if TYPE_CHECKING:

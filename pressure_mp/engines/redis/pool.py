@@ -8,13 +8,14 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from ...effects import T
 from ...exceptions import BrokerError, PressureError
 from .connecting import unavailable
 from .routes import Node, Route
 from .wire import Wire
+
+T = TypeVar("T")
 
 #: A connection that was idle for longer is looked at before it is used again, in seconds.
 _IDLE_CHECK = 1.0

@@ -6,10 +6,9 @@ import collections
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from ...config import Address
-from ...effects import T
 from ...exceptions import (
     AddressError,
     BrokerError,
@@ -19,6 +18,8 @@ from ...exceptions import (
 )
 from . import eviction
 from .wire import Wire
+
+T = TypeVar("T")
 
 #: Seconds for one of several servers to say what it knows; then the next one is asked.
 _PATIENCE = 1.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from ...effects import DECLINED, DONE
 from .keys import FIFO
+from .statuses import DECLINED, DONE
 
 _ROOT = resources.files(__package__) / "lua"
 _HEADER = re.compile(

@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...effects import DONE, TICK, Reply
 from ...exceptions import PressureError
+from ..contract.replies import Later
+from ..contract.requests import Request
+from ..contract.session import TICK
 from . import contents
+from .caller import Waiter
 from .durability import check, confirm
 from .errors import AGAIN, STALE, NotDone, refuse_wait, stale, translate
 from .incarnation import adopt, is_strange
+from .loading import exchange, is_missing, load
 from .outage import Lane, Outage, patience
 from .pool import Pool
+from .requests.table import implementation
 from .scripts import read_bare
+from .statuses import DONE, Reply
 from .wire import Wire
 
 if TYPE_CHECKING:
@@ -44,7 +50,9 @@ class RedisSession:
     """For asyncio; and, through ``BlockingSession``, for threads."""
 
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
-        self._binding = binding
+        self.binding = binding
+        self.waiter: Waiter | None = None
+        self.renewed = 0.0
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
@@ -54,15 +62,23 @@ class RedisSession:
         #: What the last wait granted, until the call that follows knows of it.
         self.granted: str | None = None
 
-    async def call(
+    async def call(self, request: Request, end: float | None = None) -> Any:
+        return await implementation(request)(self, request, end)
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        assert self.waiter is not None  # the call that returned later has set it
+        return await self.waiter.wait(later, timeout)
+
+    async def script(
         self,
         op: str,
-        args: tuple[Any, ...],
+        args: tuple[Any, ...] = (),
         end: float | None = None,
         begun: Begun | None = None,
     ) -> Reply:
+        """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
         granted, self.granted = self.granted, None
-        if op in self._binding.giving_back:
+        if op in self.binding.giving_back:
             if granted is not None and op == "release":
                 args = (args[0], granted, *args[2:])  # the operation did not hear of it
             giving = self.call_once(op, args, end, begun)
@@ -80,7 +96,7 @@ class RedisSession:
         lane, when the one in use is lost. A call that is ``begun`` was made once already.
         """
         outage = lane = None
-        options, tried = self._binding.options, time.monotonic()
+        options, tried = self.binding.options, time.monotonic()
         while True:
             wire = None
             try:
@@ -95,7 +111,7 @@ class RedisSession:
                 else:
                     wire = self._idle_wire() or await self._new_wire(limit)
                     if lane is None:
-                        lane, number = wire.lane, self._binding.number(op, wire.lane)
+                        lane, number = wire.lane, self.binding.number(op, wire.lane)
                         if op in TAKING:
                             self.taken = lane, number
                     wire.lane = lane
@@ -128,13 +144,13 @@ class RedisSession:
         """The operation's own connection, or one beside it while that one waits; None when a new
         one is needed."""
         if self._parked:
-            return self._pool.idle(self._binding.slot)
+            return self._pool.idle(self.binding.slot)
         if self._wire is None:
-            self._wire = self._pool.idle(self._binding.slot)
+            self._wire = self._pool.idle(self.binding.slot)
         return self._wire
 
     async def _new_wire(self, limit: float | None) -> Wire:
-        wire = await self._pool.checkout(self._binding.slot, limit)
+        wire = await self._pool.checkout(self.binding.slot, limit)
         if not self._parked:
             self._wire = wire
         return wire
@@ -164,20 +180,20 @@ class RedisSession:
                 await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit) for waiter in args
             ]
         if op in contents.OPERATIONS:
-            return await contents.call(wire, self._binding, op, args, limit)
+            return await contents.call(wire, self.binding, op, args, limit)
         if op == "take_back":
             lane, before = args
             return await self._take_back(wire, lane, before, limit)
         if op == "ring":
             return [await self._ring(wire, ticket, limit) for ticket in args]
-        durability = self._binding.durability(op)
+        durability = self.binding.durability(op)
         if durability:
-            await check(wire, self._binding, durability)
-        command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+            await check(wire, self.binding, durability)
+        command = self.binding.command(op, args, (self._wire or wire).id, wire.lane, number)
         reply = await wire.exchange(command, limit)
         reply = await self._understand(reply, wire, op, args, number, limit, again)
         if durability and reply[0] == DONE:
-            await confirm(wire, self._binding, durability, op)
+            await confirm(wire, self.binding, durability, op)
         return reply
 
     async def _understand(
@@ -191,73 +207,70 @@ class RedisSession:
         again: bool = False,
     ) -> Reply:
         """The status and values in what a script's call was answered with."""
-        if type(reply) is not list and str(reply).startswith("NOSCRIPT"):
-            await contents.load(wire, self._binding, op, limit)
-            command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+        if is_missing(reply):
+            await load(wire, self.binding, op, limit)
+            command = self.binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
         while is_strange(reply):
-            await adopt(wire, self._binding, limit)
-            command = self._binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+            await adopt(wire, self.binding, limit)
+            command = self.binding.command(op, args, (self._wire or wire).id, wire.lane, number)
             reply = await wire.exchange(command, limit)
-        if op in self._binding.bare:
+        if op in self.binding.bare:
             reply = read_bare(reply)
         if type(reply) is not list:
-            raise await translate(reply, self._binding, op, args, wire)
+            raise await translate(reply, self.binding, op, args, wire)
         if reply[0] in (STALE, AGAIN):
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
-                raise stale(self._binding, wire.lane.id)
+                raise stale(self.binding, wire.lane.id)
             return list(reply[1])
         return reply
 
     async def _take_back(self, wire: Wire, lane: Lane, number: str, limit: float | None) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
-        command = self._binding.command("take_back", (), wire.id, lane, number.split()[0])
-        reply = await wire.exchange(command, limit)
-        if str(reply).startswith("NOSCRIPT"):
-            source = self._binding.scripts["take_back"].source
-            await wire.request("SCRIPT", "LOAD", source, timeout=limit)
-            reply = await wire.exchange(command, limit)
+        command = self.binding.command("take_back", (), wire.id, lane, number.split()[0])
+        reply = await exchange(wire, self.binding, "take_back", command, limit)
         while is_strange(reply):
-            await adopt(wire, self._binding, limit)
+            await adopt(wire, self.binding, limit)
             reply = await wire.exchange(command, limit)
         return await self._understand(reply, wire, "take_back", (), "", limit)
 
     async def _ring(self, wire: Wire, ticket: str, limit: float | None) -> Any:
         """Wake one waiter, also one that is about to wait."""
-        bell = self._binding.bell(ticket)
+        bell = self.binding.bell(ticket)
         reply = await wire.request("LPUSH", bell, "1", timeout=limit)
         await wire.request("PEXPIRE", bell, _RUNG, timeout=limit)
         return reply
 
     async def park(self, signal: str, timeout: float | None) -> bool:
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
         try:
             if self._wire is None:
-                self._wire = await self._pool.checkout(self._binding.slot)
+                self._wire = await self._pool.checkout(self.binding.slot)
             if self._parked is None:
                 self._parked = signal
-                command, limit, self._ends = self._binding.waiting(signal, timeout)
+                command, limit, self._ends = self.binding.waiting(signal, timeout)
                 await self._wire.send(*command)
             reply = await self._hear(self._wire, limit)
         except TimeoutError:
             return False
         except OSError as error:
             self.lose(self._wire, error)
-            if not self._binding.options.reconnect:
+            if not self.binding.options.reconnect:
                 raise self._pool.translate(error) from error
             # The signal may have come with what was lost: for one in line, the role itself. The
             # call that follows connects again.
-            return self._binding.is_line(signal)
+            return self.binding.is_line(signal)
         except BaseException:  # cancelled, or KeyboardInterrupt: a granted turn goes back first
             await self._abandon()
             raise
         self._parked = None
         if isinstance(reply, Exception):
-            refuse_wait(reply, self._binding, signal)
+            refuse_wait(reply, self.binding, signal)
             return False
-        if reply is not None and self._binding.is_line(signal):
+        if reply is not None and self.binding.is_line(signal):
             self.granted = signal
         return reply is not None
 
@@ -287,15 +300,15 @@ class RedisSession:
         if wire is None or signal is None:
             return
         try:
-            async with self._pool.borrowed(self._binding.slot) as beside:
+            async with self._pool.borrowed(self.binding.slot) as beside:
                 if beside.node is not wire.node:  # the queue moved; so ended the wait
                     self._discard()
                     return
                 granted = await self._end_block(wire, beside)
                 self._parked = None
-                if granted is not None and self._binding.is_line(signal):
-                    op, args = self._binding.undo(signal)
-                    number = self._binding.number(op, beside.lane)
+                if granted is not None and self.binding.is_line(signal):
+                    op, args = self.binding.undo(signal)
+                    number = self.binding.number(op, beside.lane)
                     await self._evaluate(beside, op, args, number, None)
         except (OSError, PressureError):
             self._discard()
@@ -340,9 +353,13 @@ class RedisSession:
         return self._parked is not None
 
     async def end(self) -> None:
-        if self._parked:
-            await self._abandon()
-        self.give_wire_back()
+        try:
+            if self.waiter is not None:
+                await self.waiter.end()
+        finally:
+            if self._parked:
+                await self._abandon()
+            self.give_wire_back()
 
     def give_wire_back(self) -> None:
         """Nothing is outstanding on the operation's connection: it is idle again."""

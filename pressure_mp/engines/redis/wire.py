@@ -14,7 +14,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import hiredis
 import redis.asyncio.connection
@@ -22,7 +22,6 @@ import redis.connection
 from redis.exceptions import RedisError
 
 from ...config import Address
-from ...effects import T
 from ...hidden import without_frames
 from . import connecting
 from .outage import Lane
@@ -30,6 +29,8 @@ from .packing import pack_command
 
 if TYPE_CHECKING:
     from .routes import Node
+
+T = TypeVar("T")
 
 #: What can be sent.
 Buffer = bytes | memoryview

@@ -1,4 +1,4 @@
--- What the short way of `ack` can do is done; else `ack` goes on.
+-- What the fast path of `ack` can do is done; else `ack` goes on.
 local id, owner, call, delay, _, shift, _, _, digest, whole = unpack(ARGV, 1, 10)
 if delay == '' and shift == '0' and digest == '' and whole == '0' then
   local record = ack_one(id, owner, call)

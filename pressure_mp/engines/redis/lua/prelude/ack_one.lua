@@ -1,4 +1,4 @@
--- The short way of `ack`: the task is gone, it was in no tube and no bundle, and nobody waits for what
+-- The fast path of `ack`: the task is gone, it was in no tube and no bundle, and nobody waits for what
 -- becomes of any. It is written straight, and what other cases need is not even built. Where it does not
 -- apply nothing has changed. It moves nothing that is due, as that of `put`. Answers the record that the
 -- task had.

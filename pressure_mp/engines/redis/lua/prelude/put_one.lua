@@ -1,4 +1,4 @@
--- The short way of `put`: one task that is ready at once, in no tube, for as long as it likes. It is
+-- The fast path of `put`: one task that is ready at once, in no tube, for as long as it likes. It is
 -- written straight, and what other cases need is not even built. Where it does not apply nothing has
 -- changed, and `put` goes on. It moves nothing that is due: what can become due does not come this way.
 local function put_one()

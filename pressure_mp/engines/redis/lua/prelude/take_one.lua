@@ -1,4 +1,4 @@
--- The short way of `take`: one task, whichever is next, and it has no tube and no ttl. It is written
+-- The fast path of `take`: one task, whichever is next, and it has no tube and no ttl. It is written
 -- straight, and what other cases need is not even built. Where it does not apply nothing has changed.
 -- `woken` is the key with the sign that woke the caller, nil if it did not wait.
 local function take_one(presence, owner, call, ttr, lease, woken)

@@ -1,4 +1,4 @@
--- next: a task was processed and is gone, and the next one is taken, each if its short way applies.
+-- next: a task was processed and is gone, and the next one is taken, each if its fast path applies.
 -- keys: presence
 -- args: id fence owner call ttr lease
 --   id     of the task that was processed

@@ -1,6 +1,6 @@
 -- keys: meta records payloads ready tubes due expiry taken bundles shelf counts wake waiting awaited outcomes
 -- item: wake
--- Tasks: `payloads` has the data of each, `records` what pressure_mp/records.py says; a task that has
+-- Tasks: `payloads` has the data of each, `records` what pressure_mp/engines/redis/task_records.py says; a task that has
 -- no record is as it was put: ready, its id the number of its arrival, and all else as usual. Besides,
 -- a task is where its state is looked for. In sorted sets with equal scores, so that their order is that of
 -- their members' bytes:

@@ -1,12 +1,68 @@
-"""What an engine is: the two verbs, bound to one queue."""
+"""The verbs: what an operation has to do with an engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from ..config import Address
-from ..drivers import AsyncSession, Session
+from ...config import Address
+from .items import TakeBack
+from .replies import Later
+from .requests import Request
+
+#: The ``end`` of a call that is tried once: nobody needs to know what becomes of it.
+ONE_TRY = 0.0
+
+
+#: Seconds after which a wait is over in any case: a client of another implementation that shuts a
+#: queue down wakes nobody of ours, and one that is killed wakes nobody at all.
+TICK = 0.9
+
+
+class Session(Protocol):
+    """One operation's dealings with an engine, in a thread."""
+
+    #: What was made of the items that were taken, once they can no longer go back.
+    found: list[Any] | None
+
+    def call(self, request: Request, end: float | None = None) -> Any:
+        """Do it, atomically and once; never blocks for others. Returns one of its replies.
+
+        A session makes one request after the other. In between, its place in line stays as it is,
+        but for what a request with ``waits`` says.
+
+        An engine that has lost its broker tries again for some time. What was never sent it tries
+        until ``end`` at most, on the monotonic clock; what was sent it goes on to ask for, so that
+        its outcome is known.
+        """
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        """Wait, after ``call`` returned ``later`` to a request that waits, until to call again may
+        help: at most ``timeout`` seconds, and about one. Keeps the caller's place in line. Returns
+        whether it was told that it may help; without, it may help too."""
+
+    @property
+    def taken(self) -> TakeBack | None:
+        """What takes back the items that the session took last, if that is possible and needed."""
+
+    def interrupted(self) -> None:
+        """An exception came that is none of the engine's."""
+
+    def end(self) -> None:
+        """The operation is over: give back what the session holds. Raises nothing."""
+
+
+class AsyncSession(Protocol):
+    """The same, in an asyncio task."""
+
+    async def call(self, request: Request, end: float | None = None) -> Any:
+        """As :meth:`Session.call`."""
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        """As :meth:`Session.wait`."""
+
+    async def end(self) -> None:
+        """As :meth:`Session.end`."""
 
 
 class Durability(NamedTuple):
@@ -27,6 +83,8 @@ class Options(NamedTuple):
     #: When each call ends at the latest, on the monotonic clock, whatever it waits for: also to
     #: connect, and for the reply of a server that is silent.
     until: float | None = None
+    #: Milliseconds for which what a client holds stays with it when it stops answering.
+    lease: int = 5000
 
 
 DEFAULTS = Options()
@@ -58,7 +116,7 @@ class Engine(Protocol):
 
     def rival(self, name: str, discipline: str) -> Binding | None:
         """What else may have this name, beside the queue that ``bind`` gives: a queue of another
-        kind, whose keys are others."""
+        kind, which is kept elsewhere."""
 
     def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
         """Note that processes of ``host`` use the anonymous queue ``name``."""

@@ -7,8 +7,7 @@ import pytest
 from waiting import until
 
 from pressure_mp import Full
-from pressure_mp.drivers import do
-from pressure_mp.effects import BUSY, DECLINED, DONE, EMPTY, NOW, WAIT
+from pressure_mp.engines.redis.statuses import BUSY, DECLINED, DONE, EMPTY, NOW, WAIT
 from pressure_mp.large import MARK
 
 LEASE = oracle_clients.LEASE
@@ -22,7 +21,11 @@ class Broker(oracle_clients.Client):
     """Calls in the name of any ticket, each over a connection that is idle again after it."""
 
     def call(self, op, *args):
-        return do(self.binding.session(), op, args)
+        session = self.binding.session()
+        try:
+            return session.script(op, args)
+        finally:
+            session.end()
 
     def stand_by(self, ticket=MINE, lease=LEASE):
         return self.call("stand_by", f"client of {ticket}", ticket, lease)
@@ -40,9 +43,9 @@ class Broker(oracle_clients.Client):
 
 
 @pytest.fixture
-def empty(url, name):
+def empty(server, name):
     """A broker that does not have the queue yet."""
-    return Broker(url, name)
+    return Broker(server.url, name)
 
 
 @pytest.fixture
@@ -137,13 +140,13 @@ def test_it_is_declined_while_another_waits_with_the_role(broker):
 def test_it_is_declined_while_another_was_granted_the_role(broker):
     in_line = broker.binding.session()
     assert broker.stand_by("holder") == [EMPTY, b"item"]
-    assert in_line.call("get", (0, "somebody", OTHER, WAIT, "first", LEASE))[0] == BUSY
+    assert in_line.script("get", (0, "somebody", OTHER, WAIT, "first", LEASE))[0] == BUSY
     broker.call("release", "holder", "", LEASE)
     assert in_line.park("consumer", 1)
     assert broker.stand_by() == [DECLINED]
     broker.put(b"x")
     assert broker.stand_by() == [DECLINED]
-    assert in_line.call("get", (0, "somebody", OTHER, NOW, "consumer", LEASE)) == [DONE, b"x"]
+    assert in_line.script("get", (0, "somebody", OTHER, NOW, "consumer", LEASE)) == [DONE, b"x"]
     in_line.end()
     assert broker.roles() == []
 
@@ -173,10 +176,8 @@ def test_it_is_declined_when_there_is_no_queue(empty, waits):
 
 
 @before
-def test_it_is_declined_while_another_client_deletes_the_queue(server, name, waits):
+def test_it_is_declined_while_another_client_deletes_the_queue(broker, waits):
     """As the reference begins: the bound is gone, and all else is still there."""
-    broker = Broker(server.url, name)
-    broker.open()
     if waits:
         assert broker.stand_by() == [EMPTY, b"item"]
     broker.put(b"x")
@@ -214,10 +215,7 @@ def test_who_lost_the_role_to_another_takes_nothing(broker):
     assert broker.stand_by(OTHER) == [DONE, b"x"]
 
 
-def test_who_lost_the_role_with_its_lease_takes_nothing(server, name):
-    """In memory no lease ends."""
-    broker = Broker(server.url, name)
-    broker.open()
+def test_who_lost_the_role_with_its_lease_takes_nothing(broker):
     assert broker.stand_by(lease=1) == [EMPTY, b"item"]
     until(lambda: broker.wait(OTHER)[0] == EMPTY)
     held = broker.holder()

@@ -1,0 +1,18 @@
+"""When to stop waiting: a moment on the monotonic clock, or None for never."""
+
+from __future__ import annotations
+
+import time
+
+
+def deadline(block: bool, timeout: float | None) -> float | None:
+    """When one who waits for ``timeout`` seconds stops; None for one who waits without limit, and
+    for one who does not wait."""
+    if timeout is None or not block:
+        return None
+    return time.monotonic() + timeout
+
+
+def seconds_left(end: float | None) -> float | None:
+    """Seconds until then, 0 when it is over; None when there is no end."""
+    return None if end is None else max(end - time.monotonic(), 0.0)

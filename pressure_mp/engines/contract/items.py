@@ -1,0 +1,234 @@
+"""Requests of queues of items, in whatever order they serve them. Items are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .replies import (
+    Closed,
+    Done,
+    Ended,
+    Excess,
+    InUse,
+    Late,
+    Lost,
+    Missing,
+    NoItem,
+    NoSpace,
+    Passed,
+    Renewed,
+)
+
+#: One call takes so many items at most; and of several so many bytes at most, or about that.
+MOST_ITEMS = 1000
+MOST_BYTES = 1_000_000
+
+
+class Added(NamedTuple):
+    """The first so many items are in the queue."""
+
+    number: int
+
+
+class NotComparable(NamedTuple):
+    """An item is queued with that sort key, with which Python cannot compare the caller's."""
+
+    other: bytes
+
+
+class Put(NamedTuple):
+    """Add items, in order: the first one, and of the others as many as there is space for and the
+    engine can add with it (specification: Put).
+
+    ``sort_keys`` say where each belongs, in a discipline that wants to know. With ``overfill`` the
+    bound does not count, for a single item. ``has_content``: the only item is a manifest, whose
+    content was stored; the reply can be LOST.
+
+    ``waits``: who is not served has a place in line from then on, or keeps it; it is served when it
+    is the first. Without, it is served if that is possible at this moment, whoever else waits, and
+    has no place any more.
+    """
+
+    items: Sequence[bytes]
+    sort_keys: Sequence[bytes] = ()
+    overfill: bool = False
+    has_content: bool = False
+    waits: bool = True
+
+
+PutReply = Added | NoSpace | InUse | NotComparable | Lost | Closed | Missing
+
+
+class Hold(NamedTuple):
+    """What is taken stays with the broker, in flight, for ``owner`` (a process, see
+    :func:`pressure_mp.processes.incarnation`) until it is acknowledged.
+
+    ``call`` is a number that the owner never used before. After ``limit`` deliveries an item is set
+    aside instead of being put back; 0 is no limit. A ``reader`` takes no more than its fair share,
+    and what it prefetched and is not known to have handed out stays in flight.
+    """
+
+    owner: str
+    call: int
+    limit: int = 0
+    reader: str = ""
+
+
+class Take(NamedTuple):
+    """Take the items whose turn it is, up to ``limit`` and to what one call may take
+    (specification: Get).
+
+    Without ``hold`` they are taken for good. ``until_ended``: the end of every producer is the end
+    of the queue, with ``hold`` only when no other process has an item in flight. ``waits``: as of
+    :class:`Put`.
+    """
+
+    limit: int = 1
+    hold: Hold | None = None
+    until_ended: bool = False
+    waits: bool = True
+
+
+#: What most takes are.
+TAKE_ONE = Take()
+
+
+class Taken(NamedTuple):
+    """The items, and with a hold the number of each."""
+
+    items: list[bytes]
+    numbers: Sequence[int] = ()
+
+
+TakeReply = Taken | NoItem | InUse | Closed | Ended | Missing
+
+
+class NextIsLarge(NamedTuple):
+    """The content of the next item is in chunks: it is not prefetched, but to be taken."""
+
+
+class Prefetch(NamedTuple):
+    """Take items ahead of their need, up to ``limit``, what one call may take, and the reader's
+    fair share. They stay with the broker, in flight, until the reader says that they were handed
+    out.
+
+    ``reader`` is the owner, ``#`` and a number. ``call`` is larger than any that the reader used
+    before, and says that all of its last call was handed out.
+    """
+
+    reader: str
+    call: int
+    limit: int
+    until_ended: bool = False
+    waits: bool = True
+
+
+PrefetchReply = Taken | NextIsLarge | NoItem | InUse | Closed | Ended | Missing
+
+
+class HandOut(NamedTuple):
+    """So many items of a reader's call were handed out. The others stay prefetched, or with
+    ``ends`` go back to the front, in order. LATE: they were taken away meanwhile."""
+
+    reader: str
+    call: int
+    number: int
+    ends: bool = False
+
+
+HandOutReply = Done | Late | Missing
+
+
+class Acknowledge(NamedTuple):
+    """An item in flight is dealt with: that of this number; without one the oldest, if any is.
+
+    LATE: it was taken away from this owner. PASSED: another process said so before, having none of
+    its own.
+    """
+
+    owner: str
+    number: int | None
+
+
+AcknowledgeReply = Done | Late | Passed | Excess | Missing
+
+
+class SetAside(NamedTuple):
+    """An item that was taken cannot be used: it is kept apart, and counts as done. With ``owner``
+    and ``number`` one in flight, unless it was taken away from this owner (LATE)."""
+
+    item: bytes
+    owner: str = ""
+    number: int | None = None
+
+
+SetAsideReply = Done | Late | Missing
+
+
+class GetRejected(NamedTuple):
+    """The items that were set aside, oldest first, up to ``limit``."""
+
+    limit: int
+
+
+GetRejectedReply = list[bytes] | Missing
+
+
+class Requeue(NamedTuple):
+    """Put back to the front, in order, what ``owner`` has in flight; over the bound if need be.
+    What was delivered too often is set aside.
+
+    With ``seen`` only if the owner's lease still ends then (RENEWED: it does not). With ``call``
+    only what it took in that call. With ``numbers`` only these items, which nobody was given: that
+    was no delivery.
+    """
+
+    owner: str
+    seen: int | None = None
+    call: int | None = None
+    numbers: Sequence[int] = ()
+
+
+RequeueReply = Done | Renewed | Missing
+
+
+class Renew(NamedTuple):
+    """Renew a process's lease as one with items in flight, and as a producer."""
+
+    owner: str
+    consumes: bool
+    produces: bool
+
+
+class Attendance(NamedTuple):
+    """Who is there, by the broker's clock: the end of each one's lease, in milliseconds."""
+
+    now: int
+    consumers: dict[str, int]
+    producers: dict[str, int]
+
+
+RenewReply = Attendance | Missing
+
+
+class Retire(NamedTuple):
+    """A process is no longer a producer; with ``seen`` only if its lease still ends then."""
+
+    owner: str
+    seen: int | None = None
+
+
+RetireReply = Done | Renewed | Missing
+
+
+class TakeBack(NamedTuple):
+    """Undo a :class:`Take` for good whose reply nobody uses: the items go back to the front, in
+    order. ``call`` is what the engine knows it by. To undo one twice does nothing more.
+
+    A session's ``taken`` is one; there are no others."""
+
+    call: Any
+
+
+TakeBackReply = Done | Missing

@@ -1,0 +1,125 @@
+"""All requests. One that is added here is one that each engine has to know: mypy names those that
+do not."""
+
+from __future__ import annotations
+
+from .contents import ReadChunk, StoreChunk, SweepContents
+from .fair import GetKeys, GetQueued, GetSnapshot
+from .items import (
+    Acknowledge,
+    GetRejected,
+    HandOut,
+    Prefetch,
+    Put,
+    Renew,
+    Requeue,
+    Retire,
+    SetAside,
+    Take,
+    TakeBack,
+)
+from .queues import (
+    Close,
+    CountDone,
+    Delete,
+    Dismiss,
+    Enlist,
+    Exists,
+    GetDiscipline,
+    GetLength,
+    GetStats,
+    GetUsers,
+    Inspect,
+    IsClosed,
+    Join,
+    Open,
+    SetBound,
+    Unlock,
+)
+from .tasks import (
+    AckTask,
+    AckTasks,
+    AreTasksClosed,
+    AwaitTask,
+    BuryTask,
+    ChangeTask,
+    CloseTasks,
+    CountReady,
+    DeleteTasks,
+    GetTask,
+    GetTaskCounts,
+    KickTasks,
+    ListTasks,
+    OpenTasks,
+    PutAwaited,
+    PutTasks,
+    ReleaseTask,
+    RenewTaker,
+    RequeueTasks,
+    TakeTasks,
+    TouchTask,
+    TruncateTasks,
+)
+
+#: Of every kind of queue.
+QueueRequest = Exists | GetDiscipline | Enlist | GetUsers | Dismiss
+
+#: Of queues of items, beside those.
+ItemRequest = (
+    Open
+    | Put
+    | Take
+    | TakeBack
+    | Prefetch
+    | HandOut
+    | Acknowledge
+    | SetAside
+    | GetRejected
+    | Requeue
+    | Renew
+    | Retire
+    | CountDone
+    | Join
+    | GetLength
+    | GetStats
+    | IsClosed
+    | SetBound
+    | Close
+    | Delete
+    | Unlock
+    | Inspect
+    | StoreChunk
+    | ReadChunk
+    | SweepContents
+    | GetSnapshot
+    | GetKeys
+    | GetQueued
+)
+
+#: Of queues of tasks, beside those of every kind.
+TaskRequest = (
+    OpenTasks
+    | PutTasks
+    | PutAwaited
+    | TakeTasks
+    | AckTask
+    | ReleaseTask
+    | BuryTask
+    | TouchTask
+    | AckTasks
+    | ChangeTask
+    | KickTasks
+    | ListTasks
+    | GetTask
+    | AwaitTask
+    | CountReady
+    | GetTaskCounts
+    | TruncateTasks
+    | RenewTaker
+    | RequeueTasks
+    | CloseTasks
+    | AreTasksClosed
+    | DeleteTasks
+)
+
+Request = QueueRequest | ItemRequest | TaskRequest

@@ -1,0 +1,384 @@
+"""Requests of queues of tasks. All times are in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .queues import How, Mismatch
+from .replies import (
+    Absent,
+    Changed,
+    Closed,
+    Done,
+    Missing,
+    NoTask,
+    Renewed,
+    Unprocessed,
+)
+from .task_records import Edit, Held, StoredTask, TaskRecord, TaskSettings
+
+
+class OpenedTasks(NamedTuple):
+    """There is the queue, with these options."""
+
+    settings: TaskSettings
+
+
+class ExistingTasks(NamedTuple):
+    """There is one already, with these options; it was to be created."""
+
+    settings: TaskSettings
+
+
+class OpenTasks(NamedTuple):
+    """Create a queue of tasks with these options, attach to one, or whichever applies. ``user`` is
+    as of :class:`~.queues.Open`."""
+
+    how: How
+    settings: TaskSettings
+    user: str = ""
+
+
+OpenTasksReply = OpenedTasks | ExistingTasks | Mismatch | Missing
+
+
+class TaskThere(NamedTuple):
+    """There is a task of that id, in that state."""
+
+    id: bytes
+    state: str
+
+
+class PutTasks(NamedTuple):
+    """Add tasks, each an id and data: up to MOST_ITEMS and MOST_BYTES. All are added, or none is;
+    the reply has their ids.
+
+    They have all else in common: ready after ``delay``, for ``ttl`` (None: the queue's own), at
+    ``priority``, in ``tube`` unless that is empty. One whose id is empty gets one: with ``ids``
+    ``"auto_increment"`` the next number, else the broker's time in microseconds, as digits.
+    """
+
+    tasks: Sequence[tuple[bytes, bytes]]
+    ids: str
+    delay: int = 0
+    ttl: int | None = None
+    priority: float = 0
+    tube: str = ""
+
+
+class PutAwaited(NamedTuple):
+    """Add a task of which this session will ask what becomes of it, see :class:`AwaitTask`."""
+
+    put: PutTasks
+
+
+PutTasksReply = list[bytes] | TaskThere | Closed | Missing
+
+
+class OtherState(NamedTuple):
+    """The task is in that state, out of which the request takes none."""
+
+    state: str
+
+
+class OtherOwner(NamedTuple):
+    """The task is taken, but not by the caller, or by another take. ``owner`` is whose it is, empty
+    when that is not told."""
+
+    owner: str
+
+
+#: Why a task cannot be settled. Nothing was done then.
+Refusal = Absent | OtherState | OtherOwner
+
+
+class Acknowledged(NamedTuple):
+    """A task that was taken, as its taker knows it: to be acknowledged before the next is taken."""
+
+    id: bytes
+    record: TaskRecord
+
+
+class TakeTasks(NamedTuple):
+    """Take the tasks that are next, up to ``limit`` and to what one request may take; of one tube,
+    if one is given.
+
+    ``owner`` is the process that has them then, for ``ttr`` (None: the queue's own), by the take of
+    the number ``call``, which it never used before. With ``ack`` that task of the owner's is
+    processed first, as by :class:`AckTask`, or the reply is why it is not. ``waits``: as of
+    :class:`~.items.Put`; it is served with what is ready also when the queue is shut down.
+    """
+
+    owner: str
+    call: int
+    limit: int = 1
+    tube: str = ""
+    ttr: int | None = None
+    ack: Acknowledged | None = None
+    waits: bool = True
+
+
+class TakenTasks(NamedTuple):
+    """The tasks; and the one that was to be acknowledged, as it is now. With one there can be no
+    tasks although some are ready: to ask for these is another request, without ``ack``."""
+
+    tasks: list[StoredTask]
+    acknowledged: TaskRecord | None = None
+
+
+TakeTasksReply = TakenTasks | NoTask | Refusal | Closed | Missing
+
+#: The task as it is now, with its data only if it was to be told ``whole``. CHANGED: of an edit.
+SettledReply = StoredTask | Refusal | Changed | Missing
+
+
+class AckTask(NamedTuple):
+    """A task that ``owner`` has by the take of that number was processed. It goes, or stays for
+    ``delay`` as a zombie (None: the queue's own time), or as done. ``tube`` is where it goes to,
+    None for nowhere else; ``edit`` what becomes of its data."""
+
+    id: bytes
+    owner: str
+    call: int
+    delay: int | None = None
+    tube: str | None = None
+    edit: Edit | None = None
+    whole: bool = False
+
+
+class ReleaseTask(NamedTuple):
+    """It is given back: ready, in its old place, or waiting for ``delay``; or buried, when it was
+    delivered too often. Without ``priority`` and with an empty ``error`` these stay as they are."""
+
+    id: bytes
+    owner: str
+    call: int
+    delay: int = 0
+    ttl: int | None = None
+    priority: float | None = None
+    tube: str | None = None
+    error: str = ""
+    edit: Edit | None = None
+    whole: bool = False
+
+
+class BuryTask(NamedTuple):
+    """It is put aside, for ``ttl``, or for good with 0."""
+
+    id: bytes
+    owner: str
+    call: int
+    ttl: int = 0
+    tube: str | None = None
+    error: str = ""
+    edit: Edit | None = None
+    whole: bool = False
+
+
+class TouchTask(NamedTuple):
+    """It stays taken for ``increment`` more; None: for the queue's ttr from now. With ``call`` 0 a
+    task that is ready stays so for longer, and the queue's ttl is what counts."""
+
+    id: bytes
+    owner: str
+    call: int
+    increment: int | None = None
+    edit: Edit | None = None
+    whole: bool = False
+
+
+class AckTasks(NamedTuple):
+    """Up to MOST_ITEMS tasks that ``owner`` has were processed; each by itself. The reply is why
+    some were not, by their place."""
+
+    owner: str
+    tasks: Sequence[Held]
+
+
+AckTasksReply = dict[int, Refusal] | Missing
+
+
+class ChangeTask(NamedTuple):
+    """An administrator brings one task from one of the states ``origins`` into the state ``to``, X
+    to remove it; an empty one leaves it in its own, but a taken one is ready then.
+
+    ``delay`` is how long one waits, or is a zombie, 0 for the queue's own time; ``ttl`` for how
+    long it is ready. ``tube`` and ``edit`` are as of :class:`AckTask`. The reply has its data.
+    """
+
+    id: bytes
+    origins: str
+    to: str
+    delay: int = 0
+    ttl: int | None = None
+    tube: str | None = None
+    edit: Edit | None = None
+
+
+ChangeTaskReply = StoredTask | Absent | OtherState | Changed | Missing
+
+
+class KickedTasks(NamedTuple):
+    """Of so many buried tasks that were looked at so many were kicked; the others should have been
+    gone already."""
+
+    looked: int
+    kicked: int
+
+
+class KickTasks(NamedTuple):
+    """The oldest buried tasks, up to ``limit``, are ready again, or wait for ``delay``. None is
+    left when fewer were looked at."""
+
+    limit: int
+    delay: int = 0
+    ttl: int | None = None
+
+
+KickTasksReply = KickedTasks | Missing
+
+
+class ListedTasks(NamedTuple):
+    """Tasks at so many places that were looked at; none is left when there was none."""
+
+    looked: int
+    tasks: list[StoredTask]
+
+
+class ListTasks(NamedTuple):
+    """Tasks of one state and, if one is given, of one tube, in the order in which they are next:
+    those at up to ``limit`` places from ``start`` on. A place can have none, or several."""
+
+    state: str
+    tube: str
+    start: int
+    limit: int
+
+
+ListTasksReply = ListedTasks | Missing
+
+
+class GetTask(NamedTuple):
+    """A task as it is."""
+
+    id: bytes
+
+
+GetTaskReply = StoredTask | Absent | Missing
+
+
+class FinishedTask(NamedTuple):
+    """What became of a task: ``outcome`` is ``"processed"``, ``"buried"``, ``"killed"`` or
+    ``"dropped"``. Without ``task`` it is gone."""
+
+    outcome: str
+    task: StoredTask | None
+
+
+class AwaitTask(NamedTuple):
+    """What became of a task. The session hears of it too when the task is gone meanwhile, if it
+    asked before, or put the task. ``whole``: as it is not finished, tell its data too."""
+
+    id: bytes
+    whole: bool = True
+    waits: bool = True
+
+
+AwaitTaskReply = FinishedTask | Unprocessed | Absent | Missing
+
+
+class CountReady(NamedTuple):
+    """How many tasks are ready, of one tube or, if that is empty, of all."""
+
+    tube: str = ""
+
+
+CountReadyReply = int | Missing
+
+
+class TaskCounts(NamedTuple):
+    """How many tasks went which way so far (``R-T``): in all, and by tube. ``oldest`` is when the
+    oldest ready task was put, of the most urgent 100 priorities; None when none is ready."""
+
+    now: int
+    created: int
+    oldest: int | None
+    closed: bool
+    transitions: dict[str, int]
+    tubes: dict[str, dict[str, int]]
+
+
+class GetTaskCounts(NamedTuple):
+    """Everything that can be counted, at one moment."""
+
+
+GetTaskCountsReply = TaskCounts | Missing
+
+
+class TruncateTasks(NamedTuple):
+    """Remove tasks, up to ``limit``, whatever state they are in. The reply is how many."""
+
+    limit: int
+
+
+TruncateTasksReply = int | Missing
+
+
+class Takers(NamedTuple):
+    """Who has taken tasks, by the broker's clock: the end of each one's lease."""
+
+    now: int
+    leases: dict[str, int]
+
+
+class RenewTaker(NamedTuple):
+    """Renew the lease of a process as one who has tasks, if it ``holds`` any."""
+
+    owner: str
+    holds: bool
+
+
+RenewTakerReply = Takers | Missing
+
+
+class RequeueTasks(NamedTuple):
+    """Give back what ``owner`` has taken, up to ``limit`` tasks, with ``error``. The reply is how
+    many; none is left when they are fewer.
+
+    With ``seen`` only if the owner's lease still ends then (RENEWED: it does not). With ``call``
+    only what it took in that call.
+    """
+
+    owner: str
+    error: str
+    limit: int
+    seen: int | None = None
+    call: int | None = None
+
+
+RequeueTasksReply = int | Renewed | Missing
+
+
+class CloseTasks(NamedTuple):
+    """Shut the queue down for everyone, for good."""
+
+
+CloseTasksReply = Done | Missing
+
+
+class AreTasksClosed(NamedTuple):
+    """Whether the queue was shut down."""
+
+
+AreTasksClosedReply = bool | Missing
+
+
+class DeleteTasks(NamedTuple):
+    """Remove the queue, whoever uses it."""
+
+
+DeleteTasksReply = Done | Missing
+
+#: What becomes of one task that was taken.
+SettleRequest = AckTask | ReleaseTask | BuryTask | TouchTask

@@ -1,0 +1,135 @@
+"""To look at a queue, and what concerns all of it."""
+
+from __future__ import annotations
+
+from ..contract.queues import (
+    Close,
+    CloseReply,
+    CountDone,
+    CountDoneReply,
+    Enlist,
+    EnlistReply,
+    GetDiscipline,
+    GetDisciplineReply,
+    GetLength,
+    GetLengthReply,
+    GetStats,
+    GetStatsReply,
+    GetUsers,
+    GetUsersReply,
+    Inspect,
+    Inspection,
+    InspectReply,
+    IsClosed,
+    IsClosedReply,
+    Join,
+    JoinReply,
+    SetBound,
+    SetBoundReply,
+    Stats,
+    Unlock,
+    UnlockReply,
+)
+from ..contract.replies import Outcome, Unfinished
+from .clock import milliseconds
+from .line import Caller
+from .state import QueueState
+
+
+def get_discipline(state: QueueState, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
+    """Which discipline it was created with."""
+    return state.discipline
+
+
+def enlist(state: QueueState, request: Enlist, caller: Caller) -> EnlistReply:
+    """Note a process as a user."""
+    state.users.add(request.user)
+    return Outcome.DONE
+
+
+def get_users(state: QueueState, request: GetUsers, caller: Caller) -> GetUsersReply:
+    """The processes that were noted."""
+    return list(state.users)
+
+
+def get_length(state: QueueState, request: GetLength, caller: Caller) -> GetLengthReply:
+    """How many items are queued."""
+    return len(state.items)
+
+
+def is_closed(state: QueueState, request: IsClosed, caller: Caller) -> IsClosedReply:
+    """Whether it was shut down."""
+    return state.closed
+
+
+def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsReply:
+    """Everything that is counted."""
+    return Stats(
+        length=len(state.items),
+        maxsize=state.bound,
+        closed=state.closed,
+        produced_messages=state.produced_messages,
+        produced_bytes=state.produced_bytes,
+        consumed_messages=state.consumed_messages,
+        consumed_bytes=state.consumed_bytes,
+        producer=state.producer,
+        consumer=state.consumer,
+        unfinished=state.unfinished,
+        rejected=len(state.rejected),
+        in_flight=state.in_flight,
+    )
+
+
+def inspect(state: QueueState, request: Inspect, caller: Caller) -> InspectReply:
+    """Who waits: the first one of each line keeps that end, until it is served."""
+    putters, takers = state.lines.putters, state.lines.takers
+    return Inspection(
+        now=milliseconds(),
+        length=len(state.items),
+        bound=state.bound,
+        closed=state.closed,
+        has_space=state.has_space,
+        deleting=False,
+        producer=putters.end(state.producer, request.limit),
+        consumer=takers.end(state.consumer, request.limit),
+        partial=max(len(putters), len(takers)) > request.limit + 1,
+    )
+
+
+def set_bound(state: QueueState, request: SetBound, caller: Caller) -> SetBoundReply:
+    """Change the bound; what is over it stays."""
+    state.bound = request.bound
+    return Outcome.DONE
+
+
+def count_done(state: QueueState, request: CountDone, caller: Caller) -> CountDoneReply:
+    """Count one item as done."""
+    if state.unfinished <= 0:
+        return Outcome.EXCESS
+    state.done += 1
+    return Outcome.DONE
+
+
+def join(state: QueueState, request: Join, caller: Caller) -> JoinReply:
+    """Whether all is done."""
+    return Unfinished(state.unfinished) if state.unfinished > 0 else Outcome.DONE
+
+
+def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
+    """Shut it down; nobody is in the way."""
+    if state.closed and request.once:
+        return Outcome.CLOSED
+    if not state.closed:
+        state.closed = True
+        state.producer = caller.client
+    if request.immediate:
+        state.dropping = True
+        state.done += len(state.items)
+        state.items.clear()
+        state.contents.end_queued()
+    return Outcome.DONE
+
+
+def unlock(state: QueueState, request: Unlock, caller: Caller) -> UnlockReply:
+    """Nobody here has a role that could be taken away."""
+    return ""

@@ -1,0 +1,90 @@
+"""The contents of large items, in chunks, beside a queue."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from ...large import is_manifest, token_of, weight
+
+
+class Contents:
+    """Everything that is kept of the contents of one queue's items. Leases are in milliseconds."""
+
+    def __init__(self) -> None:
+        #: By token and number.
+        self.chunks: dict[tuple[str, int], bytes] = {}
+        #: Until when the content of a token is kept: on the clock, or for ever while it is queued.
+        #: While it is in flight, or set aside, it is not here.
+        self.kept: dict[str, float] = {}
+
+    def is_kept(self, token: str) -> bool:
+        """Whether the content of an item that is not yet queued is surely there."""
+        return self.kept.get(token, 0) > time.monotonic()
+
+    def store(self, token: str, number: int, chunk: Sequence[memoryview], lease: int) -> None:
+        """Keep a chunk, and with it those before it, for a lease."""
+        self.chunks[token, number] = b"".join(chunk)
+        self.keep(token, lease)
+
+    def read(self, token: str, number: int, room: Sequence[memoryview]) -> bool:
+        """Copy a chunk to where there is room for it; whether it was there."""
+        chunk = memoryview(self.chunks.get((token, number), b""))
+        if chunk.nbytes != sum(view.nbytes for view in room):
+            return False
+        for view in room:
+            view[:], chunk = chunk[: view.nbytes], chunk[view.nbytes :]
+        return True
+
+    def keep(self, token: str, lease: float) -> None:
+        """Keep a content for a lease."""
+        self.kept[token] = time.monotonic() + max(lease, 3000) / 1000
+
+    def keep_for_reading(self, token: str, lease: int) -> None:
+        """Keep the content of an item that was taken for good. Nobody would send it again."""
+        self.keep(token, lease * 12)
+
+    def keep_on(self, token: str, lease: int) -> None:
+        """Keep a content that is still being read."""
+        if time.monotonic() < self.kept.get(token, 0) < math.inf:
+            self.keep_for_reading(token, lease)
+
+    def weigh(self, item: bytes) -> tuple[int, str]:
+        """The size of an item; and its token, if its content was stored."""
+        token = token_of(item) if is_manifest(item) else ""
+        return (weight(item), token) if token in self.kept else (len(item), "")
+
+    def queue(self, token: str) -> None:
+        """The manifest is queued."""
+        self.kept[token] = math.inf
+
+    def forget(self, token: str) -> None:
+        """The manifest is elsewhere: in flight, or set aside."""
+        self.kept.pop(token, None)
+
+    def end(self, token: str) -> None:
+        """The content is not needed any more."""
+        if token:
+            self.kept[token] = 0.0
+            self.sweep("", False)
+
+    def end_queued(self) -> None:
+        """Nothing is queued any more."""
+        for token, until in self.kept.items():
+            if until == math.inf:
+                self.kept[token] = 0.0
+        self.sweep("", False)
+
+    def sweep(self, token: str, is_empty: bool) -> None:
+        """Remove what is not kept any more; and the content of ``token``, unless it is queued."""
+        if self.kept.get(token, math.inf) < math.inf:
+            self.kept[token] = 0.0
+        if is_empty:
+            self.end_queued()
+        now = time.monotonic()
+        gone = {token for token, until in self.kept.items() if until <= now}
+        for token in gone:
+            del self.kept[token]
+        for key in [key for key in self.chunks if key[0] in gone]:
+            del self.chunks[key]

@@ -1,0 +1,147 @@
+"""From a request's type to what does it. mypy says here when the contract has one more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ...exhaustive import assert_never
+from ..contract.contents import ReadChunk, StoreChunk, SweepContents
+from ..contract.fair import GetKeys, GetQueued, GetSnapshot
+from ..contract.items import (
+    Acknowledge,
+    GetRejected,
+    HandOut,
+    Prefetch,
+    Put,
+    Renew,
+    Requeue,
+    Retire,
+    SetAside,
+    Take,
+    TakeBack,
+)
+from ..contract.queues import (
+    Close,
+    CountDone,
+    Delete,
+    Dismiss,
+    Enlist,
+    Exists,
+    GetDiscipline,
+    GetLength,
+    GetStats,
+    GetUsers,
+    Inspect,
+    IsClosed,
+    Join,
+    Open,
+    SetBound,
+    Unlock,
+)
+from ..contract.replies import Outcome
+from ..contract.requests import ItemRequest, QueueRequest
+from . import administration, fair, flights, items, large, opening
+from .line import Caller
+from .state import QueueState, Slot
+
+R = TypeVar("R")
+
+#: Does a request, and returns one of its replies.
+Does = Callable[[Slot, Any, Caller], Any]
+
+_found: dict[type, Does] = {}
+
+
+def find(request: ItemRequest | QueueRequest) -> Does:
+    """What does a request of that type."""
+    does = _found.get(type(request))
+    if does is None:
+        does = _found[type(request)] = _choose(request)
+    return does
+
+
+def _always(kind: type[R], does: Callable[[Slot, R, Caller], Any]) -> Does:
+    """Whether there is a queue or not."""
+    return does
+
+
+def _existing(kind: type[R], does: Callable[[QueueState, R, Caller], Any]) -> Does:
+    """If there is a queue."""
+
+    def do(slot: Slot, request: R, caller: Caller) -> Any:
+        return Outcome.MISSING if slot.state is None else does(slot.state, request, caller)
+
+    return do
+
+
+def _choose(request: ItemRequest | QueueRequest) -> Does:
+    match request:
+        case Put():
+            return _existing(Put, items.put)
+        case Take():
+            return _existing(Take, items.take)
+        case Prefetch():
+            return _existing(Prefetch, items.prefetch)
+        case HandOut():
+            return _existing(HandOut, items.hand_out)
+        case Acknowledge():
+            return _existing(Acknowledge, flights.acknowledge)
+        case SetAside():
+            return _existing(SetAside, flights.set_aside)
+        case GetRejected():
+            return _existing(GetRejected, flights.get_rejected)
+        case Requeue():
+            return _existing(Requeue, flights.requeue)
+        case Renew():
+            return _existing(Renew, flights.renew)
+        case Retire():
+            return _existing(Retire, flights.retire)
+        case CountDone():
+            return _existing(CountDone, administration.count_done)
+        case Join():
+            return _existing(Join, administration.join)
+        case GetLength():
+            return _existing(GetLength, administration.get_length)
+        case GetStats():
+            return _existing(GetStats, administration.get_stats)
+        case IsClosed():
+            return _existing(IsClosed, administration.is_closed)
+        case SetBound():
+            return _existing(SetBound, administration.set_bound)
+        case Close():
+            return _existing(Close, administration.close)
+        case Unlock():
+            return _existing(Unlock, administration.unlock)
+        case Inspect():
+            return _existing(Inspect, administration.inspect)
+        case GetDiscipline():
+            return _existing(GetDiscipline, administration.get_discipline)
+        case Enlist():
+            return _existing(Enlist, administration.enlist)
+        case GetUsers():
+            return _existing(GetUsers, administration.get_users)
+        case StoreChunk():
+            return _existing(StoreChunk, large.store_chunk)
+        case ReadChunk():
+            return _always(ReadChunk, large.read_chunk)
+        case GetSnapshot():
+            return _existing(GetSnapshot, fair.get_snapshot)
+        case GetKeys():
+            return _existing(GetKeys, fair.get_keys)
+        case GetQueued():
+            return _existing(GetQueued, fair.get_queued)
+        case Open():
+            return _always(Open, opening.open_queue)
+        case Exists():
+            return _always(Exists, opening.exists)
+        case Delete():
+            return _always(Delete, opening.delete)
+        case Dismiss():
+            return _always(Dismiss, opening.dismiss)
+        case SweepContents():
+            return _always(SweepContents, opening.sweep_contents)
+        case TakeBack():
+            return _always(TakeBack, opening.take_back)
+        case _:
+            assert_never(request)

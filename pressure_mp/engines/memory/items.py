@@ -1,0 +1,152 @@
+"""Items come, and items are taken."""
+
+from __future__ import annotations
+
+import itertools
+
+from ...large import token_of
+from ..contract.items import (
+    Added,
+    HandOut,
+    HandOutReply,
+    NextIsLarge,
+    NotComparable,
+    Prefetch,
+    PrefetchReply,
+    Put,
+    PutReply,
+    Take,
+    Taken,
+    TakeReply,
+)
+from ..contract.replies import Closed, Ended, NoItem, NoSpace, Outcome
+from .clock import milliseconds
+from .line import Caller
+from .orders import Entry
+from .returning import put_back
+from .state import Flight, QueueState, Reader, owner_of
+
+
+def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
+    """Add items while there is space, and up to one that is not comparable."""
+    if state.closed:
+        return Outcome.CLOSED
+    if request.has_content:
+        token = token_of(request.items[0])
+        if not state.contents.is_kept(token):
+            return Outcome.LOST
+        state.contents.keep(token, caller.lease)
+    if request.waits and not state.lines.putters.is_next(caller):
+        return NoSpace(len(state.items))
+    added = 0
+    for item, sort_key in itertools.zip_longest(request.items, request.sort_keys, fillvalue=b""):
+        if not (request.overfill or state.has_space):
+            return Added(added) if added else NoSpace(len(state.items))
+        other = state.items.find_not_comparable(sort_key)
+        if other is not None:
+            return Added(added) if added else NotComparable(other)
+        state.add(item, sort_key, caller.client)
+        added += 1
+    return Added(added)
+
+
+def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:
+    """Take items, for good or with a hold."""
+    hold, limit = request.hold, request.limit
+    if hold is None:
+        refused = refusal(state, request, caller)
+        return _take_for_good(state, request, caller) if refused is None else refused
+    if hold.reader:
+        limit = min(limit, _fair_share(state, hold.reader, caller))
+    # What it prefetched, and is not known to have handed out, may still come back.
+    counts = bool(hold.reader) and not (
+        hold.reader in state.readers and state.readers[hold.reader].left
+    )
+    if counts:
+        state.readers.pop(hold.reader, None)
+    refused = refusal(state, request, caller)
+    if refused is not None:
+        return refused
+    taken = _depart(state, state.remove_some(limit, caller.client), hold.owner, caller)
+    for entry in taken:
+        delivered = entry._replace(deliveries=entry.deliveries + 1)
+        _, token = state.contents.weigh(entry.item)
+        flight = Flight(delivered, hold.owner, hold.call, hold.limit, token)
+        state.flights[entry.number] = flight
+        state.contents.forget(token)
+    if counts:
+        until = milliseconds() + caller.lease
+        state.readers[hold.reader] = Reader(hold.call, [], 0, until)
+    return Taken([entry.item for entry in taken], [entry.number for entry in taken])
+
+
+def _take_for_good(state: QueueState, request: Take, caller: Caller) -> Taken:
+    taken = state.remove_some(request.limit, caller.client)
+    _, token = state.contents.weigh(taken[0].item)
+    if token:
+        state.contents.keep_for_reading(token, caller.lease)
+    return Taken([entry.item for entry in taken])
+
+
+def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchReply:
+    """Take items ahead of their need; what the reader's last call took was all handed out."""
+    limit = min(request.limit, _fair_share(state, request.reader, caller))
+    state.readers.pop(request.reader, None)
+    refused = refusal(state, request, caller)
+    if refused is not None:
+        return refused
+    if state.is_next_large:
+        return NextIsLarge()
+    removed = state.remove_some(limit, caller.client)
+    taken = _depart(state, removed, owner_of(request.reader), caller)
+    until = milliseconds() + caller.lease
+    state.readers[request.reader] = Reader(request.call, taken, 0, until)
+    return Taken([entry.item for entry in taken])
+
+
+def end_of_items(state: QueueState, request: Take | Prefetch) -> Closed | Ended | None:
+    """Why no item will come any more; None while one is there or may come."""
+    if isinstance(request, Prefetch):
+        return state.end_of_items(request.until_ended, owner_of(request.reader))
+    return state.end_of_items(request.until_ended, request.hold and request.hold.owner)
+
+
+def refusal(
+    state: QueueState, request: Take | Prefetch, caller: Caller
+) -> Closed | Ended | NoItem | None:
+    """Why the caller gets no item now; None when it gets one."""
+    end = end_of_items(state, request)
+    if end is not None:
+        return end
+    if not state.items or (request.waits and not state.lines.takers.is_next(caller)):
+        return NoItem()
+    return None
+
+
+def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
+    """How many of the items one reader may take, of those that wait or consume."""
+    now = milliseconds()
+    active = sum(name != reader and other.until >= now for name, other in state.readers.items())
+    waiting = state.lines.takers.count_others(caller)
+    return max(len(state.items) // (1 + active + waiting), 1)
+
+
+def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller) -> list[Entry]:
+    """What was removed is in flight from now on: it has numbers, and its owner is there."""
+    until = milliseconds() + caller.lease
+    state.consumers[owner] = max(state.consumers.get(owner, 0), until)
+    return [entry._replace(number=entry.number or next(state.numbers)) for entry in removed]
+
+
+def hand_out(state: QueueState, request: HandOut, caller: Caller) -> HandOutReply:
+    """Note how many the reader handed out; what is left stays, or goes back to the front."""
+    reader = state.readers.get(request.reader)
+    if reader is None or reader.call != request.call:
+        return Outcome.LATE
+    if request.ends:
+        del state.readers[request.reader]
+        put_back(state, reader.entries[request.number :])
+    else:
+        reader.handed = max(request.number, reader.handed)
+        reader.until = milliseconds() + caller.lease
+    return Outcome.DONE

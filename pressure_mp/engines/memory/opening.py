@@ -1,0 +1,78 @@
+"""The requests to which there may be no queue: to create it, to look for it, to delete it."""
+
+from __future__ import annotations
+
+from ..contract.contents import SweepContents, SweepContentsReply
+from ..contract.items import TakeBack, TakeBackReply
+from ..contract.queues import (
+    Delete,
+    DeleteReply,
+    Dismiss,
+    DismissReply,
+    Existing,
+    Exists,
+    ExistsReply,
+    How,
+    Mismatch,
+    Open,
+    Opened,
+    OpenReply,
+)
+from ..contract.replies import Outcome
+from .line import Caller
+from .orders import STORAGES
+from .state import QueueState, Slot
+
+
+def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
+    """Create a queue, or see that the one there is is of the same discipline."""
+    state = slot.state
+    if state is None and request.how is How.ATTACH:
+        return Outcome.MISSING
+    if state is None:
+        storage = STORAGES[caller.discipline]()
+        state = QueueState(request.bound, caller.discipline, storage, slot.lines)
+        slot.state = state
+    elif request.how is How.CREATE:
+        return Existing(state.bound)
+    elif state.discipline != caller.discipline:
+        return Mismatch("discipline", state.discipline, caller.discipline)
+    if request.user:
+        state.users.add(request.user)
+    return Opened(state.bound)
+
+
+def exists(slot: Slot, request: Exists, caller: Caller) -> ExistsReply:
+    """Whether there is one."""
+    return slot.state is not None
+
+
+def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
+    """Forget it; nobody is in the way."""
+    if slot.state is None:
+        return Outcome.MISSING
+    slot.state = None
+    return Outcome.DONE
+
+
+def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
+    """Strike users off. A queue that nobody is noted with is not theirs to remove."""
+    state = slot.state
+    if state is None or not state.users:
+        return Outcome.MISSING
+    state.users.difference_update(request.users)
+    if not state.users:
+        slot.state = None
+    return len(state.users)
+
+
+def sweep_contents(slot: Slot, request: SweepContents, caller: Caller) -> SweepContentsReply:
+    """Remove all of it at once."""
+    if slot.state is not None:
+        slot.state.contents.sweep(request.token, not slot.state.items)
+    return False
+
+
+def take_back(slot: Slot, request: TakeBack, caller: Caller) -> TakeBackReply:
+    """Nothing can be taken back here: no session says that it could."""
+    return Outcome.DONE if slot.state else Outcome.MISSING

@@ -1,0 +1,90 @@
+"""The queue of items of one name: its requests are done one after the other."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ..contract.items import Prefetch, Put, Take
+from ..contract.queues import Join
+from ..contract.replies import NoItem, NoSpace, Unfinished
+from ..contract.requests import ItemRequest, QueueRequest
+from .dispatch import find
+from .items import end_of_items
+from .line import Caller, Line, Wish
+from .state import Slot
+
+_WISHES = (Put, Take, Prefetch, Join)
+_NOT_SERVED = (NoSpace, NoItem, Unfinished)
+
+
+class MemoryItems:
+    """What is done to it, and who waits for it to be done."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: What there is, for a look.
+        self.slot = Slot()
+
+    def call(self, request: ItemRequest | QueueRequest, caller: Caller) -> Any:
+        """Do it, atomically, and wake those who can go on because of it.
+
+        Who waits and was not served has a place in line from then on, or keeps it. Who asks for
+        what one can wait for, and was served or does not wait, has none.
+        """
+        do = find(request)
+        with self._lock:
+            reply = do(self.slot, request, caller)
+            if isinstance(request, _WISHES):
+                self._keep_place(request, reply, caller)
+            self._wake_who_can_go_on()
+        return reply
+
+    def leave(self, caller: Caller) -> None:
+        """Give up the caller's place; what it was woken for is for the next one."""
+        with self._lock:
+            for line in self.slot.lines.all:
+                line.leave(caller)
+            self._wake_who_can_go_on()
+
+    def _keep_place(self, wish: Wish, reply: Any, caller: Caller) -> None:
+        line, state = self._line(wish), self.slot.state
+        waits = True if isinstance(wish, Join) else wish.waits
+        if state is None or not waits or not isinstance(reply, _NOT_SERVED):
+            line.leave(caller)
+            return
+        line.stand(caller, wish)
+        # Who waits for space is the queue's producer, and for an item its consumer.
+        if line is state.lines.putters and line.is_next(caller):
+            state.producer = caller.client
+        elif line is state.lines.takers and line.is_next(caller):
+            state.consumer = caller.client
+
+    def _line(self, wish: Wish) -> Line:
+        """Where one stands who wishes that."""
+        match wish:
+            case Put():
+                return self.slot.lines.putters
+            case Take() | Prefetch():
+                return self.slot.lines.takers
+            case Join():
+                return self.slot.lines.joiners
+
+    def _wake_who_can_go_on(self) -> None:
+        for line in self.slot.lines.all:
+            for caller, place in line.waiting() if line else ():
+                if self._can_go_on(place.wish, line.is_next(caller)):
+                    caller.wake()
+
+    def _can_go_on(self, wish: Wish, is_next: bool) -> bool:
+        """Whether one who waits would be told something else than to wait."""
+        state = self.slot.state
+        if state is None:
+            return True
+        match wish:
+            case Put():
+                return state.closed or (is_next and state.has_space)
+            case Take() | Prefetch():
+                return bool(end_of_items(state, wish) or (is_next and state.items))
+            case Join():
+                return state.unfinished <= 0

@@ -1,0 +1,115 @@
+"""A session: one operation's dealings with a queue in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+
+from ...identity import client_id
+from ..contract.items import TakeBack
+from ..contract.replies import Later
+from ..contract.session import TICK
+from .line import Caller
+
+
+class MemoryQueue(Protocol):
+    """The queue of one name, of whatever kind."""
+
+    def call(self, request: Any, caller: Caller) -> Any:
+        """Do it, atomically; wake those who can go on because of it."""
+
+    def leave(self, caller: Caller) -> None:
+        """The caller waits no longer; what it was woken for is for the next one."""
+
+
+class _Session:
+    """What those of threads and of asyncio tasks have in common. It is the queue's caller."""
+
+    #: What was made of the items that were taken: nobody needs to know.
+    found: list[Any] | None = None
+
+    def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
+        self.discipline = discipline
+        self.lease = lease
+        self._queue = queue
+
+    @property
+    def client(self) -> str:
+        return client_id()
+
+    @property
+    def taken(self) -> TakeBack | None:
+        """A call and its reply are one: there is no reply that could be lost on its way."""
+        return None
+
+    def interrupted(self) -> None:
+        """There is no connection."""
+
+
+class MemorySession(_Session):
+    """For a thread."""
+
+    def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
+        super().__init__(queue, discipline, lease)
+        # Of one who ever waited. A signal handler's exception tears nothing apart in it.
+        self._woken: SimpleQueue[None] | None = None
+
+    def call(self, request: Any, end: float | None = None) -> Any:
+        return self._queue.call(request, self)
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        assert self._woken is not None
+        try:
+            self._woken.get(timeout=TICK if timeout is None else max(min(timeout, TICK), 0.0))
+        except Empty:
+            return False
+        return True
+
+    def end(self) -> None:
+        if self._woken is not None:
+            self._queue.leave(self)
+
+    def wake(self) -> None:
+        assert self._woken is not None
+        if self._woken.empty():
+            self._woken.put(None)
+
+    def rest(self) -> None:
+        self._woken = SimpleQueue()
+
+
+class AsyncMemorySession(_Session):
+    """For an asyncio task."""
+
+    def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
+        super().__init__(queue, discipline, lease)
+        self._is_woken = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    async def call(self, request: Any, end: float | None = None) -> Any:
+        return self._queue.call(request, self)
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        self._waiting = waiting = asyncio.get_running_loop().create_future()
+        if not self._is_woken:  # one that is woken from now on finds the future
+            limit = TICK if timeout is None else min(timeout, TICK)
+            await asyncio.wait({waiting}, timeout=limit)
+        return self._is_woken
+
+    async def end(self) -> None:
+        self._queue.leave(self)
+
+    def wake(self) -> None:
+        self._is_woken = True
+        waiting = self._waiting
+        if waiting is not None:
+            waiting.get_loop().call_soon_threadsafe(_end, waiting)
+
+    def rest(self) -> None:
+        self._is_woken = False
+
+
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

@@ -1,0 +1,59 @@
+"""Who waits for a task, or for what becomes of one. First come, first served."""
+
+from __future__ import annotations
+
+from .life import Life
+from .line import Caller
+
+
+class TaskLine:
+    """The callers that wait."""
+
+    def __init__(self) -> None:
+        #: Those who want a task, in line, each with the tube; empty for any.
+        self._takers: dict[Caller, str] = {}
+        self._watchers: set[Caller] = set()
+
+    def stand(self, caller: Caller, tube: str) -> None:
+        """One waits for a task, and keeps its place in line."""
+        caller.rest()
+        self._takers.setdefault(caller, tube)
+
+    def watch(self, caller: Caller) -> None:
+        """One waits for what becomes of a task."""
+        caller.rest()
+        self._watchers.add(caller)
+
+    def leave(self, caller: Caller) -> None:
+        """One waits no longer."""
+        self._takers.pop(caller, None)
+        self._watchers.discard(caller)
+
+    def wake_who_can_go_on(self, life: Life | None) -> None:
+        """Those whose task has come to its end; the first in line for each task that is ready, and
+        all of them when the queue is shut down; everybody when it is gone."""
+        if life is None:
+            for caller in (*self._takers, *self._watchers):
+                caller.wake()
+            return
+        for caller in self._watchers & life.outcomes.keys():
+            caller.wake()
+        if self._takers:
+            for caller in self._first(life):
+                caller.wake()
+
+    def _first(self, life: Life) -> list[Caller]:
+        if life.closed:
+            return list(self._takers)
+        ready, first = life.ready_tubes, []
+        for caller, tube in self._takers.items():
+            if not ready:
+                break
+            if not tube:
+                del ready[0]
+            elif tube in ready:
+                ready.remove(tube)
+            else:
+                continue
+            first.append(caller)
+        return first

@@ -1,0 +1,41 @@
+"""What the implementation of a request is given: one operation's session, with ``await``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..contract.replies import Later
+from .statuses import Reply
+
+if TYPE_CHECKING:
+    from .engine import RedisBinding
+
+
+class Waiter(Protocol):
+    """How a session waits, and what it holds meanwhile."""
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        """As :meth:`pressure_mp.engines.contract.session.Session.wait`."""
+
+    async def end(self) -> None:
+        """Give back what is held. Raises nothing."""
+
+
+class Caller(Protocol):
+    """One operation's dealings with the server, in scripts and blocking commands."""
+
+    @property
+    def binding(self) -> RedisBinding:
+        """The queue."""
+
+    waiter: Waiter | None
+    """Set by an implementation that may return a Later."""
+
+    renewed: float
+    """When the content that is being read was last kept for another lease."""
+
+    async def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
+        """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
+
+    async def park(self, signal: str, timeout: float | None) -> bool:
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""

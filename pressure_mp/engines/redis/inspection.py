@@ -1,0 +1,76 @@
+"""What the script ``inspect`` says of a queue, in the contract's words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...identity import parse_client
+from ..contract.queues import End, Inspection, Keeper, Waiting
+from .statuses import Reply
+
+#: What is kept of one who stands in line: role, since, seen, kept, client.
+_ENTRY = re.compile(r"(producer|consumer) (\d{1,18}) (\d{1,18}) (\d{1,18}) (.*)", re.DOTALL)
+
+
+def read(reply: Reply, limit: int) -> Inspection:
+    """The inspection in a reply that tells of ``limit`` who stand in line, at most."""
+    now, bound, length, closed, space = (int(number or 0) for number in reply[1:6])
+    producer, consumer, entries = reply[6:]
+    line = _line(entries, now)
+    return Inspection(
+        now=now,
+        length=length,
+        bound=bound,
+        closed=bool(closed),
+        has_space=space > 0 and not 0 < bound <= length,
+        deleting=reply[2] == b"",
+        producer=End(as_text(producer[0]), _keeper(producer, now), line["producer"]),
+        consumer=End(as_text(consumer[0]), _keeper(consumer, now), line["consumer"]),
+        partial=len(entries) >= 2 * limit,
+    )
+
+
+def is_lost(last: str, place: str) -> bool:
+    """Whether a role's token is with nobody: the last who had it is one of ours, and they give it
+    back in the step that took it; or nobody is known."""
+    return place == "foreign" and (not last or parse_client(last) is not None)
+
+
+def as_text(part: Any) -> str:
+    """Part of a reply as text."""
+    return part.decode(errors="replace") if isinstance(part, bytes) else str(part)
+
+
+def _line(entries: list[Any], now: int) -> dict[str, list[Waiting]]:
+    """Who stands in line for each role, the first one first."""
+    found: dict[str, list[tuple[int, Waiting]]] = {"producer": [], "consumer": []}
+    for ticket, text in zip(entries[::2], entries[1::2], strict=True):
+        entry = _ENTRY.fullmatch(as_text(text))
+        if entry is None:
+            continue  # nothing of ours
+        since, seen, kept = map(int, entry.group(2, 3, 4))
+        if seen + kept < now:
+            continue  # killed long ago, and nobody who waits has looked since
+        waiting = Waiting(entry[5], as_text(ticket), since // 1000, seen)
+        found[entry[1]].append((since, waiting))
+    return {
+        role: [waiting for _, waiting in sorted(line, key=lambda one: one[0])]
+        for role, line in found.items()
+    }
+
+
+def _keeper(reply: list[Any], now: int) -> Keeper | None:
+    last, place, ticket, client, since, until, lease = map(as_text, reply)
+    if place == "free":
+        return None
+    if place == "promised":
+        return Keeper("granted", "")
+    if place == "foreign":
+        return Keeper("lost" if is_lost(last, place) else "foreign", last)
+    ends = _number(until, now)
+    return Keeper("waiting", client, ticket, _number(since, now), ends, _number(lease, ends - now))
+
+
+def _number(text: str, default: int) -> int:
+    return int(text) if text.isdecimal() and len(text) < 19 else default

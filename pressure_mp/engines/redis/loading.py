@@ -1,0 +1,36 @@
+"""Scripts that the server does not have, or no longer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import not_done, refusal
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from .engine import RedisBinding
+
+
+def is_missing(reply: Any) -> bool:
+    """Whether a call was answered with that the server does not have its script."""
+    return type(reply) is not list and str(reply).startswith("NOSCRIPT")
+
+
+async def load(wire: Wire, binding: RedisBinding, op: str, limit: float | None) -> None:
+    """Give the server a script."""
+    source = binding.scripts[op].source
+    reply = await wire.request("SCRIPT", "LOAD", source, timeout=limit)
+    if isinstance(reply, Exception):
+        address = binding.engine.address
+        raise not_done(str(reply), address) or refusal(str(reply), address, "SCRIPT LOAD")
+
+
+async def exchange(
+    wire: Wire, binding: RedisBinding, op: str, command: bytes, limit: float | None
+) -> Any:
+    """Call a script, which the server is given if it does not have it."""
+    reply = await wire.exchange(command, limit)
+    if is_missing(reply):
+        await load(wire, binding, op, limit)
+        reply = await wire.exchange(command, limit)
+    return reply

@@ -1,0 +1,59 @@
+"""The content of large items, in chunks."""
+
+from __future__ import annotations
+
+import time
+
+from ....exceptions import PressureError
+from ...contract import contents
+from ...contract.replies import Outcome
+from ...contract.session import ONE_TRY
+from ..caller import Caller
+from ..statuses import LOST, MISSING
+from .queues import outcome
+
+#: How often in its lease one who reads a content says that it is still doing so.
+_RENEWALS = 3
+
+
+async def store_chunk(
+    caller: Caller, request: contents.StoreChunk, end: float | None
+) -> contents.StoreChunkReply:
+    """:class:`contents.StoreChunk`"""
+    token, number, chunk = request
+    args = (token, number, caller.binding.options.lease, chunk)
+    found: contents.StoreChunkReply = outcome(await caller.script("store", args, end))
+    return found
+
+
+async def read_chunk(
+    caller: Caller, request: contents.ReadChunk, end: float | None
+) -> contents.ReadChunkReply:
+    """:class:`contents.ReadChunk`"""
+    reply = await caller.script("fetch", request, end)
+    if reply[0] == LOST:
+        return Outcome.LOST
+    now, lease = time.monotonic(), caller.binding.options.lease
+    if request.number == 0:
+        caller.renewed = now
+    elif now - caller.renewed > lease / 1000 / _RENEWALS:
+        await caller.script("hold", (request.token, lease), end)
+        caller.renewed = now
+    return Outcome.DONE
+
+
+async def sweep_contents(
+    caller: Caller, request: contents.SweepContents, end: float | None
+) -> contents.SweepContentsReply:
+    """:class:`contents.SweepContents`"""
+    reply = await caller.script("sweep", request, end)
+    return reply[0] != MISSING and bool(reply[1])
+
+
+async def sweep_all(caller: Caller) -> None:
+    """Remove all that nobody needs any more. Whoever comes later sweeps too: no error is raised."""
+    try:
+        while await sweep_contents(caller, contents.SweepContents(), ONE_TRY):
+            pass
+    except PressureError:
+        pass

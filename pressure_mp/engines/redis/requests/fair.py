@@ -1,0 +1,33 @@
+"""What a queue that is fair by key can do more."""
+
+from __future__ import annotations
+
+from ...contract import fair
+from ...contract.replies import Outcome
+from ..caller import Caller
+from ..statuses import MISSING
+
+
+async def get_snapshot(
+    caller: Caller, request: fair.GetSnapshot, end: float | None
+) -> fair.GetSnapshotReply:
+    """:class:`fair.GetSnapshot`"""
+    reply = await caller.script("snapshot", request, end)
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    _, length, keys, items, current = reply
+    return fair.Snapshot(int(length), list(zip(keys, items, strict=True)), int(current))
+
+
+async def get_keys(caller: Caller, request: fair.GetKeys, end: float | None) -> fair.GetKeysReply:
+    """:class:`fair.GetKeys`"""
+    reply = await caller.script("tenants", (), end)
+    return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
+
+
+async def get_queued(
+    caller: Caller, request: fair.GetQueued, end: float | None
+) -> fair.GetQueuedReply:
+    """:class:`fair.GetQueued`"""
+    reply = await caller.script("queued", request, end)
+    return Outcome.MISSING if reply[0] == MISSING else int(reply[1])

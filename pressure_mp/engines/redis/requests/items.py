@@ -1,0 +1,192 @@
+"""To put items, to take them, and what becomes of those that were taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....identity import client_id
+from ...contract import items
+from ...contract.items import MOST_BYTES, MOST_ITEMS
+from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
+from ..caller import Caller
+from ..keys import FIFO
+from ..roles import wake
+from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, UNORDERED, Reply
+from .contents import sweep_all
+from .queues import outcome, turns
+
+#: A field beside the producers: there was ever one.
+_EVER = "ever"
+
+ONE_ADDED = items.Added(1)
+
+
+async def put(caller: Caller, request: items.Put, end: float | None) -> items.PutReply:
+    """:class:`items.Put`"""
+    added, sort_keys, overfill, has_content, waits = request
+    if len(added) == 1 or caller.binding.discipline != FIFO:
+        order = sort_keys[0] if sort_keys else b""
+        args: tuple[Any, ...] = (added[0], int(overfill), order, int(has_content))
+        is_ordinary = not (overfill or has_content)
+        fast = caller.binding.offer if is_ordinary else None
+        if fast is not None and fast.is_open and caller.waiter is None:
+            reply = await caller.script(fast.op, (added[0], client_id()), end)
+            if fast.did(reply):
+                return ONE_ADDED
+        reply = await turns(caller).call("put", args, waits, end, fast)
+    else:
+        reply = await turns(caller).call("put_many", (len(added), *added), waits, end)
+    if reply[0] == DONE:
+        return items.Added(int(reply[1])) if len(reply) > 1 else ONE_ADDED
+    if reply[0] == FULL:
+        return NoSpace(int(reply[2]))
+    if reply[0] == BUSY:
+        return InUse("producer")
+    if reply[0] == UNORDERED:
+        return items.NotComparable(reply[1])
+    found: items.PutReply = outcome(reply)
+    return found
+
+
+async def take(caller: Caller, request: items.Take, end: float | None) -> items.TakeReply:
+    """:class:`items.Take`"""
+    limit, hold, until_ended, waits = request
+    if hold is not None:
+        return await _take_and_hold(caller, request, hold, end)
+    eof = int(until_ended)
+    if limit > 1:
+        args = (min(limit, MOST_ITEMS), MOST_BYTES, eof)
+        reply = await turns(caller).call("get_many", args, waits, end)
+        if reply[0] == DONE:
+            return items.Taken([item for some in reply[1:] for item in some])
+        return _not_taken(reply)
+    fast = None if until_ended else caller.binding.poll
+    if fast is not None and fast.is_open and caller.waiter is None:
+        reply = await caller.script(fast.op, (client_id(),), end)
+        if fast.did(reply):
+            return items.Taken(reply[1:])
+    reply = await turns(caller).call("get", (eof,), waits, end, fast)
+    return items.Taken(reply[1:]) if reply[0] == DONE else _not_taken(reply)
+
+
+async def _take_and_hold(
+    caller: Caller, request: items.Take, hold: items.Hold, end: float | None
+) -> items.TakeReply:
+    number, eof = min(request.limit, MOST_ITEMS), int(request.until_ended)
+    args = (hold.owner, hold.call, hold.limit, number, MOST_BYTES, hold.reader, eof)
+    reply = await turns(caller).call("take", args, request.waits, end)
+    if reply[0] == DONE:
+        return items.Taken(reply[2], [*map(int, reply[1])])
+    return _not_taken(reply)
+
+
+def _not_taken(reply: Reply) -> NoItem | InUse | Closed | Ended | Missing:
+    if reply[0] == EMPTY:
+        return NoItem()
+    if reply[0] == BUSY:
+        return InUse("consumer")
+    found: Closed | Ended | Missing = outcome(reply)
+    return found
+
+
+async def prefetch(
+    caller: Caller, request: items.Prefetch, end: float | None
+) -> items.PrefetchReply:
+    """:class:`items.Prefetch`"""
+    reader, call, limit, until_ended, waits = request
+    args = (reader, call, min(limit, MOST_ITEMS), MOST_BYTES, int(until_ended))
+    reply = await turns(caller).call("prefetch", args, waits, end)
+    if reply[0] == DONE:
+        return items.Taken(reply[1])
+    if reply[0] == LARGE:
+        return items.NextIsLarge()
+    return _not_taken(reply)
+
+
+async def take_back(
+    caller: Caller, request: items.TakeBack, end: float | None
+) -> items.TakeBackReply:
+    """:class:`items.TakeBack`"""
+    found: items.TakeBackReply = outcome(await caller.script("take_back", request.call, end))
+    return found
+
+
+async def hand_out(caller: Caller, request: items.HandOut, end: float | None) -> items.HandOutReply:
+    """:class:`items.HandOut`"""
+    reader, call, number, ends = request
+    if ends:
+        reply = await caller.script("put_back", (reader, call, number), end)
+    else:
+        lease = caller.binding.options.lease
+        reply = await caller.script("handed", (reader, call, number, lease), end)
+    found: items.HandOutReply = outcome(reply)
+    return found
+
+
+async def acknowledge(
+    caller: Caller, request: items.Acknowledge, end: float | None
+) -> items.AcknowledgeReply:
+    """:class:`items.Acknowledge`. Of one whose content is in chunks these are removed."""
+    owner, number = request
+    reply = await caller.script("acknowledge", (owner, "" if number is None else number), end)
+    if len(reply) > 2 and reply[2]:
+        await sweep_all(caller)
+    found: items.AcknowledgeReply = outcome(reply)
+    return found
+
+
+async def set_aside(
+    caller: Caller, request: items.SetAside, end: float | None
+) -> items.SetAsideReply:
+    """:class:`items.SetAside`"""
+    item, owner, number = request
+    args = (item, owner, "" if number is None else number)
+    found: items.SetAsideReply = outcome(await caller.script("reject", args, end))
+    return found
+
+
+async def get_rejected(
+    caller: Caller, request: items.GetRejected, end: float | None
+) -> items.GetRejectedReply:
+    """:class:`items.GetRejected`"""
+    reply = await caller.script("rejected", request, end)
+    return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
+
+
+async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> items.RequeueReply:
+    """:class:`items.Requeue`"""
+    owner, seen, call, numbers = request
+    which = ("" if seen is None else seen, "" if call is None else call)
+    args = (owner, *which, len(numbers), *numbers)
+    found: items.RequeueReply = outcome(await caller.script("requeue", args, end))
+    return found
+
+
+async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
+    """:class:`items.Renew`. Frees roles of dead clients too, once a tick."""
+    owner, consumes, produces = request
+    lease = caller.binding.options.lease
+    reply = await caller.script("renew", (owner, lease, int(consumes), int(produces)), end)
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    _, now, consumers, producers = reply
+    named = leases(producers)
+    named.pop(_EVER, None)
+    await caller.binding.rounds.make(caller)
+    return items.Attendance(int(now), leases(consumers), named)
+
+
+async def retire(caller: Caller, request: items.Retire, end: float | None) -> items.RetireReply:
+    """:class:`items.Retire`"""
+    owner, seen = request
+    reply = await caller.script("retire", (owner, "" if seen is None else seen), end)
+    if reply[0] == DONE:
+        await wake(caller, reply[1:])
+    found: items.RetireReply = outcome(reply)
+    return found
+
+
+def leases(flat: list[Any]) -> dict[str, int]:
+    """Names, each followed by the end of its lease."""
+    pairs = zip(flat[::2], flat[1::2], strict=True)
+    return {name.decode(errors="replace"): int(until) for name, until in pairs}

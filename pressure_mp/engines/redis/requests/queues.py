@@ -1,0 +1,197 @@
+"""To open a queue, to look at it, to end it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract import queues
+from ...contract.replies import InUse, Outcome, Unfinished
+from .. import inspection
+from ..caller import Caller
+from ..roles import free_roles, wake
+from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
+from ..turns import Turns, UntilFinished
+
+#: Of what is kept of a queue of items.
+_FORMAT = "1"
+
+
+def outcome(reply: Reply) -> Any:
+    """What a reply's status says, where it says all."""
+    return _OUTCOMES[reply[0]]
+
+
+_OUTCOMES = {one.value.encode(): one for one in Outcome}
+
+
+async def open_(caller: Caller, request: queues.Open, end: float | None) -> queues.OpenReply:
+    """:class:`queues.Open`"""
+    discipline = caller.binding.discipline
+    how, bound, user = request
+    reply = await caller.script("open", (how.value, bound, discipline, _FORMAT, user), end)
+    if reply[0] == EXISTS:
+        return queues.Existing(int(reply[1]))
+    if reply[0] == MISMATCH:
+        what = reply[1].decode()
+        wanted = {"format": _FORMAT}.get(what, discipline)
+        return queues.Mismatch(what, reply[2].decode(errors="replace"), wanted)
+    return Outcome.MISSING if reply[0] == MISSING else queues.Opened(int(reply[1]))
+
+
+async def exists(caller: Caller, request: queues.Exists, end: float | None) -> queues.ExistsReply:
+    """:class:`queues.Exists`"""
+    reply = await caller.script("exists", (), end)
+    return bool(reply[1])
+
+
+async def get_discipline(
+    caller: Caller, request: queues.GetDiscipline, end: float | None
+) -> queues.GetDisciplineReply:
+    """:class:`queues.GetDiscipline`"""
+    reply = await caller.script("kind", (), end)
+    return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
+
+
+async def enlist(caller: Caller, request: queues.Enlist, end: float | None) -> queues.EnlistReply:
+    """:class:`queues.Enlist`"""
+    found: queues.EnlistReply = outcome(await caller.script("enlist", request, end))
+    return found
+
+
+async def get_users(
+    caller: Caller, request: queues.GetUsers, end: float | None
+) -> queues.GetUsersReply:
+    """:class:`queues.GetUsers`"""
+    reply = await caller.script("users", (), end)
+    return Outcome.MISSING if reply[0] == MISSING else [user.decode() for user in reply[1]]
+
+
+async def dismiss(
+    caller: Caller, request: queues.Dismiss, end: float | None
+) -> queues.DismissReply:
+    """:class:`queues.Dismiss`"""
+    reply = await caller.script("dismiss", request.users, end)
+    return Outcome.MISSING if reply[0] == MISSING else int(reply[1])
+
+
+async def get_length(
+    caller: Caller, request: queues.GetLength, end: float | None
+) -> queues.GetLengthReply:
+    """:class:`queues.GetLength`"""
+    reply = await caller.script("length", (), end)
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    await caller.binding.rounds.make(caller)
+    return int(reply[1])
+
+
+async def is_closed(
+    caller: Caller, request: queues.IsClosed, end: float | None
+) -> queues.IsClosedReply:
+    """:class:`queues.IsClosed`"""
+    reply = await caller.script("closed", (), end)
+    return Outcome.MISSING if reply[0] == MISSING else bool(reply[1])
+
+
+async def get_stats(
+    caller: Caller, request: queues.GetStats, end: float | None
+) -> queues.GetStatsReply:
+    """:class:`queues.GetStats`"""
+    reply = await caller.script("stats", (), end)
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    await caller.binding.rounds.make(caller)
+    *numbers, producer, consumer = reply[1:]
+    bound, length, closed, put, put_bytes, got, got_bytes, *rest = map(int, numbers)
+    unfinished, rejected, in_flight = rest
+    return queues.Stats(
+        length=length,
+        maxsize=bound,
+        closed=bool(closed),
+        produced_messages=put,
+        produced_bytes=put_bytes,
+        consumed_messages=got,
+        consumed_bytes=got_bytes,
+        producer=producer and producer.decode(errors="replace"),
+        consumer=consumer and consumer.decode(errors="replace"),
+        unfinished=unfinished,
+        rejected=rejected,
+        in_flight=in_flight,
+    )
+
+
+async def set_bound(
+    caller: Caller, request: queues.SetBound, end: float | None
+) -> queues.SetBoundReply:
+    """:class:`queues.SetBound`"""
+    found: queues.SetBoundReply = outcome(await caller.script("set_bound", request, end))
+    return found
+
+
+async def count_done(
+    caller: Caller, request: queues.CountDone, end: float | None
+) -> queues.CountDoneReply:
+    """:class:`queues.CountDone`"""
+    found: queues.CountDoneReply = outcome(await caller.script("task_done", (), end))
+    return found
+
+
+async def join(caller: Caller, request: queues.Join, end: float | None) -> queues.JoinReply:
+    """:class:`queues.Join`"""
+    reply = await caller.script("join", (), end)
+    if reply[0] != UNFINISHED:
+        found: queues.JoinReply = outcome(reply)
+        return found
+    waiter = caller.waiter
+    if not isinstance(waiter, UntilFinished):
+        waiter = caller.waiter = UntilFinished(caller)
+    waiter.signal = reply[1].decode()
+    return Unfinished()
+
+
+async def close(caller: Caller, request: queues.Close, end: float | None) -> queues.CloseReply:
+    """:class:`queues.Close`"""
+    args = (int(request.once), int(request.immediate))
+    reply = await turns(caller).call("close", args, request.waits, end)
+    if reply[0] == BUSY:
+        return InUse(reply[1].decode())
+    if reply[0] == DONE:
+        await wake(caller, reply[1:])
+    found: queues.CloseReply = outcome(reply)
+    return found
+
+
+async def delete(caller: Caller, request: queues.Delete, end: float | None) -> queues.DeleteReply:
+    """:class:`queues.Delete`"""
+    reply = await turns(caller).call("delete", (), request.waits, end)
+    if reply[0] == BUSY:
+        return InUse(reply[1].decode())
+    if reply[0] == DONE:
+        await wake(caller, reply[1:])
+    found: queues.DeleteReply = outcome(reply)
+    return found
+
+
+async def unlock(caller: Caller, request: queues.Unlock, end: float | None) -> queues.UnlockReply:
+    """:class:`queues.Unlock`"""
+    reply = await caller.script("unlock", request, end)
+    return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
+
+
+async def inspect(
+    caller: Caller, request: queues.Inspect, end: float | None
+) -> queues.InspectReply:
+    """:class:`queues.Inspect`. Roles that are seen to be with a dead client are free afterwards."""
+    reply = await caller.script("inspect", request, end)
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    found = inspection.read(reply, request.limit)
+    await free_roles(caller, end)
+    return found
+
+
+def turns(caller: Caller) -> Turns:
+    """The turns of this operation."""
+    if not isinstance(caller.waiter, Turns):
+        caller.waiter = Turns(caller)
+    return caller.waiter

@@ -1,0 +1,367 @@
+"""Queues of tasks on a server: each request, by its script."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from ...contract.queues import Mismatch
+from ...contract.replies import Changed, Done, Missing, Outcome
+from ...contract.task_records import Edit, StoredTask
+from ...contract.tasks import (
+    AckTask,
+    AckTasks,
+    AckTasksReply,
+    AreTasksClosed,
+    AreTasksClosedReply,
+    BuryTask,
+    ChangeTask,
+    ChangeTaskReply,
+    CloseTasks,
+    CloseTasksReply,
+    CountReady,
+    CountReadyReply,
+    DeleteTasks,
+    DeleteTasksReply,
+    ExistingTasks,
+    GetTask,
+    GetTaskCounts,
+    GetTaskCountsReply,
+    GetTaskReply,
+    KickedTasks,
+    KickTasks,
+    KickTasksReply,
+    ListedTasks,
+    ListTasks,
+    ListTasksReply,
+    OpenedTasks,
+    OpenTasks,
+    OpenTasksReply,
+    OtherOwner,
+    OtherState,
+    PutAwaited,
+    PutTasks,
+    PutTasksReply,
+    Refusal,
+    ReleaseTask,
+    RenewTaker,
+    RenewTakerReply,
+    RequeueTasks,
+    RequeueTasksReply,
+    SettledReply,
+    SettleRequest,
+    TakenTasks,
+    Takers,
+    TakeTasks,
+    TakeTasksReply,
+    TaskCounts,
+    TaskThere,
+    TouchTask,
+    TruncateTasks,
+    TruncateTasksReply,
+)
+from .. import task_waiting
+from ..caller import Caller
+from ..one_script import FirstScript, OneScript, bells_in, nothing
+from ..statuses import (
+    ABSENT,
+    CHANGED,
+    CLOSED,
+    DONE,
+    EXISTS,
+    FOREIGN,
+    MISMATCH,
+    MISSING,
+    RENEWED,
+    WRONG,
+    Reply,
+)
+from ..task_records import PackedRecord, dump, encode_priority, load, read_tasks
+from ..task_waiting import ask, or_none, waiter_of
+
+if TYPE_CHECKING:
+    from ..engine import RedisBinding
+
+_FORMAT = "1"
+#: The arguments for data that stays as it is.
+NO_EDIT = 0, b"", b""
+
+
+async def open_(caller: Caller, request: OpenTasks, end: float | None) -> OpenTasksReply:
+    """:class:`OpenTasks`"""
+    settings, discipline = request.settings, caller.binding.discipline
+    times = settings.ttr, settings.ttl, settings.zombie
+    numbers = (*times, int(settings.keep), settings.max_deliveries)
+    args = (request.how.value, dump(settings), discipline, _FORMAT, request.user, *numbers)
+    reply = await caller.script("open", args, end)
+    status = reply[0]
+    if status == MISSING:
+        return Outcome.MISSING
+    if status == MISMATCH:
+        what = reply[1].decode()
+        wanted = {"format": _FORMAT}.get(what, discipline)
+        return Mismatch(what, reply[2].decode(errors="replace"), wanted)
+    found = load(reply[1])
+    return ExistingTasks(found) if status == EXISTS else OpenedTasks(found)
+
+
+def _put(binding: RedisBinding, request: PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
+    tasks, ids, delay, ttl, priority, tube = request
+    flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
+    options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
+    return (*options, waiter, len(tasks), *flat)
+
+
+def _read_put(request: PutTasks, reply: Reply) -> PutTasksReply:
+    status = reply[0]
+    if status == DONE:
+        return reply[2:]
+    if status == EXISTS:
+        return TaskThere(reply[2], reply[3].decode())
+    return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
+
+
+put = OneScript("put", _put, _read_put)
+
+
+async def put_awaited(caller: Caller, request: PutAwaited, end: float | None) -> PutTasksReply:
+    """:class:`PutAwaited`"""
+    args = _put(caller.binding, request.put, waiter_of(caller).ticket.encode())
+    return _read_put(request.put, await ask(caller, "put", args, end))
+
+
+def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tuple[Any, ...]] | None:
+    """With an ``ack`` the fast path is one script that does both, if each is ordinary."""
+    done = request.ack
+    if done is None:
+        return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
+    is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
+    if not is_ordinary or binding.keeps_processed:
+        return None
+    owner, call, lease = request.owner, request.call, binding.options.lease
+    return "next", (done.id, done.record.call, owner.encode(), call, or_none(request.ttr), lease)
+
+
+def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
+    if reply[0] != DONE or len(reply) == 1:
+        return None
+    done = request.ack
+    if done is None:
+        return None if bells_in(reply) else TakenTasks(read_tasks(reply[2:]))
+    return TakenTasks(read_tasks(reply[2:]), done.record.into("X", int(reply[1])))
+
+
+async def _take(
+    caller: Caller, request: TakeTasks, end: float | None, reply: Reply | None
+) -> TakeTasksReply:
+    if request.ack is None:
+        return await task_waiting.take(caller, request, end, reply)
+    done, owner = request.ack, request.owner
+    if reply == [DONE]:  # it was done before, and the reply lost
+        moment, tasks = await task_waiting.had(caller, owner, request.call, end)
+        return TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
+    args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0)
+    settled = _settled(done.id, await ask(caller, "ack", args, end))
+    if isinstance(settled, StoredTask):
+        caller.binding.keeps_processed = settled.record.state != "X"
+        return TakenTasks([], settled.record)
+    assert settled is not Outcome.CHANGED
+    return settled
+
+
+take = FirstScript(_first_of_take, _read_taken, _take)
+
+
+def _ack(binding: RedisBinding, request: AckTask) -> tuple[Any, ...]:
+    id, owner, call, delay, tube, edit, whole = request
+    fence = id, owner.encode(), call
+    return (*fence, or_none(delay), *_shift(tube), *_edit(edit), 1 if whole else 0)
+
+
+def _release(binding: RedisBinding, request: ReleaseTask) -> tuple[Any, ...]:
+    id, owner, call, delay, ttl, priority, tube, error, edit, whole = request
+    urgency = b"" if priority is None else encode_priority(priority)
+    times = delay, or_none(ttl), urgency
+    return (id, owner, call, *times, *_shift(tube), error, *_edit(edit), int(whole))
+
+
+def _bury(binding: RedisBinding, request: BuryTask) -> tuple[Any, ...]:
+    id, owner, call, ttl, tube, error, edit, whole = request
+    return (id, owner, call, ttl, *_shift(tube), error, *_edit(edit), int(whole))
+
+
+def _touch(binding: RedisBinding, request: TouchTask) -> tuple[Any, ...]:
+    id, owner, call, increment, edit, whole = request
+    return (id, owner, call, or_none(increment), *_edit(edit), int(whole))
+
+
+def _read_settled(request: SettleRequest, reply: Reply) -> SettledReply:
+    return _settled(request.id, reply)
+
+
+ack = OneScript("ack", _ack, _read_settled)
+release = OneScript("release", _release, _read_settled)
+bury = OneScript("bury", _bury, _read_settled)
+touch = OneScript("touch", _touch, _read_settled)
+
+
+def _ack_many(binding: RedisBinding, request: AckTasks) -> tuple[Any, ...]:
+    tasks = request.tasks
+    return (request.owner, len(tasks), *[part for task in tasks for part in task])
+
+
+def _read_problems(request: AckTasks, reply: Reply) -> AckTasksReply:
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    return {place - 1: _problem(why) for place, why in zip(reply[2::2], reply[3::2], strict=True)}
+
+
+def _problem(why: bytes) -> Refusal:
+    if why == ABSENT:
+        return Outcome.ABSENT
+    return OtherOwner("") if why == FOREIGN else OtherState(why.decode())
+
+
+ack_many = OneScript("ack_many", _ack_many, _read_problems)
+
+
+def _change(binding: RedisBinding, request: ChangeTask) -> tuple[Any, ...]:
+    id, origins, to, delay, ttl, tube, edit = request
+    return (id, origins, to, delay, or_none(ttl), *_shift(tube), *_edit(edit))
+
+
+def _read_changed(request: ChangeTask, reply: Reply) -> ChangeTaskReply:
+    settled = _settled(request.id, reply)
+    assert not isinstance(settled, OtherOwner)
+    return settled
+
+
+change = OneScript("change", _change, _read_changed)
+
+
+def _kick(binding: RedisBinding, request: KickTasks) -> tuple[Any, ...]:
+    limit, delay, ttl = request
+    return limit, delay, or_none(ttl)
+
+
+def _read_kicked(request: KickTasks, reply: Reply) -> KickTasksReply:
+    return Outcome.MISSING if reply[0] == MISSING else KickedTasks(reply[2], reply[3])
+
+
+kick = OneScript("kick", _kick, _read_kicked)
+
+
+def _fields(binding: RedisBinding, request: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(request)
+
+
+def _read_list(request: ListTasks, reply: Reply) -> ListTasksReply:
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    _, _, looked, ids, records, data = reply
+    return ListedTasks(looked, [*map(StoredTask, ids, map(PackedRecord, records), data)])
+
+
+list_tasks = OneScript[ListTasks, ListTasksReply]("list", _fields, _read_list)
+
+
+def _read_task(request: GetTask, reply: Reply) -> GetTaskReply:
+    if reply[0] == DONE:
+        return StoredTask(request.id, PackedRecord(reply[2]), reply[3])
+    return Outcome.ABSENT if reply[0] == ABSENT else Outcome.MISSING
+
+
+get_task = OneScript[GetTask, GetTaskReply]("peek", _fields, _read_task)
+
+
+def _read_number(request: object, reply: Reply) -> int | Missing:
+    return Outcome.MISSING if reply[0] == MISSING else int(reply[2])
+
+
+count_ready = OneScript[CountReady, CountReadyReply]("length", _fields, _read_number)
+truncate = OneScript[TruncateTasks, TruncateTasksReply]("truncate", _fields, _read_number)
+
+
+def _read_counts(request: GetTaskCounts, reply: Reply) -> GetTaskCountsReply:
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    _, _, now, created, oldest, closed, flat = reply
+    total: dict[str, int] = {}
+    tubes: dict[str, dict[str, int]] = {}
+    for name, number in zip(flat[::2], flat[1::2], strict=True):
+        way, _, tube = name.decode().partition(" ")
+        where = tubes.setdefault(tube, {}) if tube else total
+        where[way] = int(number)
+    first = None if oldest == b"" else int(oldest)
+    return TaskCounts(int(now), int(created), first, bool(closed), total, tubes)
+
+
+count = OneScript("stats", nothing, _read_counts)
+
+
+def _renew(binding: RedisBinding, request: RenewTaker) -> tuple[Any, ...]:
+    return request.owner, binding.options.lease, int(request.holds)
+
+
+def _read_takers(request: RenewTaker, reply: Reply) -> RenewTakerReply:
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    _, _, now, flat = reply
+    names = [name.decode(errors="replace") for name in flat[::2]]
+    return Takers(int(now), dict(zip(names, map(int, flat[1::2]), strict=True)))
+
+
+renew = OneScript("renew", _renew, _read_takers)
+
+
+def _requeue(binding: RedisBinding, request: RequeueTasks) -> tuple[Any, ...]:
+    owner, error, limit, seen, call = request
+    return owner, or_none(seen), or_none(call), error, limit
+
+
+def _read_requeued(request: RequeueTasks, reply: Reply) -> RequeueTasksReply:
+    return Outcome.RENEWED if reply[0] == RENEWED else _read_number(request, reply)
+
+
+requeue = OneScript("requeue", _requeue, _read_requeued)
+
+
+def _read_done(request: object, reply: Reply) -> Done | Missing:
+    return Outcome.MISSING if reply[0] == MISSING else Outcome.DONE
+
+
+def _read_flag(request: object, reply: Reply) -> bool | Missing:
+    return Outcome.MISSING if reply[0] == MISSING else bool(reply[2])
+
+
+close = OneScript[CloseTasks, CloseTasksReply]("close", nothing, _read_done)
+closed = OneScript[AreTasksClosed, AreTasksClosedReply]("closed", nothing, _read_flag)
+delete = OneScript[DeleteTasks, DeleteTasksReply]("delete", nothing, _read_done)
+
+
+def _settled(id: bytes, reply: Reply) -> StoredTask | Refusal | Changed | Missing:
+    """What became of one task."""
+    status = reply[0]
+    if status == DONE:
+        return StoredTask(id, PackedRecord(reply[2]), reply[3])
+    if status == WRONG:
+        return OtherState(reply[2].decode())
+    if status == FOREIGN:
+        return OtherOwner(reply[2].decode(errors="replace"))
+    if status == CHANGED:
+        return Outcome.CHANGED
+    return Outcome.ABSENT if status == ABSENT else Outcome.MISSING
+
+
+def _shift(tube: str | None) -> tuple[str | bytes, int]:
+    """The tube where a task goes, and whether it goes anywhere."""
+    return (b"", 0) if tube is None else (tube, 1)
+
+
+def _edit(edit: Edit | None) -> tuple[Any, ...]:
+    """Whether the data changes; the new data, and the digest of what they are made of."""
+    if edit is None:
+        return NO_EDIT
+    if edit.made_of is None:
+        return 1, edit.data, b""
+    return 1, edit.data, hashlib.sha1(edit.made_of, usedforsecurity=False).hexdigest()

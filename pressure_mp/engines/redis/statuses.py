@@ -1,0 +1,36 @@
+"""What scripts answer: a status, then values that depend on it; each script's header says which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: A status, then values that depend on it.
+Reply = list[Any]
+
+DONE = b"done"
+EMPTY = b"empty"
+FULL = b"full"
+BUSY = b"busy"
+CLOSED = b"closed"
+MISSING = b"missing"
+EXISTS = b"exists"
+MISMATCH = b"mismatch"
+EXCESS = b"excess"
+UNFINISHED = b"unfinished"
+ENDED = b"ended"  # closed too, but because every producer has ended
+RENEWED = b"renewed"
+PASSED = b"passed"
+LATE = b"late"
+DECLINED = b"declined"
+UNORDERED = b"unordered"
+LOST = b"lost"
+LARGE = b"large"
+# Of tasks.
+ABSENT = b"absent"
+WRONG = b"wrong"  # in a state that the operation does not take it out of; the state follows
+FOREIGN = b"foreign"  # taken, but not by the caller, or not any more
+CHANGED = b"changed"  # since the caller read the data
+
+# How a call takes part in a queue's line.
+WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn
+NOW = b"now"  # serve it at once or not at all; a role it held goes back

@@ -1,0 +1,134 @@
+"""What a server keeps of a task beside its data, in bytes; and of a queue's options.
+
+A record is the state's letter; the priority, so that its bytes sort as the numbers do; and, each in
+eight bytes, big-endian: the number of the arrival, when the task was put, since when it is in its
+state, and when that ends by itself (0: never). In four bytes each follow the number of its bundle,
+which only the scripts use, and how often it was delivered; in eight the number of the take that has
+it. Then the tube and the owner, each ended by a zero byte, and the text of the last error. Times
+are the server's, in milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..contract.task_records import Record, StoredTask, TaskSettings
+
+_HEAD = struct.Struct(">c8s8xQQQ4xIQ")
+_NUMBER = struct.Struct(">d")
+_BITS = struct.Struct(">Q")
+_SIGN = 1 << 63
+_ALL = (1 << 64) - 1
+#: The priority of most tasks.
+_USUAL = _BITS.pack(_SIGN)
+
+
+class PackedRecord:
+    """A record's bytes, of which no more is read than somebody asks for; perhaps in another state,
+    perhaps since then."""
+
+    __slots__ = ("_packed", "_read", "_since", "_state")
+
+    def __init__(self, packed: bytes, state: str = "", since: int | None = None) -> None:
+        self._packed = packed
+        self._state = state
+        self._since = since
+        self._read: Record | None = None
+
+    @property
+    def state(self) -> str:
+        return self._state or chr(self._packed[0])
+
+    @property
+    def call(self) -> int:
+        return int.from_bytes(self._packed[_HEAD.size - 8 : _HEAD.size], "big")
+
+    @property
+    def tube(self) -> str:
+        return "" if not self._packed[_HEAD.size] else self._all.tube
+
+    @property
+    def priority(self) -> float:
+        return self._all.priority
+
+    @property
+    def created(self) -> int:
+        return self._all.created
+
+    @property
+    def since(self) -> int:
+        return self._all.since
+
+    @property
+    def due(self) -> int:
+        return self._all.due
+
+    @property
+    def deliveries(self) -> int:
+        return self._all.deliveries
+
+    @property
+    def owner(self) -> str:
+        return self._all.owner
+
+    @property
+    def error(self) -> str:
+        return self._all.error
+
+    def into(self, state: str, since: int | None = None) -> PackedRecord:
+        """As of :class:`~..contract.task_records.TaskRecord`."""
+        return PackedRecord(self._packed, state, self._since if since is None else since)
+
+    @property
+    def _all(self) -> Record:
+        if self._read is None:
+            read = unpack(self._packed)
+            self._read = read.into(self._state or read.state, self._since)
+        return self._read
+
+    def __repr__(self) -> str:
+        return repr(self._all)
+
+
+def unpack(packed: bytes) -> Record:
+    """The record that these bytes are."""
+    state, priority, *numbers = _HEAD.unpack_from(packed)
+    texts = packed[_HEAD.size :].decode(errors="replace").split("\0", 2)
+    return Record(state.decode(), decode_priority(priority), *numbers, *texts)
+
+
+def read_tasks(flat: Sequence[Any]) -> list[StoredTask]:
+    """The tasks in a reply, each an id, a record and data."""
+    if len(flat) == 3:
+        return [StoredTask(flat[0], PackedRecord(flat[1]), flat[2])]
+    records = map(PackedRecord, flat[1::3])
+    return [*map(StoredTask, flat[::3], records, flat[2::3])]
+
+
+def encode_priority(priority: float) -> bytes:
+    """Eight bytes that sort as the priorities do."""
+    if not priority:
+        return _USUAL
+    (bits,) = _BITS.unpack(_NUMBER.pack(priority))
+    return _BITS.pack(bits ^ (_ALL if bits & _SIGN else _SIGN))
+
+
+def decode_priority(encoded: bytes) -> float:
+    """The priority; an int, when it is a whole number."""
+    (bits,) = _BITS.unpack(encoded)
+    (number,) = _NUMBER.unpack(_BITS.pack(bits ^ (_SIGN if bits & _SIGN else _ALL)))
+    return int(number) if number.is_integer() else float(number)
+
+
+def dump(settings: TaskSettings) -> str:
+    """The options as they are recorded; times are numbers beside them, too."""
+    return json.dumps(asdict(settings))
+
+
+def load(text: bytes) -> TaskSettings:
+    """The options that were recorded."""
+    return TaskSettings(**json.loads(text))

@@ -1,0 +1,176 @@
+"""Who waits on a server for a task, or for what becomes of one.
+
+Who waits for any task stands in line at the list ``wake``, whose one element the server gives to
+the first. Who waits for one of a tube, or for what becomes of one, listens at a list of its own,
+its bell, and is noted so that others ring it. For one that was woken and does not look, another is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...exceptions import PressureError
+from ...identity import ticket
+from ..contract.items import MOST_BYTES, MOST_ITEMS
+from ..contract.replies import Later, NoTask, Outcome, Unprocessed
+from ..contract.session import ONE_TRY
+from ..contract.task_records import StoredTask
+from ..contract.tasks import (
+    AwaitTask,
+    AwaitTaskReply,
+    FinishedTask,
+    TakenTasks,
+    TakeTasks,
+    TakeTasksReply,
+)
+from .caller import Caller
+from .one_script import bells_in
+from .statuses import ABSENT, CLOSED, DONE, EMPTY, MISSING, NOW, UNFINISHED, WAIT, Reply
+from .task_records import PackedRecord, read_tasks
+
+if TYPE_CHECKING:
+    from .engine import RedisBinding
+
+#: The signal for one who takes from all tubes; who waits for something else has a bell.
+_TASK = "task"
+_BELL = "bell:"
+
+#: Seconds beyond the moment at which a task is due: the server's clock may be read a bit later.
+_GRACE = 0.001
+
+
+class TaskWaiter:
+    """A session that waits, or may: what it keeps of that."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._ticket = ""
+        #: What the script noted for one who waits for a task of a tube.
+        self.entry = b""
+        self.tube = ""
+        #: Whether it waited for a task, or was about to, and was not served since.
+        self.looks_again = False
+
+    @property
+    def ticket(self) -> str:
+        """What others call this session by."""
+        if not self._ticket:
+            self._ticket = ticket()
+        return self._ticket
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        """Wait for a task, or for what becomes of one."""
+        in_line = isinstance(later, NoTask) and not later.tube
+        if isinstance(later, NoTask) and later.due is not None:
+            soon = later.due / 1000 + _GRACE
+            timeout = soon if timeout is None else min(timeout, soon)
+        return await self._caller.park(_TASK if in_line else f"{_BELL}{self.ticket}", timeout)
+
+    async def end(self) -> None:
+        """What woke it, or was to wake it, is for another."""
+        if not self.looks_again:
+            return
+        self.looks_again = False
+        try:
+            await ask(self._caller, "rouse", (self.entry, self.tube), ONE_TRY)
+        except PressureError:
+            pass  # the others look by themselves
+
+
+def waiter_of(caller: Caller) -> TaskWaiter:
+    """The session's, which is made when it is first needed."""
+    waiter = caller.waiter
+    if waiter is None:
+        waiter = caller.waiter = TaskWaiter(caller)
+    assert isinstance(waiter, TaskWaiter)
+    return waiter
+
+
+async def ask(caller: Caller, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+    """Run a script; wake those whom its reply names."""
+    reply = await caller.script(op, args, end)
+    if bells := bells_in(reply):
+        await caller.script("ring", bells)
+    return reply
+
+
+def or_none(number: int | None) -> int | bytes:
+    """A number as an argument, empty for none."""
+    return b"" if number is None else number
+
+
+def take_args(
+    binding: RedisBinding, request: TakeTasks, waiter: TaskWaiter | None
+) -> tuple[Any, ...]:
+    """The arguments of a take."""
+    owner, call, limit, tube, ttr, _, waits = request
+    who, entry, turn = b"", b"", b"first"
+    if waiter is not None and tube:
+        who = waiter.ticket.encode()
+    if waiter is not None and waiter.looks_again:
+        entry, turn = waiter.entry, b"again"
+    size = owner.encode(), call, min(limit, MOST_ITEMS), MOST_BYTES, or_none(ttr), tube.encode()
+    return (*size, who, entry, WAIT if waits else NOW, turn, binding.options.lease)
+
+
+async def take(
+    caller: Caller, request: TakeTasks, end: float | None, reply: Reply | None
+) -> TakeTasksReply:
+    """:class:`TakeTasks` without an ``ack``, from the reply of the first script on, if it was
+    called."""
+    tube = request.tube
+    waiter = waiter_of(caller) if tube or caller.waiter is not None else None
+    while True:
+        if reply is None:
+            reply = await caller.script("take", take_args(caller.binding, request, waiter), end)
+        if bells := bells_in(reply):
+            await caller.script("ring", bells)
+        status = reply[0]
+        if status == EMPTY and reply[2] == 0:  # such as should have been gone were in the way
+            reply = None
+            continue
+        if status == EMPTY:
+            if request.waits:
+                waiter = waiter_of(caller)
+                waiter.entry, waiter.tube, waiter.looks_again = reply[3], tube, True
+            elif waiter is not None:
+                waiter.looks_again = False
+            return NoTask(tube, None if reply[2] == b"" else reply[2])
+        if status == DONE and len(reply) == 1:  # it was done before, and the reply lost
+            reply = None
+            _, tasks = await had(caller, request.owner, request.call, end)
+            if not tasks:
+                continue
+        else:
+            tasks = read_tasks(reply[2:])
+        if waiter is not None:
+            waiter.looks_again = False
+        if status == DONE:
+            return TakenTasks(tasks)
+        return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
+
+
+async def had(
+    caller: Caller, owner: str, call: int, end: float | None
+) -> tuple[int, list[StoredTask]]:
+    """The server's time, 0 if there is no queue; and what a take got whose reply was lost. It may
+    have it no longer."""
+    reply = await ask(caller, "had", (owner, call), end)
+    return (reply[2], read_tasks(reply[3:])) if reply[0] == DONE else (0, [])
+
+
+async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> AwaitTaskReply:
+    """:class:`AwaitTask`"""
+    who = waiter_of(caller).ticket
+    mode = WAIT if request.waits else NOW
+    reply = await ask(caller, "await", (request.id, who, mode, int(request.whole)), end)
+    if reply[0] == ABSENT:
+        return Outcome.ABSENT
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    record, data = reply[-2:]
+    task = StoredTask(request.id, PackedRecord(record), data) if record else None
+    if reply[0] == UNFINISHED:
+        assert task is not None
+        return Unprocessed(task)
+    return FinishedTask(reply[2].decode(), task)

@@ -1,0 +1,190 @@
+"""Waiting for a role, and with a role for an item or for space."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ...exceptions import IncompleteQueueError, PressureError
+from ...identity import client_id, ticket
+from ..contract.replies import Later
+from ..contract.session import ONE_TRY, TICK
+from .caller import Caller
+from .fast_paths import FastPath
+from .inspection import as_text, is_lost
+from .keys import FIFO
+from .roles import free_roles, wake
+from .statuses import BUSY, DONE, EMPTY, FULL, NOW, WAIT, Reply
+
+#: The statuses after which trying again may help; a signal to park on follows them.
+_LATER = (EMPTY, FULL, BUSY)
+
+#: Seconds of a role holder's first wait. A close that finds it not yet parked wakes nobody.
+_FIRST_WATCH = 0.05
+
+
+class Turns:
+    """One operation that takes its turns at a role, call by call.
+
+    To each call it adds who calls: client id, ticket, mode (wait or now), the turn, and the
+    lease in milliseconds. A call in mode ``now`` takes what is there at that moment, and gives back
+    a role that was held while waiting.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._lease = caller.binding.options.lease
+        self._who = (client_id(), ticket())
+        self._turn = "first"
+        self._signal = ""
+        self._has_role = False  # meanwhile: it waits with it
+        self._in_line = ""
+        self._watches, self._looks = 0, False
+        self._waiting: FastPath | None = None
+        self._alone = False  # nobody else can be in the way
+        self._lost_since: float | None = None
+        self._may_hold = False
+
+    async def call(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        waits: bool,
+        end: float | None,
+        fast: FastPath | None = None,
+    ) -> Reply:
+        """One try. A ``fast`` path's ``waiting`` is taken before the full call, as long as nobody
+        else has the role."""
+        if self._turn == "first":
+            self._waiting = fast.waiting if fast is not None else None
+            self._alone = waits and self._waiting is not None and self._waiting.is_open
+        self._alone = self._alone and waits
+        self._may_hold = True
+        try:
+            reply = await self._try(op, args, WAIT if waits else NOW, end)
+            if reply[0] in _LATER and waits:
+                await self._prepare_to_wait(reply, end)
+        except PressureError:
+            # A call before the first wait that failed with an error of ours held nothing.
+            self._may_hold = self._turn != "first"
+            raise
+        if fast is not None and reply[0] in _LATER and waits:
+            fast.close()
+        elif fast is not None and self._turn == "first":
+            fast.note(reply[0] == DONE)
+        self._may_hold = reply[0] in _LATER and waits
+        if not self._may_hold:
+            self._caller.waiter = None  # the next request has turns of its own
+        return reply
+
+    async def _try(self, op: str, args: tuple[Any, ...], mode: bytes, end: float | None) -> Reply:
+        waiting, script = self._waiting, self._caller.script
+        if self._alone and waiting is not None:
+            reply = await script(waiting.op, (*self._who, self._lease), end)
+            self._alone = waiting.did(reply)
+            if self._alone:
+                return reply
+        reply = await script(op, (*args, *self._who, mode, self._turn, self._lease), end)
+        if waiting is not None:
+            waiting.note(reply[0] != BUSY)
+        return reply
+
+    async def _prepare_to_wait(self, reply: Reply, end: float | None) -> None:
+        self._signal = reply[1].decode()
+        self._has_role = reply[0] != BUSY
+        if reply[0] == BUSY:
+            await wake(self._caller, reply[3:])
+            await self._look_for_token(reply, end)
+        self._turn = "again"
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        """Wait for the role, or with it for what it is for."""
+        end = None if timeout is None else time.monotonic() + timeout
+        soon = (await free_roles(self._caller, end)) if self._looks else None
+        if self._has_role:
+            # Look again in time to renew the lease.
+            watch = min(TICK, self._lease / 3000) if self._watches else _FIRST_WATCH
+            woken = await self._caller.park(self._signal, _earliest(timeout, watch, soon))
+            self._looks = not woken and self._watches > 0
+            self._watches += 1
+            # With the role, nobody else can be in the way. Who was not woken makes the full call,
+            # which looks for more than an item.
+            self._alone = woken and self._waiting is not None
+            self._in_line = ""
+            return woken
+        # One who only now comes into the line would have to leave it for a look.
+        limit = _earliest(timeout, soon if self._in_line == self._signal else None)
+        woken = await self._caller.park(self._signal, limit)
+        if woken:
+            self._turn, self._in_line, self._looks = self._signal, "", False
+        else:
+            self._in_line, self._looks = self._signal, True
+        return woken
+
+    async def end(self) -> None:
+        """A role that is held, or was granted, goes back, whatever ended the wait."""
+        if not self._may_hold:
+            return
+        self._may_hold = False
+        try:
+            await self._caller.script("release", (self._who[1], self._turn, self._lease), ONE_TRY)
+        except PressureError:
+            pass  # no broker to give it back to; there its lease ends it
+
+    async def _look_for_token(self, reply: Reply, end: float | None) -> None:
+        """Raise IncompleteQueueError when the token of the role that a busy reply names has been in
+        no list for a lease, though no client is known to have the role.
+
+        A client of another implementation that takes a role says so at once, in the key that names
+        who had it last. So when that names a client of this package, or nobody, the token is not
+        with anyone.
+        """
+        since, self._lost_since = self._lost_since, None
+        _, role, whose, *_ = reply
+        if self._turn == "first" or whose != b"foreign":
+            return
+        seen = await self._caller.script("inspect", (0,), end)
+        if seen[0] != DONE:
+            return
+        last, place = map(as_text, seen[6 if role == b"producer" else 7][:2])
+        if not is_lost(last, place):
+            return
+        now = time.monotonic()
+        self._lost_since = since or now
+        if now - self._lost_since > self._lease / 1000:
+            raise self._incomplete(role.decode())
+
+    def _incomplete(self, role: str) -> IncompleteQueueError:
+        binding = self._caller.binding
+        advice = "delete the queue"
+        if binding.discipline == FIFO:
+            advice = f"PressureQueue.unlock({role!r}) puts it back, or delete the queue after that"
+        return IncompleteQueueError(
+            f"queue {binding.name!r} has lost keys: no client has its {role} role, but "
+            f"`:{role}_free` is missing. The server removed it, or somebody did; items may be "
+            f"missing too. {advice}"
+        )
+
+
+class UntilFinished:
+    """One that waits until every item is dealt with. It holds nothing."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self.signal = ""
+        self._looks = False
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        """Wait for the sign that everybody waits for."""
+        end = None if timeout is None else time.monotonic() + timeout
+        soon = (await free_roles(self._caller, end)) if self._looks else None
+        woken = await self._caller.park(self.signal, _earliest(timeout, soon))
+        self._looks = not woken
+        return woken
+
+    async def end(self) -> None:
+        """There is nothing to give back."""
+
+
+def _earliest(*limits: float | None) -> float | None:
+    return min((limit for limit in limits if limit is not None), default=None)

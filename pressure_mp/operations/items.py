@@ -1,0 +1,282 @@
+"""The operations that put items and get them, in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..deadlines import deadline, seconds_left
+from ..effects import MORE, AnyOperation, Ask, Operation, Until
+from ..engines.contract.items import (
+    TAKE_ONE,
+    Added,
+    GetRejected,
+    GetRejectedReply,
+    NotComparable,
+    Put,
+    PutReply,
+    SetAside,
+    SetAsideReply,
+    Take,
+    TakeBack,
+    TakeBackReply,
+    Taken,
+    TakeReply,
+)
+from ..engines.contract.queues import GetLength, GetLengthReply
+from ..engines.contract.replies import (
+    Closed,
+    Ended,
+    InUse,
+    Missing,
+    NoItem,
+    NoSpace,
+    Outcome,
+)
+from ..engines.contract.session import ONE_TRY
+from ..exceptions import (
+    ArgumentTypeError,
+    BrokerUnavailable,
+    ConsumerInUseError,
+    Empty,
+    Full,
+    PressureError,
+    ProducerInUseError,
+    ShutDown,
+)
+from ..exhaustive import assert_never
+from ..large import Large, Manifest
+from ..ordering import decode
+from .batches import next_batch
+from .control import ControlOperations
+from .large import fetch, store, sweep
+from .waiting import served, served_after
+
+
+def _added(reply: PutReply) -> Any:
+    return None if type(reply) is Added else MORE
+
+
+def _first_item(reply: TakeReply) -> bytes:
+    return reply.items[0] if type(reply) is Taken else MORE
+
+
+class ItemOperations(ControlOperations):
+    """The operations of every queue of items, in whatever order it serves them."""
+
+    def put(
+        self,
+        item: bytes | Large,
+        block: bool,
+        timeout: float | None,
+        overfill: bool = False,
+        order: bytes = b"",
+    ) -> AnyOperation[None]:
+        """Add ``item``; waits for its turn and for space.
+
+        ``order`` is where it belongs, as the discipline wants to know it: of a priority queue its
+        priority, of a fair one its key's weight and its key.
+
+        Raises ShutDown; Full or ProducerInUseError when the time is up; ArgumentTypeError for a
+        priority that has no order among those that are queued.
+        """
+        if isinstance(item, Large):
+            return self._put_large(item, block, timeout, overfill, order)
+        waits = block and (timeout is None or timeout > 0)
+        request = Put((item,), (order,) if order else (), overfill, False, waits)
+        end = None if timeout is None or not waits else deadline(True, timeout)
+        return Ask(request, end, _added, self._put_on, (block, timeout, order))
+
+    def _put_on(self, ask: Ask[None], reply: PutReply) -> Operation[None]:
+        block, timeout, order = ask.how
+        reply = yield from served_after(reply, ask.request, ask.end)
+        if type(reply) is not Added:
+            raise (yield from self._not_put(reply, block, timeout, order))
+
+    def _put_large(
+        self, item: Large, block: bool, timeout: float | None, overfill: bool, order: bytes
+    ) -> Operation[None]:
+        end = deadline(block, timeout)
+        if not (block or overfill):
+            stats = yield from self.stats()
+            if 0 < stats.maxsize <= stats.length:  # nothing is sent in vain
+                raise (yield from self._full(NoSpace(stats.length), False, None))
+        request = Put((item.manifest,), (order,) if order else (), overfill, has_content=True)
+        reply: PutReply = Outcome.LOST
+        try:
+            while reply is Outcome.LOST:  # nobody heard of this process for a lease
+                stored = yield from store(item, end)
+                if stored is not Outcome.DONE:
+                    raise self._refusal(stored)
+                reply = yield from served(request, block, seconds_left(end))
+            if type(reply) is not Added:
+                raise (yield from self._not_put(reply, block, timeout, order))
+        except BrokerUnavailable:
+            raise  # whether it is queued is not known; if not, its lease ends
+        except PressureError:
+            yield from sweep(item.token)
+            raise
+
+    def fetch(self, manifest: Manifest) -> Operation[list[bytearray] | None]:
+        """Read the content that belongs to an item that was got, or only looked at.
+
+        Returns its segments; None when it is gone: somebody else got the item, or this process
+        was stopped for very long.
+        """
+        return fetch(manifest)
+
+    def let_go(self, manifest: Manifest) -> Operation[None]:
+        """The content of an item that was got for good is needed no longer."""
+        return sweep(manifest.token)
+
+    def put_many(
+        self,
+        items: Sequence[bytes | Large],
+        block: bool,
+        timeout: float | None,
+        orders: Sequence[bytes] = (),
+    ) -> Operation[None]:
+        """Add ``items``, in batches, in order; waits for its turn and for space.
+
+        ``orders`` are theirs, in a discipline that wants any.
+
+        Raises what ``put`` does. Then the error's ``accepted`` is how many items are in the queue.
+        """
+        end = deadline(block, timeout)
+        accepted = 0
+        try:
+            while accepted < len(items):
+                left = seconds_left(end)
+                item = items[accepted]
+                if isinstance(item, Large):
+                    order = orders[accepted] if orders else b""
+                    yield from self._put_large(item, block, left, False, order)
+                    accepted += 1
+                else:
+                    batch = next_batch(items, accepted)
+                    some = orders[accepted : accepted + len(batch)]
+                    accepted += yield from self._put_batch(batch, some, block, timeout, left)
+        except PressureError as error:
+            error.accepted = accepted
+            raise
+
+    def put_batch(self, batch: Sequence[bytes]) -> Operation[int]:
+        """Add the first items of a batch, as many as there is space for, and one at least; returns
+        how many. Waits without limit, and raises what ``put`` does."""
+        return self._put_batch(batch, (), True, None, None)
+
+    def _put_batch(
+        self,
+        batch: Sequence[bytes],
+        orders: Sequence[bytes],
+        block: bool,
+        timeout: float | None,
+        left: float | None,
+    ) -> Operation[int]:
+        """The same; waits for what is ``left`` of ``timeout`` seconds."""
+        reply: PutReply = yield from served(Put(batch, orders), block, left)
+        if type(reply) is not Added:
+            raise (yield from self._not_put(reply, block, timeout, orders[0] if orders else b""))
+        return reply.number
+
+    def _not_put(
+        self, reply: PutReply, block: bool, timeout: float | None, order: bytes
+    ) -> Operation[PressureError]:
+        match reply:
+            case NoSpace() | InUse():
+                return (yield from self._full(reply, block, timeout))
+            case NotComparable():
+                return ArgumentTypeError(
+                    f"queue {self.name!r} has an item of the priority {decode(reply.other)!r}, "
+                    f"with which Python cannot compare {decode(order)!r}"
+                )
+            case Outcome.CLOSED | Outcome.MISSING:
+                return self._refusal(reply)
+            case Added() | Outcome.LOST:
+                raise AssertionError(f"{reply} was dealt with")
+            case _:
+                assert_never(reply)
+
+    def _full(self, reply: NoSpace | InUse, block: bool, timeout: float | None) -> Operation[Full]:
+        why = yield from self._why("put", block, timeout)
+        if type(reply) is NoSpace:
+            error = Full(f"queue {self.name!r} is full{why}")
+            error.current_size = reply.length
+            return error
+        error = ProducerInUseError(f"queue {self.name!r} has another producer at work{why}")
+        try:
+            # The time is up: a broker that is lost just now is not waited for.
+            length: GetLengthReply = yield Until(GetLength(), ONE_TRY)
+            error.current_size = self._found(length)
+        except PressureError:
+            pass  # it is not known
+        return error
+
+    def get(self, block: bool, timeout: float | None, eof: bool = False) -> Ask[bytes]:
+        """Take the item whose turn it is; waits for its turn and for an item.
+
+        Raises ShutDown when the queue is closed and empty, with ``eof`` also when every producer
+        that registered has ended; Empty or ConsumerInUseError when the time is up.
+        """
+        waits = block and (timeout is None or timeout > 0)
+        request = TAKE_ONE if waits and not eof else Take(1, None, eof, waits)
+        end = None if timeout is None or not waits else deadline(True, timeout)
+        return Ask(request, end, _first_item, self._get_on, (block, timeout))
+
+    def _get_on(self, ask: Ask[bytes], reply: TakeReply) -> Operation[bytes]:
+        reply = yield from served_after(reply, ask.request, ask.end)
+        if type(reply) is not Taken:
+            raise (yield from self._not_got(reply, *ask.how))
+        return reply.items[0]
+
+    def get_many(
+        self, limit: int, block: bool, timeout: float | None, eof: bool = False
+    ) -> Operation[list[bytes]]:
+        """Take the oldest items, up to ``limit`` and to what one call may take; waits for its turn
+        and for one item. Raises what ``get`` does."""
+        reply: TakeReply = yield from served(Take(limit, None, eof), block, timeout)
+        if type(reply) is not Taken:
+            raise (yield from self._not_got(reply, block, timeout))
+        return reply.items
+
+    def take_back(self, taken: TakeBack) -> Operation[None]:
+        """Undo a call that took items out, in the words of the session that made it."""
+        reply: TakeBackReply = yield taken
+        self._found(reply)
+
+    def _not_got(
+        self,
+        reply: Taken | NoItem | InUse | Closed | Ended | Missing,
+        block: bool,
+        timeout: float | None,
+    ) -> Operation[PressureError]:
+        match reply:
+            case NoItem():
+                why = yield from self._why("get", block, timeout)
+                return Empty(f"queue {self.name!r} is empty{why}")
+            case InUse():
+                why = yield from self._why("get", block, timeout)
+                return ConsumerInUseError(f"queue {self.name!r} has another consumer at work{why}")
+            case Outcome.CLOSED | Outcome.ENDED | Outcome.MISSING:
+                return self._refusal(reply)
+            case Taken():
+                raise AssertionError("items that were taken were dealt with")
+            case _:
+                assert_never(reply)
+
+    def reject(self, item: bytes) -> Operation[None]:
+        """Set aside an item that was got; it counts as dealt with."""
+        reply: SetAsideReply = yield SetAside(item)
+        self._found(reply)
+
+    def rejected(self, limit: int) -> Operation[list[bytes]]:
+        """Up to ``limit`` of the items that were set aside, oldest first."""
+        reply: GetRejectedReply = yield GetRejected(limit)
+        return self._found(reply)
+
+    def _refusal(self, reply: Closed | Ended | Missing) -> PressureError:
+        if reply is Outcome.CLOSED:
+            return self._shut_down()
+        if reply is Outcome.ENDED:
+            return ShutDown(f"queue {self.name!r} is empty and all its producers have ended")
+        return self._missing()

@@ -1,0 +1,117 @@
+"""The operations of administrators of a queue of tasks: to look, and to put right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..effects import Operation
+from ..engines.contract.items import MOST_ITEMS
+from ..engines.contract.replies import Outcome
+from ..engines.contract.task_records import Edit, StoredTask
+from ..engines.contract.tasks import (
+    ChangeTask,
+    GetTaskCounts,
+    GetTaskCountsReply,
+    KickTasks,
+    KickTasksReply,
+    ListTasks,
+    ListTasksReply,
+    TruncateTasks,
+    TruncateTasksReply,
+)
+from ..states import NAMES, sources
+from .task_queue import DecodedTask
+from .task_settling import UNCHANGED, Subject, TaskSettling
+from .task_stats import TaskStats, TubeStats, count
+
+ALL_STATES = "".join(NAMES)
+
+#: How many places of an order one call looks at.
+_LOOK = 500
+
+
+class TaskAdministration(TaskSettling):
+    """The part of :class:`~.tasks.TaskOperations` that is for administrators."""
+
+    def stats(self) -> Operation[TaskStats]:
+        """Everything that can be counted, at one moment; without rates."""
+        reply: GetTaskCountsReply = yield GetTaskCounts()
+        if reply is Outcome.MISSING:
+            raise self._missing()
+        now, created, oldest, closed, total, tubes = reply
+        return TaskStats(
+            counts=count(total),
+            transitions=total,
+            tubes={tube: TubeStats(count(ways), ways) for tube, ways in sorted(tubes.items())},
+            now=now / 1000,
+            created=created / 1000,
+            oldest_ready_age=None if oldest is None else (now - oldest) / 1000,
+            closed=closed,
+        )
+
+    def kick_many(self, limit: int | None, delay: int, ttl: int | None) -> Operation[int]:
+        """Make the oldest buried tasks ready, up to ``limit``; returns how many."""
+        kicked = 0
+        while limit is None or kicked < limit:
+            number = MOST_ITEMS if limit is None else min(limit - kicked, MOST_ITEMS)
+            reply: KickTasksReply = yield KickTasks(number, delay, ttl)
+            if reply is Outcome.MISSING:
+                raise self._missing()
+            kicked += reply.kicked
+            if reply.looked < number:
+                break
+        return kicked
+
+    def change(
+        self,
+        op: str,
+        id: bytes,
+        to: str,
+        delay: int = 0,
+        ttl: int | None = None,
+        tube: str | None = None,
+        update: Any = UNCHANGED,
+    ) -> Operation[DecodedTask]:
+        """Bring one task from a state that ``op`` takes tasks out of into the state ``to``; if that
+        is empty into its own, and one that is taken into ready. ``tube`` is where it goes.
+
+        Raises TaskNotFound, NotTaken, WrongState.
+        """
+        origins = "".join(sorted(sources(op) - {to}))
+
+        def make(edit: Edit | None, whole: bool) -> ChangeTask:
+            return ChangeTask(id, origins, to, delay, ttl, tube, edit)
+
+        changed, _ = yield from self._edit(op, Subject(id), update, make)
+        return self._decode(changed)
+
+    def peek(self, id: bytes) -> Operation[DecodedTask]:
+        """A task as it is. Raises TaskNotFound, DecodingError, AuthenticationError."""
+        return self._decode((yield from self._get("peek", id)))
+
+    def list(self, states: str, tube: str, limit: int) -> Operation[list[DecodedTask]]:
+        """Up to ``limit`` tasks of these states, one state after the other."""
+        found: list[StoredTask] = []
+        for state in states:
+            start, looked = 0, 1
+            while looked and len(found) < limit:
+                reply: ListTasksReply = yield ListTasks(state, tube, start, min(limit, _LOOK))
+                if reply is Outcome.MISSING:
+                    raise self._missing()
+                looked, tasks = reply
+                found += tasks
+                start += looked
+        return [self._decode(task) for task in found[:limit]]
+
+    def truncate(self) -> Operation[int]:
+        """Remove all tasks that are there now, in batches; returns how many were removed."""
+        there = sum((yield from self.stats()).counts.values())
+        removed = 0
+        while removed < there:
+            reply: TruncateTasksReply = yield TruncateTasks(MOST_ITEMS)
+            if reply is Outcome.MISSING:
+                raise self._missing()
+            removed += reply
+            if not reply:
+                break
+        return removed

@@ -1,0 +1,49 @@
+"""The operations of processes that have taken tasks, and of those that look after them."""
+
+from __future__ import annotations
+
+from ..effects import Operation
+from ..engines.contract.items import MOST_ITEMS
+from ..engines.contract.replies import Outcome
+from ..engines.contract.tasks import (
+    RenewTaker,
+    RenewTakerReply,
+    RequeueTasks,
+    RequeueTasksReply,
+    Takers,
+)
+from .queues import QueueOperations
+from .task_queue import TASKS, error_text
+
+
+class TaskLeaseOperations(QueueOperations):
+    """Times are milliseconds."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, TASKS)
+
+    def renew(self, owner: str, holds: bool) -> Operation[Takers]:
+        """Renew the owner's lease as one who has tasks, if it ``holds`` any."""
+        reply: RenewTakerReply = yield RenewTaker(owner, holds)
+        if reply is Outcome.MISSING:
+            raise self._missing()
+        return reply
+
+    def requeue(
+        self, owner: str, error: str, seen: int | None = None, call: int | None = None
+    ) -> Operation[int]:
+        """Give back what ``owner`` has taken, with ``error``; returns how many tasks.
+
+        With ``seen`` only if its lease still ends then, with ``call`` only what it took in that
+        call.
+        """
+        number, text = 0, error_text(error)
+        while True:
+            reply: RequeueTasksReply = yield RequeueTasks(owner, text, MOST_ITEMS, seen, call)
+            if reply is Outcome.RENEWED:
+                return number
+            if reply is Outcome.MISSING:
+                raise self._missing()
+            number += reply
+            if reply < MOST_ITEMS:
+                return number

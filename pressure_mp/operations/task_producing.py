@@ -1,0 +1,183 @@
+"""The operations of producers of tasks: to put them, and to wait until they are processed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from .. import states
+from ..deadlines import deadline, seconds_left
+from ..effects import Operation, Until, Wait
+from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
+from ..engines.contract.replies import Outcome, Unprocessed
+from ..engines.contract.task_records import Record, StoredTask
+from ..engines.contract.tasks import (
+    AwaitTask,
+    AwaitTaskReply,
+    FinishedTask,
+    PutAwaited,
+    PutTasks,
+    PutTasksReply,
+    TaskThere,
+)
+from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
+from ..exhaustive import assert_never
+from ..task_values import decode_id, encode_id, local_milliseconds, make_uuid
+from .task_queue import DecodedTask, TaskQueueOperations
+
+NewTask = tuple[bytes, bytes]
+
+
+#: What all tasks of one put have in common: delay, ttl, priority and tube, as of :class:`PutTasks`.
+PutOptions = tuple[int, "int | None", float, str]
+
+
+class TaskProducing(TaskQueueOperations):
+    """The part of :class:`~.tasks.TaskOperations` that is for producers."""
+
+    #: Makes ids, in a queue whose ids a callable makes.
+    make_id: Callable[[], int | str] | None = None
+
+    def put(self, data: Any, id: int | str | None, options: PutOptions) -> Operation[int | str]:
+        """Put a task; returns its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
+        task = self._name(id), self.codec.encode_whole(data)
+        reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options)
+        return decode_id(reply[0] if type(reply) is list else self._ids(reply)[0])
+
+    def put_many(
+        self, data: Sequence[Any], ids: Iterable[int | str] | None, options: PutOptions
+    ) -> Operation[list[int | str]]:
+        """Put a task for each of ``data``, in batches; returns their ids. Of an error ``accepted``
+        says how many were put, and ``rest`` has the data of the others."""
+        put: list[bytes] = []
+        try:
+            names = self._names(len(data), ids)
+            tasks = list(zip(names, self.codec.encode_many_whole(data), strict=True))
+            while len(put) < len(tasks):
+                batch = _next_batch(tasks, len(put))
+                reply: PutTasksReply = yield PutTasks(batch, self.settings.id, *options)
+                put += self._ids(reply)
+        except PressureError as error:
+            error.accepted = len(put)
+            error.rest = list(data[len(put) :])
+            raise
+        return [decode_id(one) for one in put]
+
+    def put_and_wait(
+        self,
+        data: Any,
+        id: int | str | None,
+        options: PutOptions,
+        timeout: float | None,
+        here: AbstractContextManager[None],
+    ) -> Operation[tuple[DecodedTask, bool]]:
+        """Put a task, and wait as :meth:`wait` does; the time counts from now on."""
+        end = deadline(True, timeout)
+        task = self._name(id), self.codec.encode_whole(data)
+        reply: PutTasksReply = yield PutAwaited(PutTasks([task], self.settings.id, *options))
+        (made,) = self._ids(reply)
+        delay, _, priority, tube = options
+        state = states.WAITING if delay else states.READY
+        moment = local_milliseconds()  # it is not known better if the task is gone at once
+        record = Record(state, priority, moment, moment, 0, tube=tube)
+        known = StoredTask(made, record, task[1])
+        return (yield from self._await(made, end, known, here))
+
+    def wait(
+        self, id: bytes, timeout: float | None, here: AbstractContextManager[None]
+    ) -> Operation[tuple[DecodedTask, bool]]:
+        """Wait until a task was processed; returns it as it was last, and whether it was. ``here``
+        is this process as one that looks after others, while it waits. Raises TaskNotFound."""
+        return (yield from self._await(id, deadline(True, timeout), None, here))
+
+    def _await(
+        self,
+        id: bytes,
+        end: float | None,
+        known: StoredTask | None,
+        here: AbstractContextManager[None],
+    ) -> Operation[tuple[DecodedTask, bool]]:
+        waits = True
+        while True:
+            request = AwaitTask(id, whole=known is None, waits=waits)
+            reply: AwaitTaskReply = yield Until(request, end)
+            match reply:
+                case FinishedTask():
+                    last = reply.task or _gone(known, id)
+                    return self._decode(last), reply.outcome == "processed"
+                case Outcome.ABSENT:
+                    if known is None:
+                        raise self._refusal(reply, id, "wait")
+                    return self._decode(_gone(known, id)), False
+                case Outcome.MISSING:
+                    raise self._missing()
+                case Unprocessed():
+                    known = known._replace(record=reply.task.record) if known else reply.task
+                    left = seconds_left(end)
+                    if not waits:
+                        return self._decode(known), False
+                    waits = left is None or left > 0
+                    if waits:
+                        with here:
+                            yield Wait(reply, left)
+                case _:
+                    assert_never(reply)
+
+    def _ids(self, reply: PutTasksReply) -> list[bytes]:
+        match reply:
+            case list():
+                return reply
+            case TaskThere():
+                raise self._error(TaskExists, reply.id, reply.state, "there is one already")
+            case Outcome.CLOSED:
+                raise self._shut_down()
+            case Outcome.MISSING:
+                raise self._missing()
+            case _:
+                assert_never(reply)
+
+    def _names(self, number: int, ids: Iterable[int | str] | None) -> list[bytes]:
+        if ids is None:
+            return [self._name(None) for _ in range(number)]
+        names = [encode_id(one) for one in ids]
+        if len(names) != number:
+            raise ArgumentError(f"there are {len(names)} ids for {number} tasks")
+        return names
+
+    def _name(self, id: int | str | None) -> bytes:
+        """The id of a new task, empty if the broker makes it."""
+        if id is not None:
+            return encode_id(id)
+        kind = self.settings.id
+        if kind == "uuid":
+            return make_uuid()
+        if kind == "required":
+            raise ArgumentTypeError(
+                f"queue {self.name!r} wants an id with each task: put(..., id=)"
+            )
+        if kind == "callable":
+            if self.make_id is None:
+                raise ArgumentTypeError(
+                    f"the ids of queue {self.name!r} are made by a callable: attach(..., id=), or "
+                    "put(..., id=)"
+                )
+            return encode_id(self.make_id())
+        return b""
+
+
+def _gone(known: StoredTask | None, id: bytes) -> StoredTask:
+    """A task that is gone, as it was when it was seen last."""
+    assert known is not None
+    return known._replace(record=known.record.into(states.VOID))
+
+
+def _next_batch(tasks: Sequence[NewTask], start: int) -> Sequence[NewTask]:
+    """The tasks from ``start`` on that one request can have; at least one."""
+    batch = tasks[start : start + MOST_ITEMS]
+    size = 0
+    for count, (_, data) in enumerate(batch):
+        size += len(data)
+        if size > MOST_BYTES:
+            return batch[: max(count, 1)]
+    return batch

@@ -1,0 +1,159 @@
+"""What all operations of a queue of tasks have: the queue itself, and how a refusal is told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from ..codec import Codec
+from ..effects import Operation
+from ..engines.contract.queues import How, Mismatch
+from ..engines.contract.replies import Outcome
+from ..engines.contract.task_records import StoredTask, TaskRecord, TaskSettings
+from ..engines.contract.tasks import (
+    AreTasksClosed,
+    AreTasksClosedReply,
+    CloseTasks,
+    CloseTasksReply,
+    CountReady,
+    CountReadyReply,
+    DeleteTasks,
+    DeleteTasksReply,
+    ExistingTasks,
+    OpenedTasks,
+    OpenTasks,
+    OpenTasksReply,
+    OtherOwner,
+    OtherState,
+    Refusal,
+)
+from ..exceptions import (
+    NotOwner,
+    NotTaken,
+    QueueAlreadyExistsError,
+    QueueMismatchError,
+    ShutDown,
+    TaskError,
+    TaskNotFound,
+    WrongState,
+)
+from ..exhaustive import assert_never
+from ..states import TAKEN, VOID, word
+from ..task_values import decode_id
+from .queues import QueueOperations
+
+TASKS = "tasks"
+
+#: What is for the taker of a task.
+_BY_TAKER = ("ack", "release", "bury", "touch", "snatch")
+
+
+class DecodedTask(NamedTuple):
+    """A task as a queue has it, with its data as an object."""
+
+    id: bytes
+    record: TaskRecord
+    data: Any
+
+
+class TaskQueueOperations(QueueOperations):
+    """Beside what every kind of queue has. Times are milliseconds, ids are bytes."""
+
+    #: From data to bytes and back; and the queue's options. Given once the queue is open.
+    codec: Codec[Any]
+    settings: TaskSettings
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, TASKS)
+
+    def open(
+        self, how: How, settings: TaskSettings, user: str = "", stated: Collection[str] = ()
+    ) -> Operation[TaskSettings]:
+        """Create, attach, or either.
+
+        It is created with ``settings``. Returns the queue's own, which are to agree with these in
+        those that were ``stated``. Raises QueueAlreadyExistsError, QueueDoesNotExistError,
+        QueueMismatchError.
+        """
+        reply: OpenTasksReply = yield OpenTasks(how, settings, user)
+        match reply:
+            case ExistingTasks():
+                raise QueueAlreadyExistsError(
+                    f"queue {self.name!r} exists already, with {reply.settings}"
+                )
+            case Mismatch():
+                raise self._mismatch(reply.what, reply.found, reply.wanted)
+            case Outcome.MISSING:
+                raise self._missing()
+            case OpenedTasks():
+                found = reply.settings
+            case _:
+                assert_never(reply)
+        others = [name for name in stated if getattr(found, name) != getattr(settings, name)]
+        if others:
+            raise QueueMismatchError(
+                f"queue {self.name!r} exists with {found.tell(others)}, not {settings.tell(others)}"
+            )
+        return found
+
+    def length(self, tube: str) -> Operation[int]:
+        """How many tasks are ready, of one tube or, if that is "", of all."""
+        reply: CountReadyReply = yield CountReady(tube)
+        if reply is Outcome.MISSING:
+            raise self._missing()
+        return reply
+
+    def close(self) -> Operation[None]:
+        """Shut the queue down for everyone, for good."""
+        reply: CloseTasksReply = yield CloseTasks()
+        if reply is Outcome.MISSING:
+            raise self._missing()
+
+    def closed(self) -> Operation[bool]:
+        """Whether the queue was shut down."""
+        reply: AreTasksClosedReply = yield AreTasksClosed()
+        if reply is Outcome.MISSING:
+            raise self._missing()
+        return reply
+
+    def delete(self) -> Operation[None]:
+        """Remove the queue."""
+        reply: DeleteTasksReply = yield DeleteTasks()
+        if reply is Outcome.MISSING:
+            raise self._missing()
+
+    def _decode(self, task: StoredTask) -> DecodedTask:
+        """Raises DecodingError, AuthenticationError."""
+        return DecodedTask(task.id, task.record, self.codec.decode(task.data))
+
+    def _shut_down(self) -> ShutDown:
+        return ShutDown(f"queue {self.name!r} is shut down")
+
+    def _refusal(self, reply: Refusal, task: bytes, op: str) -> TaskError:
+        """Why nothing was done with a task."""
+        match reply:
+            case Outcome.ABSENT:
+                why = "it was never put, or it was processed, killed, or dropped"
+                return self._error(TaskNotFound, task, VOID, why)
+            case OtherOwner():
+                why = f"{op} is for its owner, which is {reply.owner or 'another take'}"
+                return self._error(NotOwner, task, TAKEN, why)
+            case OtherState():
+                if op not in _BY_TAKER:
+                    why = f"{op} is not for that state"
+                    return self._error(WrongState, task, reply.state, why)
+                taken = "taken, or ready with a ttl" if op == "touch" else "taken"
+                why = f"{op} is for a task that is {taken}"
+                return self._error(NotTaken, task, reply.state, why)
+            case _:
+                assert_never(reply)
+
+    def _error(self, kind: type[TaskError], task: bytes, state: str, why: str) -> TaskError:
+        named = decode_id(task)
+        text = f"task {named!r} of queue {self.name!r} is {word(state)} ({state}): {why}"
+        return kind(text, named, state)
+
+
+def error_text(error: str) -> str:
+    """What is kept of an error's text."""
+    return error.replace("\0", " ")[:1000]

@@ -1,0 +1,198 @@
+"""What becomes of a task that was taken; and changes of a task's data, by whomever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..effects import Operation
+from ..engines.contract.items import MOST_ITEMS
+from ..engines.contract.replies import Outcome
+from ..engines.contract.task_records import Edit, Held, StoredTask
+from ..engines.contract.tasks import (
+    AckTask,
+    AckTasks,
+    AckTasksReply,
+    BuryTask,
+    ChangeTask,
+    GetTask,
+    GetTaskReply,
+    OtherOwner,
+    OtherState,
+    ReleaseTask,
+    SettledReply,
+    TouchTask,
+)
+from ..exceptions import PressureError
+from ..exhaustive import assert_never
+from ..processes import incarnation
+from ..states import TAKEN
+from .task_queue import DecodedTask, TaskQueueOperations, error_text
+
+#: What ``update`` is when the data stays as it is.
+UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
+
+
+class Subject(NamedTuple):
+    """A task that something is to be done with: its id, and the number of the take that has it.
+    ``is_known``: the caller has its ``data``, and need not be told."""
+
+    id: bytes
+    call: int = 0
+    is_known: bool = False
+    data: Any = None
+
+
+class Keeper(Protocol):
+    """This process as one that has taken tasks."""
+
+    def keep(self, tasks: list[bytes], call: int, longest: int, done: Held | None = None) -> None:
+        """It has these tasks by the take of that number, for so many milliseconds, 0 for no end;
+        and no more the one that is ``done``."""
+
+    def lose(self, tasks: Sequence[Held]) -> None:
+        """It has these no more."""
+
+
+#: Makes the request for a change of the data, and for whether it is to be told.
+Making = Callable[
+    ["Edit | None", bool], "AckTask | ReleaseTask | BuryTask | TouchTask | ChangeTask"
+]
+
+
+class TaskSettling(TaskQueueOperations):
+    """The part of :class:`~.tasks.TaskOperations` that says what becomes of a task.
+
+    ``update`` is what the data is from now on, or a callable that is given the data and returns the
+    new; when somebody else changed the data of a task that the caller does not know, it is called
+    again. What is returned is the task as it is then.
+    """
+
+    def ack(
+        self, task: Subject, here: Keeper, update: Any, delay: int | None, tube: str | None
+    ) -> Operation[DecodedTask]:
+        """It was processed. Raises NotTaken, NotOwner, TaskNotFound, as the next three do."""
+
+        def make(edit: Edit | None, whole: bool) -> AckTask:
+            return AckTask(task.id, incarnation(), task.call, delay, tube, edit, whole)
+
+        return self._by_taker("ack", task, here, update, make)
+
+    def release(
+        self,
+        task: Subject,
+        here: Keeper,
+        update: Any,
+        delay: int,
+        ttl: int | None,
+        priority: float | None,
+        tube: str | None,
+        error: str | None,
+    ) -> Operation[DecodedTask]:
+        """It is given back."""
+        text = error_text(error or "")
+
+        def make(edit: Edit | None, whole: bool) -> ReleaseTask:
+            fence = task.id, incarnation(), task.call
+            return ReleaseTask(*fence, delay, ttl, priority, tube, text, edit, whole)
+
+        return self._by_taker("release", task, here, update, make)
+
+    def bury(
+        self,
+        task: Subject,
+        here: Keeper,
+        update: Any,
+        ttl: int,
+        tube: str | None,
+        error: str | None,
+    ) -> Operation[DecodedTask]:
+        """It is put aside."""
+        text = error_text(error or "")
+
+        def make(edit: Edit | None, whole: bool) -> BuryTask:
+            return BuryTask(task.id, incarnation(), task.call, ttl, tube, text, edit, whole)
+
+        return self._by_taker("bury", task, here, update, make)
+
+    def touch(
+        self, task: Subject, here: Keeper, update: Any, increment: int | None
+    ) -> Operation[DecodedTask]:
+        """It stays taken for longer, or ready."""
+
+        def make(edit: Edit | None, whole: bool) -> TouchTask:
+            return TouchTask(task.id, incarnation(), task.call, increment, edit, whole)
+
+        return self._by_taker("touch", task, here, update, make)
+
+    def _by_taker(
+        self, op: str, task: Subject, here: Keeper, update: Any, make: Making
+    ) -> Operation[DecodedTask]:
+        settled, edit = yield from self._edit(op, task, update, make)
+        record = settled.record
+        if record.state != TAKEN:
+            here.lose([(task.id, task.call)])
+        elif record.due:
+            here.keep([task.id], task.call, max(record.due - record.since, 1))
+        return self._tell(task, settled, edit)
+
+    def _edit(
+        self, op: str, task: Subject, update: Any, make: Making
+    ) -> Operation[tuple[StoredTask, Edit | None]]:
+        """Do what may change the data."""
+        while True:
+            edit = None
+            if update is not UNCHANGED:
+                edit = yield from self._make_edit(op, task, update)
+            reply: SettledReply = yield make(edit, not task.is_known)
+            match reply:
+                case StoredTask():
+                    return reply, edit
+                case Outcome.CHANGED:
+                    continue
+                case Outcome.ABSENT | OtherState() | OtherOwner():
+                    raise self._refusal(reply, task.id, op)
+                case Outcome.MISSING:
+                    raise self._missing()
+                case _:
+                    assert_never(reply)
+
+    def _make_edit(self, op: str, task: Subject, update: Any) -> Operation[Edit]:
+        if not callable(update):
+            return Edit(self.codec.encode_whole(update))
+        if task.is_known:
+            return Edit(self.codec.encode_whole(update(task.data)))
+        found = yield from self._get("peek", task.id)
+        return Edit(self.codec.encode_whole(update(self.codec.decode(found.data))), found.data)
+
+    def _get(self, op: str, id: bytes) -> Operation[StoredTask]:
+        reply: GetTaskReply = yield GetTask(id)
+        match reply:
+            case StoredTask():
+                return reply
+            case Outcome.ABSENT:
+                raise self._refusal(reply, id, op)
+            case Outcome.MISSING:
+                raise self._missing()
+            case _:
+                assert_never(reply)
+
+    def _tell(self, task: Subject, settled: StoredTask, edit: Edit | None) -> DecodedTask:
+        """The task as it is now, as its user sees it."""
+        if not task.is_known:
+            return self._decode(settled)
+        data = task.data if edit is None else self.codec.decode(edit.data)
+        return DecodedTask(task.id, settled.record, data)
+
+    def ack_many(self, tasks: Sequence[Held], here: Keeper) -> Operation[dict[int, PressureError]]:
+        """Tasks were processed; in batches. Returns what is wrong with some, by their place."""
+        problems: dict[int, PressureError] = {}
+        for start in range(0, len(tasks), MOST_ITEMS):
+            batch = tasks[start : start + MOST_ITEMS]
+            reply: AckTasksReply = yield AckTasks(incarnation(), batch)
+            if reply is Outcome.MISSING:
+                raise self._missing()
+            for place, why in reply.items():
+                problems[start + place] = self._refusal(why, batch[place][0], "ack")
+            here.lose([held for place, held in enumerate(batch) if place not in reply])
+        return problems

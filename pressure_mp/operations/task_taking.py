@@ -1,0 +1,181 @@
+"""The operations of workers: to take tasks, and to acknowledge the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from ..deadlines import deadline, seconds_left
+from ..effects import Operation, Until, Wait
+from ..engines.contract.replies import Closed, Missing, NoTask, Outcome
+from ..engines.contract.task_records import StoredTask, TaskRecord
+from ..engines.contract.tasks import (
+    Acknowledged,
+    BuryTask,
+    OtherOwner,
+    OtherState,
+    Refusal,
+    SettledReply,
+    TakenTasks,
+    TakeTasks,
+    TakeTasksReply,
+)
+from ..exceptions import BrokerError, BrokerUnavailable, Empty, PressureError
+from ..exhaustive import assert_never
+from ..interrupts import is_from_outside
+from ..processes import incarnation
+from .task_queue import TaskQueueOperations, error_text
+from .task_settling import Keeper
+
+T = TypeVar("T")
+
+
+class Taker(Keeper, AbstractContextManager[None], Protocol):
+    """This process as one that takes tasks; as a context manager, while it waits for what others
+    have."""
+
+    def doubt(self, call: int) -> None:
+        """It may have got something in that call, which nobody has."""
+
+
+class Done(Protocol):
+    """A task to be acknowledged, as its taker has it."""
+
+    @property
+    def key(self) -> bytes:
+        """Its id."""
+
+    @property
+    def record(self) -> TaskRecord:
+        """What it was when it was taken."""
+
+    def become_record(self, record: TaskRecord) -> None:
+        """That is what it is now."""
+
+
+#: Tasks that were taken; and the first error, if others could not be decoded and are buried.
+Delivery = tuple[list[T], PressureError | None]
+
+
+class TaskTaking(TaskQueueOperations):
+    """The part of :class:`~.tasks.TaskOperations` that takes tasks."""
+
+    def take(
+        self,
+        make: Callable[[bytes, TaskRecord, Any], T],
+        here: Taker,
+        call: int,
+        limit: int,
+        tube: str,
+        ttr: int | None,
+        timeout: float | None,
+        done: Done | None = None,
+    ) -> Operation[Delivery[T]]:
+        """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
+        without limit or for ``timeout`` seconds.
+
+        ``call`` is a number that the process never used before, ``make`` makes of an id, a record
+        and data what is returned. What cannot be decoded is buried; raises why, if that is all
+        there was. Raises Empty when the time is up, and ShutDown.
+        """
+        self.codec.prepare()  # nothing is taken that there is no key for
+        waits = timeout is None or timeout > 0
+        end = None if timeout is None else deadline(waits, timeout)
+        before = None if done is None else Acknowledged(done.key, done.record)
+        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits)
+        try:
+            while True:
+                reply: TakeTasksReply = yield request if end is None else Until(request, end)
+                if not isinstance(reply, TakenTasks):
+                    request = yield from self._wait(reply, request, here, end, timeout)
+                    continue
+                _note(reply, here, call, self.settings.ttr if ttr is None else ttr, done)
+                if reply.tasks:
+                    data = self._decode_all(reply.tasks)
+                    if data is None:
+                        return (yield from self._sort_out(make, reply.tasks, here, call))
+                    tasks = zip(reply.tasks, data, strict=True)
+                    return [make(task.id, task.record, one) for task, one in tasks], None
+                request, done = request._replace(ack=None), None
+        except (BrokerError, BrokerUnavailable):
+            here.doubt(call)
+            raise
+
+    def _wait(
+        self,
+        reply: NoTask | Refusal | Closed | Missing,
+        request: TakeTasks,
+        here: Taker,
+        end: float | None,
+        timeout: float | None,
+    ) -> Operation[TakeTasks]:
+        """Wait until there may be a task; returns the request to make then."""
+        match reply:
+            case NoTask():
+                left = seconds_left(end)
+                with here:
+                    if not request.waits:
+                        raise self._empty(request.tube, timeout)
+                    if left is not None and left <= 0:
+                        return request._replace(waits=False)
+                    yield Wait(reply, left)
+                return request
+            case Outcome.CLOSED:
+                raise self._shut_down()
+            case Outcome.MISSING:
+                raise self._missing()
+            case Outcome.ABSENT | OtherState() | OtherOwner():
+                assert request.ack is not None
+                raise self._refusal(reply, request.ack.id, "ack")
+            case _:
+                assert_never(reply)
+
+    def _decode_all(self, taken: list[StoredTask]) -> list[Any] | None:
+        """The data of the tasks; None when that of one of them, or more, cannot be used."""
+        try:
+            return self.codec.decode_many([task.data for task in taken])
+        except Exception as error:
+            if is_from_outside(error):
+                raise
+            return None
+
+    def _empty(self, tube: str, timeout: float | None) -> Empty:
+        where = f"tube {tube!r} of queue {self.name!r}" if tube else f"queue {self.name!r}"
+        still = f", still after {timeout:g} s" if timeout else ""
+        return Empty(f"{where} has no task that is ready{still}")
+
+    def _sort_out(
+        self,
+        make: Callable[[bytes, TaskRecord, Any], T],
+        taken: list[StoredTask],
+        here: Taker,
+        call: int,
+    ) -> Operation[Delivery[T]]:
+        """The tasks that can be used; the others are buried."""
+        tasks: list[T] = []
+        problem: PressureError | None = None
+        for task in taken:
+            try:
+                tasks.append(make(*self._decode(task)))
+            except PressureError as error:
+                problem = problem or error
+                text = error_text(f"{type(error).__name__}: {error}")
+                burying = BuryTask(task.id, incarnation(), call, error=text)
+                reply: SettledReply = yield burying
+                if reply is Outcome.MISSING:
+                    raise self._missing() from error
+                here.lose([(task.id, call)])  # buried, or no longer ours
+        if problem is not None and not tasks:
+            raise problem
+        return tasks, problem
+
+
+def _note(reply: TakenTasks, here: Taker, call: int, longest: int, done: Done | None) -> None:
+    """Who has which task now."""
+    ids = [task.id for task in reply.tasks]
+    if done is None or reply.acknowledged is None:
+        here.keep(ids, call, longest)
+        return
+    here.keep(ids, call, longest, (done.key, done.record.call))
+    done.become_record(reply.acknowledged)

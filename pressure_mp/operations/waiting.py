@@ -1,0 +1,42 @@
+"""The one loop of every operation that may have to wait."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ..deadlines import deadline, seconds_left
+from ..effects import Operation, Until, Wait
+from ..engines.contract.items import Prefetch, Put, Take
+from ..engines.contract.queues import Close, Delete
+from ..engines.contract.replies import InUse, NoItem, NoSpace
+
+#: A request that may have to wait.
+Waiting = TypeVar("Waiting", Put, Take, Prefetch, Close, Delete)
+
+_LATER = frozenset({NoSpace, NoItem, InUse})
+
+
+def served(request: Waiting, block: bool, timeout: float | None) -> Operation[Any]:
+    """Make a request until it is served, refused, or the time is up; returns the last reply.
+
+    ``timeout`` is in seconds, None for no limit; 0 is not to wait at all.
+    """
+    if not (block and (timeout is None or timeout > 0)):
+        reply = yield request._replace(waits=False)
+        return reply
+    end = deadline(True, timeout)
+    reply = yield request if end is None else Until(request, end)
+    return (yield from served_after(reply, request, end))
+
+
+def served_after(reply: Any, request: Waiting, end: float | None) -> Operation[Any]:
+    """The same, when the request was made once, with that reply."""
+    while type(reply) in _LATER and request.waits:
+        left = seconds_left(end)
+        if left is not None and left <= 0:
+            # The last call takes what is there now, and gives up the place in line.
+            request = request._replace(waits=False)
+        else:
+            yield Wait(reply, left)
+        reply = yield Until(request, end)
+    return reply

@@ -1,0 +1,39 @@
+"""Replies without what is different on each engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracle_steps import is_later
+
+from pressure_mp.engines.contract.items import Attendance, Taken
+from pressure_mp.engines.contract.queues import End, Inspection, Stats
+
+
+def plain(reply: Any) -> Any:
+    """What must be the same on both."""
+    if is_later(reply):
+        return "later"
+    if isinstance(reply, Taken):
+        return reply.items, len(reply.numbers)  # an engine numbers items as it likes
+    if isinstance(reply, Stats):
+        # Who waits is told of when it calls as the first in line; that it is, a server's client may
+        # only hear of after that call.
+        return reply._replace(producer=None, consumer=None)
+    if isinstance(reply, Attendance):
+        return sorted(reply.consumers), sorted(reply.producers)
+    if isinstance(reply, Inspection):
+        ends = [_plain_end(end) for end in (reply.producer, reply.consumer)]
+        told = reply.length, reply.bound, reply.closed, reply.has_space
+        return *told, reply.deleting, reply.partial, ends
+    if isinstance(reply, list) and all(isinstance(part, str) for part in reply):
+        return sorted(reply)  # users, in no order
+    return reply
+
+
+def _plain_end(end: End) -> Any:
+    """All who wait, whoever of them keeps it."""
+    names = [waiting.client for waiting in end.line]
+    if end.keeper is not None and end.keeper.state == "waiting":
+        names.append(end.keeper.client)
+    return sorted(names)
