@@ -97,16 +97,11 @@ def _go_on(
             return stop.value  # type: ignore[no-any-return]
         except BaseException as error:
             answer = None  # no cycle
-            _after(error, operation, session)
+            if operation.gi_frame is None:  # type: ignore[attr-defined]
+                raise  # it has ended with that
+            if not isinstance(error, (PressureError, WaitEnded)):
+                session.interrupted()
             send, answer = operation.throw, error
-
-
-def _after(error: BaseException, operation: Operation[Any], session: Session) -> None:
-    """Raise what an operation ended with; what did not come from it, it is told."""
-    if operation.gi_frame is None:  # type: ignore[attr-defined]
-        raise error
-    if not isinstance(error, (PressureError, WaitEnded)):
-        session.interrupted()
 
 
 def _perform(effect: Effect, session: Session) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import pickle
@@ -149,6 +150,7 @@ def test_an_event_loop_is_told_of_an_item(url, name):
 
 
 def test_one_thread_looks_at_all_queues_and_ends_with_the_last(url, name):
+    gc.collect()  # a handle of a test before may be in a cycle
     until(lambda: not lookers())
     queues = [Queue(name=f"{name}-{number}", url=url) for number in range(20)]
     for q in queues:
