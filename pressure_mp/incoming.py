@@ -309,7 +309,7 @@ class IncomingForGood(Incoming):
 
     def _decode_next(self, handle: ObjectQueue[Any]) -> None:
         try:
-            item = handle._accept(self._raw[0])
+            item = handle._accept(self._raw[0].item)
         except PressureError:
             del self._raw[0]
             raise
@@ -407,7 +407,7 @@ class IncomingUntilDone(Incoming):
         flight = self._raw[0]
         self._flights.add(flight.seq)
         try:
-            item = handle._accept(flight)
+            item = handle._accept(flight.item, seq=flight.seq)
         except PressureError:
             del self._raw[0]
             raise

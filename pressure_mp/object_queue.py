@@ -312,7 +312,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         problem: PressureError | None = None
         for flight in flights:
             try:
-                accepted.append(self._accept(flight, claim))
+                accepted.append(self._accept(flight.item, claim, flight.seq))
             except PressureError as error:
                 problem = problem or error
         if problem is None:
@@ -443,18 +443,22 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         """
         return self._reader.fileno()
 
-    def _accept(self, flight: Flight, claim: Any = None) -> Item:
+    def _accept(self, item: bytes, claim: Any = None, seq: int = 0) -> Item:
         """The object in an item that was got; what is forged or cannot be decoded is set aside.
 
-        What was fetched ahead has no claim: it is never large.
+        What was fetched ahead has no claim: it is never large. ``seq`` is of one in flight.
         """
-        if is_manifest(flight.item):
-            return self._accept_large(flight, claim)
+        if is_manifest(item):
+            return self._accept_large(Flight(seq, item), claim)
         try:
-            return self._codec.decode(flight.item)
+            return self._codec.decode(item)
         except PressureError:
-            self._set_aside(flight)
+            self._set_aside(Flight(seq, item))
             raise
+
+    def _accept_received(self, item: Any, claim: Any) -> Item:
+        """The same of what :meth:`_receive` returned: here the item itself."""
+        return self._accept(item, claim)
 
     def _accept_large(self, flight: Flight, claim: Any) -> Item:
         """The same of an item whose content may be beside the queue."""
@@ -481,16 +485,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             yield
         except PressureError:
             self._set_aside(flight)
-            raise
-
-    def _accept_received(self, item: Any, claim: Any) -> Item:
-        """The same of what :meth:`_receive` returned: here the item itself."""
-        if is_manifest(item):
-            return self._accept_large(Flight(0, item), claim)
-        try:
-            return self._codec.decode(item)
-        except PressureError:
-            self._set_aside(Flight(0, item))
             raise
 
     def _receive(self, block: bool, timeout: float | None, claim: Any) -> Any:

@@ -188,7 +188,7 @@ class JoinableQueue(Queue[Item]):
         self._here._give_up(claim)
 
     def _accept_received(self, flight: Flight, claim: Claim) -> Item:
-        return self._accept(flight, claim)
+        return self._accept(flight.item, claim, flight.seq)
 
     def _receive(self, block: bool, timeout: float | None, claim: Claim) -> Flight:
         return self._here.take(self._run, self._limit, block, timeout, self._eof, claim)[0]
