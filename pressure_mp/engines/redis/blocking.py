@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...identity import client_id_bytes
-from ..contract.items import TAKE_ONE, Put, Take, TakeBack, Taken
+from ..contract.items import TakeBack
 from ..contract.replies import Later
 from ..contract.requests import Request
 from .caller import Waiter
 from .errors import AGAIN, STALE
 from .one_script import FirstScript, OneScript, bells_in
 from .pool import Pool
-from .requests.items import ONE_ADDED
-from .requests.table import implementation
+from .requests.table import implementation, known
 from .scripts import read_bare
 from .session import TAKING, Begun, RedisSession
 from .statuses import DECLINED, DONE, Reply
@@ -22,9 +20,6 @@ from .wire import BlockingWire, finish
 if TYPE_CHECKING:
     from .engine import RedisBinding
     from .outage import Lane
-
-#: What most requests are: to take one item, and, but for the items, to put one.
-_ORDINARY = Put(())[1:4]
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
@@ -46,7 +41,7 @@ class BlockingSession:
         self._pool = pool
         self._session: RedisSession | None = None
         self._wire: BlockingWire | None = None
-        self._taken: tuple[Lane, str] | None = None
+        self._taken: tuple[Lane, bytes] | None = None
         self._caller: _Caller | None = None
         self.found: list[Any] | None = None
 
@@ -57,42 +52,24 @@ class BlockingSession:
         return TakeBack(taken) if taken is not None else None
 
     def call(self, request: Request, end: float | None = None) -> Any:
-        if self._caller is None and end is None:
-            # The fast path of what most requests are, without a coroutine.
-            if type(request) is Put:
-                fast, items = self.binding.offer, request[0]
-                is_ordinary = len(items) == 1 and request[1:4] == _ORDINARY
-                if is_ordinary and fast is not None and fast.is_open:
-                    reply = self.script(fast.op, (items[0], client_id_bytes()))
-                    if fast.did(reply):
-                        return ONE_ADDED
-            elif request is TAKE_ONE or (type(request) is Take and request[:3] == TAKE_ONE[:3]):
-                fast = self.binding.poll
-                if fast is not None and fast.is_open:
-                    reply = self.script(fast.op, (client_id_bytes(),))
-                    if fast.did(reply):
-                        return Taken(reply[1:])
-        found = implementation(request)
+        found = known.get(type(request)) or implementation(request)
+        if type(found) is FirstScript and self._caller is None:
+            script, said = found.first(self.binding, request), None
+            if script is not None:
+                said = self.script(*script, end)
+                reply = found.read(request, said)
+                if reply is not None:
+                    return reply
+            self._caller = _Caller(self)
+            return finish(found.rest(self._caller, request, end, said))
         if type(found) is OneScript:
             reply = self.script(found.op, found.args(self.binding, request), end)
             if bells := bells_in(reply):
                 self.script("ring", bells)
             return found.read(request, reply)
-        if type(found) is FirstScript and self._caller is None:
-            return self._call_first(found, request, end)
         if self._caller is None:
             self._caller = _Caller(self)
         return finish(found(self._caller, request, end))
-
-    def _call_first(self, found: FirstScript[Any, Any], request: Request, end: float | None) -> Any:
-        script, said = found.first(self.binding, request), None
-        if script is not None:
-            said = self.script(*script, end)
-            reply = found.read(request, said)
-            if reply is not None:
-                return reply
-        self._caller = _Caller(self)
-        return finish(found.rest(self._caller, request, end, said))
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None

@@ -43,7 +43,7 @@ async def _store(
 ) -> Any:
     """Call the script that keeps a part, which is the last of its arguments, in pieces."""
     *named, part = args
-    packed = binding.command("store", (*named, b""), wire.id, wire.lane, "")
+    packed = binding.command("store", (*named, b""), wire.id, wire.lane, b"")
     size = sum(piece.nbytes for piece in part)
     head = packed.removesuffix(_EMPTY) + b"$%d\r\n" % size
     return await wire.exchange_large((head, *part, b"\r\n"), limit)

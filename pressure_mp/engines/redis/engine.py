@@ -206,7 +206,9 @@ class RedisBinding:
         """The name of one of the queue's keys."""
         return keys.key(self.engine.address.prefix, self.name, part, self.discipline)
 
-    def command(self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: str) -> bytes:
+    def command(
+        self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes
+    ) -> bytes:
         """The command that runs a script: in a lane, under a number, for a connection's client."""
         found = self._commands.get(op)
         if found is None or found.arguments != len(args):
@@ -218,10 +220,10 @@ class RedisBinding:
             return pack((head, lane.id), (*args, number))
         return pack((head,), args)
 
-    def number(self, op: str, lane: Lane) -> str:
+    def number(self, op: str, lane: Lane) -> bytes:
         """The number of a new call of a script; none when it may be done twice."""
         if op not in self._numbered:
-            return ""
+            return b""
         return lane.number(self._kept, self._keep)
 
     def _prepare(self, script: scripts.Script, arguments: int) -> _Command:

@@ -39,7 +39,7 @@ class Lane:
         self.id = secrets.token_hex(self.ID_SIZE // 2).encode()
         self._calls: dict[bytes, list[float]] = {}
 
-    def number(self, queue: bytes, half: float) -> str:
+    def number(self, queue: bytes, half: float) -> bytes:
         """The number of the next call on a queue.
 
         When the last number that said so is ``half`` seconds old, it says too for how many
@@ -51,9 +51,9 @@ class Lane:
             calls = self._calls[queue] = [0, now - half]
         calls[0] += 1
         if now - calls[1] < half:
-            return str(calls[0])
+            return b"%d" % calls[0]
         calls[1] = now
-        return f"{calls[0]} {half * 2000:.0f}"
+        return b"%d %d" % (calls[0], round(half * 2000))
 
 
 def patience(end: float | None, silence: float | None, until: float | None = None) -> float | None:

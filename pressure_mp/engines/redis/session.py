@@ -42,7 +42,7 @@ class Begun(NamedTuple):
     it: a reply or an OSError."""
 
     wire: Wire
-    number: str
+    number: bytes
     outcome: Any
 
 
@@ -58,7 +58,7 @@ class RedisSession:
         self._parked: str | None = None
         self._ends = False  # whether the server ends the outstanding wait
         #: The lane and the number of the last call that takes items out.
-        self.taken: tuple[Lane, str] | None = None
+        self.taken: tuple[Lane, bytes] | None = None
         #: What the last wait granted, until the call that follows knows of it.
         self.granted: str | None = None
 
@@ -171,7 +171,7 @@ class RedisSession:
         wire: Wire,
         op: str,
         args: tuple[Any, ...],
-        number: str,
+        number: bytes,
         limit: float | None,
         again: bool = False,
     ) -> Reply:
@@ -202,7 +202,7 @@ class RedisSession:
         wire: Wire,
         op: str,
         args: tuple[Any, ...],
-        number: str,
+        number: bytes,
         limit: float | None,
         again: bool = False,
     ) -> Reply:
@@ -225,14 +225,14 @@ class RedisSession:
             return list(reply[1])
         return reply
 
-    async def _take_back(self, wire: Wire, lane: Lane, number: str, limit: float | None) -> Reply:
+    async def _take_back(self, wire: Wire, lane: Lane, number: bytes, limit: float | None) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
         command = self.binding.command("take_back", (), wire.id, lane, number.split()[0])
         reply = await exchange(wire, self.binding, "take_back", command, limit)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
             reply = await wire.exchange(command, limit)
-        return await self._understand(reply, wire, "take_back", (), "", limit)
+        return await self._understand(reply, wire, "take_back", (), b"", limit)
 
     async def _ring(self, wire: Wire, ticket: str, limit: float | None) -> Any:
         """Wake one waiter, also one that is about to wait."""

@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ....identity import client_id
+from ....identity import client_id_bytes
 from ...contract import items
-from ...contract.items import MOST_BYTES, MOST_ITEMS
+from ...contract.items import MOST_BYTES, MOST_ITEMS, TAKE_ONE
 from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
 from ..caller import Caller
 from ..keys import FIFO
+from ..one_script import FirstScript
 from ..roles import wake
 from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, UNORDERED, Reply
 from .contents import sweep_all
 from .queues import outcome, turns
 
+if TYPE_CHECKING:
+    from ..engine import RedisBinding
+
 #: A field beside the producers: there was ever one.
 _EVER = "ever"
 
 ONE_ADDED = items.Added(1)
+#: What most puts are, but for the items.
+_ORDINARY = items.Put(())[1:4]
 
 
-async def put(caller: Caller, request: items.Put, end: float | None) -> items.PutReply:
-    """:class:`items.Put`"""
+def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
+    """The fast path of one item, with nothing special about it."""
+    fast, added = binding.offer, request.items
+    if fast is None or not fast.is_open or len(added) != 1 or request[1:4] != _ORDINARY:
+        return None
+    return fast.op, (added[0], client_id_bytes())
+
+
+def _offered(request: items.Put, reply: Reply) -> items.Added | None:
+    return ONE_ADDED if reply[0] == DONE else None
+
+
+async def _put(
+    caller: Caller, request: items.Put, end: float | None, said: Reply | None
+) -> items.PutReply:
     added, sort_keys, overfill, has_content, waits = request
     if len(added) == 1 or caller.binding.discipline != FIFO:
         order = sort_keys[0] if sort_keys else b""
         args: tuple[Any, ...] = (added[0], int(overfill), order, int(has_content))
-        is_ordinary = not (overfill or has_content)
-        fast = caller.binding.offer if is_ordinary else None
-        if fast is not None and fast.is_open and caller.waiter is None:
-            reply = await caller.script(fast.op, (added[0], client_id()), end)
-            if fast.did(reply):
-                return ONE_ADDED
+        fast = None if overfill or has_content else caller.binding.offer
+        if fast is not None and said is not None:
+            fast.close()
         reply = await turns(caller).call("put", args, waits, end, fast)
     else:
         reply = await turns(caller).call("put_many", (len(added), *added), waits, end)
@@ -48,8 +64,27 @@ async def put(caller: Caller, request: items.Put, end: float | None) -> items.Pu
     return found
 
 
-async def take(caller: Caller, request: items.Take, end: float | None) -> items.TakeReply:
-    """:class:`items.Take`"""
+#: :class:`items.Put`
+put = FirstScript(_offer, _offered, _put)
+
+
+def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, ...]] | None:
+    """The fast path of one item, taken for good."""
+    fast = binding.poll
+    if fast is None or not fast.is_open:
+        return None
+    if request is not TAKE_ONE and request[:3] != TAKE_ONE[:3]:
+        return None
+    return fast.op, (client_id_bytes(),)
+
+
+def _polled(request: items.Take, reply: Reply) -> items.Taken | None:
+    return items.Taken(reply[1:]) if reply[0] == DONE else None
+
+
+async def _take(
+    caller: Caller, request: items.Take, end: float | None, said: Reply | None
+) -> items.TakeReply:
     limit, hold, until_ended, waits = request
     if hold is not None:
         return await _take_and_hold(caller, request, hold, end)
@@ -61,12 +96,14 @@ async def take(caller: Caller, request: items.Take, end: float | None) -> items.
             return items.Taken([item for some in reply[1:] for item in some])
         return _not_taken(reply)
     fast = None if until_ended else caller.binding.poll
-    if fast is not None and fast.is_open and caller.waiter is None:
-        reply = await caller.script(fast.op, (client_id(),), end)
-        if fast.did(reply):
-            return items.Taken(reply[1:])
+    if fast is not None and said is not None:
+        fast.close()
     reply = await turns(caller).call("get", (eof,), waits, end, fast)
     return items.Taken(reply[1:]) if reply[0] == DONE else _not_taken(reply)
+
+
+#: :class:`items.Take`
+take = FirstScript(_poll, _polled, _take)
 
 
 async def _take_and_hold(

@@ -19,15 +19,16 @@ from . import contents, fair, items, queues, tasks
 #: Given the caller, the request and the end of the call; returns one of the request's replies.
 Implementation = Callable[[Caller, Any, "float | None"], Coroutine[Any, Any, Any]]
 
-_found: dict[type, Implementation] = {}
+#: Those that were looked up, by the request's type.
+known: dict[type, Implementation] = {}
 
 
 def implementation(request: Request) -> Implementation:
-    """The function that does such a request."""
-    kind = type(request)
-    if kind not in _found:
-        _found[kind] = _choose(request)
-    return _found[kind]
+    """What does such a request."""
+    found = known.get(type(request))
+    if found is None:
+        found = known[type(request)] = _choose(request)
+    return found
 
 
 def _choose(request: Request) -> Implementation:
