@@ -43,8 +43,9 @@ class TaskTaker(TaskHandle[Data]):
         :param on_error: what becomes of the task when a ``with`` block over it raises.
         :param backoff: after that, seconds until it may be taken again; or a callable that is given
             how often the task was delivered, and returns them.
-        :param ack: a task to acknowledge first: as :meth:`ack` does, which raises what it does, and
-            then nothing is taken. Mostly both are one round trip.
+        :param ack: a task to acknowledge first: as :meth:`ack` does, for up to ``reconnect``
+            seconds whatever ``timeout`` is. Raises what that does; then nothing is taken. Mostly
+            both are one round trip.
 
         Raises Empty when the time is up, ShutDown when the queue is shut down and no task is ready,
         DecodingError for a task that cannot be decoded and AuthenticationError for one that is not

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+from servers import Server
 from waiting import Background, blocked, until
 
 from pressure_mp import (
@@ -15,6 +16,7 @@ from pressure_mp import (
     JoinableQueue,
     Queue,
     QueueDoesNotExistError,
+    ShutDown,
     TaskQueue,
 )
 from pressure_mp.drivers import adrive
@@ -178,3 +180,33 @@ def test_a_server_that_comes_back_meanwhile_answers(own_server, name):
     own_server.start()
     with pytest.raises(QueueDoesNotExistError):
         putting.result(60)
+
+
+@pytest.mark.parametrize("tube", [None, "a"], ids=["in-one-call", "in-two-calls"])
+@pytest.mark.parametrize("timeout", [0, 0.05])
+def test_a_take_acknowledges_although_the_server_is_away_for_longer_than_it_waits(
+    name, tube, timeout
+):
+    """Nothing was sent: the connection that there was is another's, who waits."""
+    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always")).start()
+    try:
+        queue = TaskQueue.create(name, url=server.url, reconnect=60)
+        for data in (1, 2):
+            queue.put(data, tube=tube)
+        first = queue.take()
+        other = Background(queue.take, tube="nothing")
+        with server.client() as client:
+            until(lambda: blocked(client))
+        server.kill()
+        taking = Background(queue.take, timeout, tube=tube, ack=first)
+        taking.join(0.5)
+        assert taking.is_alive()
+        server.start()
+        second = taking.result(60)
+        assert (second.data, first.state) == (2, "X")
+        second.ack()
+        queue.shutdown()
+        with pytest.raises(ShutDown):
+            other.result(60)
+    finally:
+        server.stop()

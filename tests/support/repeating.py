@@ -42,7 +42,7 @@ class Repeating:
         command = self._command()
         for test, process in self._failed.items():
             terminalreporter.write_line(f"{command} {shlex.quote(test)}")
-            if self._ran[process][0] != test:
+            if self._ran[process][0] != test and hasattr(self._config, "cache"):
                 order = self._order(process, test)
                 terminalreporter.write_line(f"    after what ran before it: {command} @{order}")
 

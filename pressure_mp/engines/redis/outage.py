@@ -73,9 +73,9 @@ class Outage:
     """From the first failure of a call on: pauses that grow, until the call's time is up.
 
     The call's time ends ``reconnect`` seconds after the failure began: after the last sign of life
-    of a call that was sent, after the first try of one that was not. One that was never sent ends
-    at ``end`` too, which is on the monotonic clock. What was sent may have been done, so that is
-    asked for whatever ``end`` is, but for ``ONE_TRY``.
+    of a call that was sent, after the first try of one that was not. One that need not be settled
+    ends at ``end`` too, which is on the monotonic clock; what must be is tried whatever ``end``
+    is, but for ``ONE_TRY``.
     """
 
     def __init__(
@@ -89,8 +89,9 @@ class Outage:
         self._began: float | None = None
         self._pause = 0.0
         self._moves = 0
-        #: Whether the server may have the call, and its reply was not heard.
-        self.is_sent = False
+        #: Whether the call is tried longer than the caller would wait: the server may have it, and
+        #: its reply was not heard; or it acknowledges a task.
+        self.must_settle = False
 
     @property
     def end(self) -> float | None:
@@ -103,7 +104,7 @@ class Outage:
         if self._end == ONE_TRY:
             return self._end
         ends = [self._began + self._options.reconnect]
-        if self._end is not None and not self.is_sent:
+        if self._end is not None and not self.must_settle:
             ends.append(self._end)
         if self._options.until is not None:
             ends.append(self._options.until)
@@ -116,7 +117,7 @@ class Outage:
             return
         now = time.monotonic()
         if self._began is None:
-            self._began = now if self.is_sent else self._tried
+            self._began = now if self.must_settle else self._tried
         until = self._until()
         if now >= until or (isinstance(error, WrongServerError) and not self._pool.was_connected):
             raise self._pool.translate(error) from error

@@ -35,6 +35,9 @@ _FIRST_LOOK = 0.005
 _RUNG = 2000
 #: The calls that take items out for good. What an exception left of one is undone by ``take_back``.
 TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
+#: The calls that acknowledge a task: that is tried for ``reconnect`` seconds, however short a time
+#: the caller would wait for the next one.
+_SETTLING = frozenset(("ack", "next"))
 
 
 class Begun(NamedTuple):
@@ -121,7 +124,8 @@ class RedisSession:
                 self.lose(wire, error)
                 # Without a connection nothing was sent, and a reply is an outcome.
                 outage = outage or Outage(self._pool, options, end, tried)
-                outage.is_sent |= wire is not None and not isinstance(error, NotDone)
+                is_sent = wire is not None and not isinstance(error, NotDone)
+                outage.must_settle |= is_sent or op in _SETTLING
                 try:
                     await outage.ride_out(error)
                 except BaseException:
