@@ -52,6 +52,7 @@ def test_a_bounded_queue_holds_a_fast_producer_back(client):
 
         async def consume():
             nonlocal ahead
+            await parked(client, 1)  # the producer is as far ahead as it may be
             got = []
             try:
                 while True:
