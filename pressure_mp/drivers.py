@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
-from .effects import MORE, AnyOperation, Ask, Effect, Operation, T, Until, Wait
+from .effects import MORE, AnyOperation, Ask, Effect, Keep, Operation, T, Until, Wait
 from .engines.contract.session import AsyncSession, Session
 from .exceptions import PressureError
 
@@ -110,6 +110,9 @@ def _perform(effect: Effect, session: Session) -> Any:
         if is_over is not None and is_over():
             raise WaitEnded
         return session.wait(*effect)
+    if isinstance(effect, Keep):
+        session.found = effect.found
+        return None
     return session.call(*effect) if isinstance(effect, Until) else session.call(effect)
 
 
@@ -144,6 +147,9 @@ async def adrive(operation: AnyOperation[T], session: AsyncSession) -> T:
 async def _aperform(effect: Effect, session: AsyncSession) -> Any:
     if isinstance(effect, Wait):
         return await session.wait(*effect)
+    if isinstance(effect, Keep):
+        session.found = effect.found
+        return None
     return await (session.call(*effect) if isinstance(effect, Until) else session.call(effect))
 
 
@@ -155,7 +161,7 @@ def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
         while True:
             if isinstance(effect, Until):
                 effect = effect._replace(end=end)
-            elif not isinstance(effect, Wait):
+            elif not isinstance(effect, (Wait, Keep)):
                 effect = Until(effect, end)
             effect = operation.send((yield effect))
     except StopIteration as stop:

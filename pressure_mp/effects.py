@@ -30,7 +30,14 @@ class Wait(NamedTuple):
     timeout: float | None
 
 
-Effect = Request | Until | Wait
+class Keep(NamedTuple):
+    """What was taken can no longer go back to the queue. ``found`` is what came of it: should the
+    operation be interrupted now, that is for the next call of the handle."""
+
+    found: list[Any]
+
+
+Effect = Request | Until | Wait | Keep
 
 Operation = Generator[Effect, Any, T]
 

@@ -17,6 +17,29 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+_calls = itertools.count(1)
+
+
+class Claim:
+    """What one call took, to be handed out: its number, and the items. ``who`` is the asyncio task
+    that takes them, if it is not a thread."""
+
+    __slots__ = ("call", "seqs", "who")
+
+    def __init__(self, who: object = None) -> None:
+        self.who = who
+        self.call = 0
+        self.seqs: list[int] = []
+
+    def begin(self) -> int:
+        """The number of the call, which this process never gives again."""
+        self.call = next(_calls)
+        return self.call
+
+    def end(self) -> None:
+        """All of it is handed out."""
+
+
 class Held:
     """An item in flight."""
 
@@ -25,46 +48,57 @@ class Held:
     def __init__(self, seq: int, arrival: int) -> None:
         self.seq = seq
         self.arrival = arrival
-        #: The thread that tells the broker that it is dealt with, and when it began to.
+        #: Who tells the broker that it is dealt with, and when that one began to.
         self.asker: object = None
         self.asked = 0
         self.is_done = False
 
 
+class Asking:
+    """One call that acknowledges: the item that it asks about; and who asks, as of ``Claim``."""
+
+    __slots__ = ("held", "who")
+
+    def __init__(self, who: object = None) -> None:
+        self.who = who
+        self.held: Held | None = None
+
+
 class Flights:
-    """The numbers of the items in flight, each noted for the thread that got it."""
+    """The numbers of the items in flight, each noted for the thread that got it, or for the asyncio
+    task, which ``who`` then is."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._clock = itertools.count(1)
-        self._threads: dict[object, OrderedDict[int, Held]] = {}
+        self._owners: dict[object, OrderedDict[int, Held]] = {}
 
     def __bool__(self) -> bool:
         with self._lock:
             return any(
-                not held.is_done for theirs in self._threads.values() for held in theirs.values()
+                not held.is_done for theirs in self._owners.values() for held in theirs.values()
             )
 
-    def add(self, seq: int) -> None:
-        """The calling thread got an item."""
-        mark = _thread.mark
+    def add(self, seq: int, who: object = None) -> None:
+        """The caller got an item."""
+        mark = who or _thread.mark
         with self._lock:
-            mine = self._threads.get(mark)
+            mine = self._owners.get(mark)
             if mine is None:
-                mine = self._threads[mark] = OrderedDict()
+                mine = self._owners[mark] = OrderedDict()
             mine[seq] = Held(seq, next(self._clock))
 
-    def ask(self) -> tuple[Held | None, bool, bool]:
-        """The item that the calling thread got first, else the one that this process did, of those
-        that no other thread asks about; whether somebody asked about it before; and whether the
-        calling thread has got an item since then.
+    def ask(self, who: object = None) -> tuple[Held | None, bool, bool]:
+        """The item that the caller got first, else the one that this process did, of those that
+        nobody else asks about; whether somebody asked about it before; and whether the caller has
+        got an item since then.
 
         An item stays in flight here until it is done, which an interrupted caller does not say, and
         so it asks again.
         """
-        mark = _thread.mark
+        mark = who or _thread.mark
         with self._lock:
-            held = self._first(self._threads.get(mark), mark)
+            held = self._first(self._owners.get(mark), mark)
             if held is None:
                 held = self._first_of_others(mark)
             if held is None:
@@ -75,17 +109,17 @@ class Flights:
         return held, before > 0, has_newer
 
     def leave(self, held: Held) -> None:
-        """The calling thread does not know what the broker did."""
+        """The caller does not know what the broker did."""
         held.asker = None
 
     def _last_arrival(self, mark: object) -> int:
-        mine = self._threads.get(mark)
+        mine = self._owners.get(mark)
         return next(reversed(mine.values())).arrival if mine else 0
 
     def last(self) -> int | None:
         """The number of the item that the calling thread got last."""
         with self._lock:
-            mine = self._threads.get(_thread.mark)
+            mine = self._owners.get(_thread.mark)
             return None if mine is None else next(reversed(mine))
 
     def discard(self, seq: int | None) -> None:
@@ -96,15 +130,15 @@ class Flights:
             self._discard(seq)
 
     def _discard(self, seq: int) -> None:
-        for thread in (_thread.mark, *self._threads):
-            theirs = self._threads.get(thread)
+        for owner in (_thread.mark, *self._owners):
+            theirs = self._owners.get(owner)
             if theirs is not None and theirs.pop(seq, None) is not None:
                 if not theirs:
-                    del self._threads[thread]
+                    del self._owners[owner]
                 return
 
     def _first_of_others(self, mark: object) -> Held | None:
-        free = [self._first(theirs, mark) for theirs in list(self._threads.values())]
+        free = [self._first(theirs, mark) for theirs in list(self._owners.values())]
         return min((one for one in free if one), key=_arrival, default=None)
 
     @staticmethod

@@ -7,7 +7,7 @@ import re
 import sys
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from . import endings, interrupts, lifetimes, presence
 from .config import resolve
@@ -36,8 +36,6 @@ from .processes import host
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-U = TypeVar("U")
 
 
 class Handle:
@@ -264,18 +262,18 @@ class ItemHandle(Handle):
         bound = check_maxsize(maxsize)
         self._open(lambda user: self._operations.open(how, bound, user, is_stated))
 
-    def _handing_out(self, receive: Callable[[Any], T], accept: Callable[[T, Any], U]) -> U:
-        """What ``accept`` makes of what was received. What ends this early gives that back.
+    def _handing_out(self, receive: Callable[[Any], T]) -> T:
+        """What ``receive`` returns. What ends this early gives back what was taken.
 
-        Both are given a claim: ``receive`` to note what it takes, ``accept`` to note in its
-        ``found`` what can no longer go back, but to the next call of this handle. Between the end
-        of the claim and that of the call nothing can be interrupted.
+        It is given a claim, to note there what it takes, and in its ``found`` what can no longer go
+        back, but to the next call of this handle. Between the end of the claim and that of the call
+        nothing can be interrupted.
         """
         if interrupts.abandoned:
             interrupts.settle()
         claim = self._claim()
         try:
-            found = accept(receive(claim), claim)
+            found = receive(claim)
             claim.end()
             return found
         except PressureError as error:

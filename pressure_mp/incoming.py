@@ -17,8 +17,8 @@ from .deadlines import deadline, seconds_left
 from .drivers import noting
 from .effects import Operation
 from .exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
+from .flights import Claim
 from .operations.flights import Flight
-from .presence import Claim
 from .processes import incarnation
 
 if TYPE_CHECKING:
@@ -153,9 +153,14 @@ class Incoming(ABC):
             try:
                 if receive is None:
                     return self._hand_out()
-                return handle._handing_out(receive, handle._accept_received)
+                return handle._handing_out(self._accepting(handle, receive))
             except IndexError:  # other threads were faster
                 continue
+
+    @staticmethod
+    def _accepting(handle: ObjectQueue[Any], receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        # A content is read when no lock is held: others go on meanwhile.
+        return lambda claim: handle._accept_received(receive(claim), claim)
 
     def _make_ready(
         self, handle: ObjectQueue[Any], block: bool, end: float | None
@@ -186,7 +191,7 @@ class Incoming(ABC):
         with self._passing:
             if not self._waits:
                 raise IndexError
-            return handle._receive(False, None, claim)
+            return handle._receive(claim)
 
     def _receive_alone(self, claim: Any) -> Any:
         """An item whose content is in parts. Raises IndexError when it is no longer the next."""
@@ -198,7 +203,7 @@ class Incoming(ABC):
             if held:
                 try:
                     if not self:
-                        return handle._receive(False, None, claim)
+                        return handle._receive(claim)
                     break
                 except Empty:
                     break
@@ -309,7 +314,7 @@ class IncomingForGood(Incoming):
 
     def _decode_next(self, handle: ObjectQueue[Any]) -> None:
         try:
-            item = handle._accept(self._raw[0].item)
+            item = handle._run(handle._operations.accept(self._raw[0].item))
         except PressureError:
             del self._raw[0]
             raise
@@ -407,7 +412,8 @@ class IncomingUntilDone(Incoming):
         flight = self._raw[0]
         self._flights.add(flight.seq)
         try:
-            item = handle._accept(flight.item, seq=flight.seq)
+            accepting = handle._operations.accept(flight.item, flight.seq, self._presence)
+            item = handle._run(accepting)
         except PressureError:
             del self._raw[0]
             raise

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from .buffers import Buffers
 from .codec import Codec
 from .defaults import chosen, is_stated
 from .drivers import drive
+from .effects import AnyOperation
 from .engines import registry
 from .exceptions import (
     ArgumentError,
@@ -27,9 +28,8 @@ from .exceptions import (
 )
 from .handles import ItemHandle, check_buffering, check_max_items, check_maxsize
 from .incoming import PATIENCE, Incoming, IncomingForGood
-from .large import Large, is_manifest
 from .operations.control import FIFO
-from .operations.flights import Flight
+from .operations.objects import ObjectOperations
 from .options import QueueOptions, SignatureOf, read
 from .readable import Readable
 
@@ -42,6 +42,8 @@ Item = TypeVar("Item")
 
 class ObjectQueue(ItemHandle, Generic[Item]):
     """What every queue of Python objects has; use one of its subclasses."""
+
+    _operations: ObjectOperations
 
     __signature__ = SignatureOf(QueueOptions)
 
@@ -102,6 +104,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         self._buffering = check_buffering(buffering)
         super().__init__(name, given)
         self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
+        self._operations.codec = self._codec
         if self._buffers is not None and self._operations.discipline != FIFO:
             raise ArgumentError(
                 f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
@@ -115,6 +118,9 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         self._buffers = Buffers(self, self._buffering) if self._buffering else None
         self._was_put_to = False
         self._readable: Readable | None = None
+
+    def _make_operations(self) -> ObjectOperations:
+        return ObjectOperations(self._name, FIFO)
 
     def _make_incoming(self) -> Incoming:
         return IncomingForGood(self, self._buffering)
@@ -158,21 +164,18 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             return
         self._check_open()
         order = self._order(item)
-        payload = self._codec.encode(item)
         try:
-            self._put_now(payload, bool(block), timeout, order)
+            self._putting(self._operations.put_object(item, bool(block), timeout, order))
         except Full as error:
             error.item = item
             raise
 
-    def _put_now(
-        self, payload: bytes | Large, block: bool, timeout: float | None, order: bytes = b""
-    ) -> None:
-        """Let the broker have an item."""
+    def _putting(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that puts something through this handle."""
         self._was_put_to = True
         if self._eof:
-            self._here.produce(self._run, self._token)
-        self._run(self._operations.put(payload, block, timeout, order=order))
+            operation = self._operations.as_producer(self._here, self._token, operation)
+        return self._run(operation)
 
     def _order(self, item: Item) -> bytes:
         """Where the item belongs, as the discipline wants to know it."""
@@ -202,14 +205,10 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             timeout = self._seconds(timeout)
         if self._buffers is not None:
             self._buffers.flush(self)
-        self._was_put_to = True
         given = list(items)
         try:
             orders = self._orders(given)
-            payloads = self._codec.encode_many(given)
-            if self._eof:
-                self._here.produce(self._run, self._token)
-            self._run(self._operations.put_many(payloads, bool(block), timeout, orders))
+            self._putting(self._operations.put_objects(given, bool(block), timeout, orders))
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise
@@ -243,19 +242,20 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     ) -> list[Item]:
         """``look`` is called when the items are there. If they do not come to be returned, because
         it was interrupted, they go back all the same."""
-        if self._buffers is not None:
-            if self._buffers.outgoing.failure is not None:
-                self._buffers.outgoing.raise_failure(self)
-        else:
-            self._codec.prepare()  # nothing is taken out that this handle has no key for
+        if self._buffers is not None and self._buffers.outgoing.failure is not None:
+            self._buffers.outgoing.raise_failure(self)
         if self._kept and (kept := self._take_kept()):
             return kept
         if self._buffers is not None:
             return self._buffers.incoming.get_many(self, limit, block, timeout, look)
-        return self._handing_out(
-            lambda claim: self._receive_many(limit, block, timeout, claim),
-            self._looking(self._accept_many, look),
-        )
+
+        def receive(claim: Any) -> list[Item]:
+            found, problem = self._get_some(limit, block, timeout, claim)
+            if problem is not None:
+                warnings.warn(str(problem), RejectedItemWarning, stacklevel=5)
+            return found
+
+        return self._handing_out(self._looking(receive, look))
 
     def _take_kept(self) -> list[Item]:
         """The first item that was got by a call that was interrupted, if there is one."""
@@ -267,21 +267,21 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         return []
 
     def _looking(
-        self, accept: Callable[[T, Any], list[Item]], look: Callable[[], None] | None
-    ) -> Callable[[T, Any], list[Item]]:
-        """``accept``, and then a look."""
+        self, receive: Callable[[Any], list[Item]], look: Callable[[], None] | None
+    ) -> Callable[[Any], list[Item]]:
+        """``receive``, and then a look."""
         if look is None:
-            return accept
+            return receive
         goes_back = self._goes_back
 
-        def accept_and_look(received: T, claim: Any) -> list[Item]:
-            found = accept(received, claim)
+        def receive_and_look(claim: Any) -> list[Item]:
+            found = receive(claim)
             if not goes_back:
                 claim.found = found
             look()
             return found
 
-        return accept_and_look
+        return receive_and_look
 
     @property
     def _goes_back(self) -> bool:
@@ -298,37 +298,27 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         found, claim.found = claim.found, []
         self._kept += found
 
-    def _accept_many(self, received: tuple[list[bytes], list[Flight]], claim: Any) -> list[Item]:
-        items, flights = received
-        try:
-            return self._codec.decode_many(items)
-        except Exception as error:  # one cannot be used, which is not the others' fault
-            if interrupts.is_from_outside(error):
-                raise
-            return self._accept_what_can_be(flights or [Flight(0, item) for item in items], claim)
+    def _get_one(self, block: bool, timeout: float | None, claim: Any) -> Item:
+        operation = self._operations.get_object(block, timeout, self._eof)
+        found: Item = self._getting(operation, claim)
+        return found
 
-    def _accept_what_can_be(self, flights: list[Flight], claim: Any) -> list[Item]:
-        accepted: list[Item] = []
-        problem: PressureError | None = None
-        for flight in flights:
-            try:
-                accepted.append(self._accept(flight.item, claim, flight.seq))
-            except PressureError as error:
-                problem = problem or error
-        if problem is None:
-            return accepted
-        if not accepted:
-            raise problem
-        warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
-        return accepted
-
-    def _receive_many(
+    def _get_some(
         self, limit: int, block: bool, timeout: float | None, claim: Any
-    ) -> tuple[list[bytes], list[Flight]]:
-        """Items, and their flights if they are in flight."""
-        operation = self._operations.get_many(limit, block, timeout, self._eof)
-        with self._here if self._eof else contextlib.nullcontext():
-            return self._run_on(operation, claim, self._watching), []
+    ) -> tuple[list[Item], PressureError | None]:
+        """Objects; and the first error, if others could not be used."""
+        return self._getting(self._operations.get_objects(limit, block, timeout, self._eof), claim)
+
+    def _getting(self, operation: AnyOperation[T], claim: Any) -> T:
+        """Run an operation that gets something for good, on the session that is the claim."""
+        if self._eof:
+            with self._here:
+                return self._run_on(operation, claim)
+        return self._run_on(operation, claim, self._watching)
+
+    def _watching(self) -> contextlib.AbstractContextManager[None]:
+        """Who sees to it, while a get waits, that what a dead process had comes back."""
+        return self._here if self._operations.discipline == FIFO else contextlib.nullcontext()
 
     def put_nowait(self, item: Item) -> None:
         """``put(item, block=False)``."""
@@ -363,13 +353,9 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         if self._buffers is not None:
             return self._get_buffered(self._buffers, block, timeout)
         self._check_open()
-        self._codec.prepare()  # nothing is taken out that this handle has no key for
         if self._kept and (kept := self._take_kept()):
             return kept[0]
-        block = bool(block)
-        return self._handing_out(
-            lambda claim: self._receive(block, timeout, claim), self._accept_received
-        )
+        return self._handing_out(lambda claim: self._get_one(bool(block), timeout, claim))
 
     def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Item:
         if buffers.outgoing.failure is not None:
@@ -386,12 +372,10 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         if self._buffers is not None:
             return self._get_many(1, block, timeout, look)
         self._check_open()
-        self._codec.prepare()
         if kept := self._take_kept():
             return kept
         return self._handing_out(
-            lambda claim: self._receive(block, timeout, claim),
-            self._looking(lambda got, claim: [self._accept_received(got, claim)], look),
+            self._looking(lambda claim: [self._get_one(block, timeout, claim)], look)
         )
 
     def _may_get(self) -> bool:
@@ -443,64 +427,13 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         """
         return self._reader.fileno()
 
-    def _accept(self, item: bytes, claim: Any = None, seq: int = 0) -> Item:
-        """The object in an item that was got; what is forged or cannot be decoded is set aside.
+    def _receive(self, claim: Any) -> Any:
+        """What is there, as it is, for a buffer that has it decoded by :meth:`_accept_received`."""
+        return self._getting(self._operations.get(False, None, self._eof), claim)
 
-        What was fetched ahead has no claim: it is never large. ``seq`` is of one in flight.
-        """
-        if is_manifest(item):
-            return self._accept_large(Flight(seq, item), claim)
-        try:
-            return self._codec.decode(item)
-        except PressureError:
-            self._set_aside(Flight(seq, item))
-            raise
-
-    def _accept_received(self, item: Any, claim: Any) -> Item:
-        """The same of what :meth:`_receive` returned: here the item itself."""
-        return self._accept(item, claim)
-
-    def _accept_large(self, flight: Flight, claim: Any) -> Item:
-        """The same of an item whose content may be beside the queue."""
-        with self._setting_aside(flight):
-            manifest = self._codec.read_manifest(flight.item)
-            if manifest is None:
-                return self._codec.decode(flight.item)
-        try:
-            content = self._run(self._operations.fetch(manifest))
-        except PressureError as error:
-            error.took_nothing = False
-            raise
-        with self._setting_aside(flight):
-            found = self._codec.decode_large(flight.item, manifest, content)
-        if not flight.seq:  # what is in flight keeps its content
-            # From here on its content may be gone: so it does not go back to the queue.
-            claim.found = [found]
-            self._run(self._operations.let_go(manifest))
+    def _accept_received(self, received: Any, claim: Any) -> Item:
+        found: Item = self._run_on(self._operations.accept(received), claim)
         return found
-
-    @contextlib.contextmanager
-    def _setting_aside(self, flight: Flight) -> Iterator[None]:
-        try:
-            yield
-        except PressureError:
-            self._set_aside(flight)
-            raise
-
-    def _receive(self, block: bool, timeout: float | None, claim: Any) -> Any:
-        if not self._eof:
-            operation = self._operations.get(block, timeout)
-            return self._run_on(operation, claim, self._watching)
-        with self._here:
-            operation = self._operations.get(block, timeout, eof=True)
-            return self._run_on(operation, claim)
-
-    def _watching(self) -> contextlib.AbstractContextManager[None]:
-        """Who sees to it, while a get waits, that what a dead process had comes back."""
-        return self._here if self._operations.discipline == FIFO else contextlib.nullcontext()
-
-    def _set_aside(self, flight: Flight) -> None:
-        self._run(self._operations.reject(flight.item))
 
     def get_nowait(self) -> Item:
         """``get(block=False)``."""
@@ -538,16 +471,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         They could not be decoded, were forged, or were delivered too often (``max_deliveries``).
         Of a large item it is what was queued, and behind that its content.
         """
-        items = self._run(self._operations.rejected(limit))
-        return [self._with_content(item) if is_manifest(item) else item for item in items]
-
-    def _with_content(self, item: bytes) -> bytes:
-        try:
-            manifest = self._codec.read_manifest(item)
-        except PressureError:
-            return item  # what it says of its content is not to be believed
-        content = self._run(self._operations.fetch(manifest)) if manifest else None
-        return b"".join((item, *(content or ())))
+        return self._run(self._operations.rejected_with_content(limit))
 
     def close(self) -> None:
         """This handle is done; the queue and its other handles go on.
@@ -600,7 +524,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         """How many items there is space for. What a handle fetched ahead is no longer queued: so it
         goes back before the queue is found full."""
         if self._eof:
-            self._here.produce(self._run, self._token)
+            self._run(self._operations.register(self._here, self._token))
         stats = self._run(self._operations.stats())
         if 0 < stats.maxsize <= stats.length + len(incoming) and incoming:
             incoming.give_back(self, PATIENCE)
@@ -611,9 +535,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             return math.inf
         return max(stats.maxsize - stats.length - len(incoming), 0)
 
-    def _decoded(self, items: list[bytes]) -> list[Item]:
-        return self._codec.decode_many(items)
-
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all that is in it, for everyone (specification: Delete).
 
@@ -623,6 +544,10 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         if self._buffers is not None:
             self._buffers.discard()
         self._delete(True, timeout)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._operations.codec = self._codec
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

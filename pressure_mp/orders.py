@@ -11,10 +11,9 @@ from .engines.contract.queues import How
 from .exceptions import ArgumentError, ArgumentTypeError
 from .handles import ask_for_name
 from .hidden import hide_in
-from .large import is_manifest
 from .object_queue import Item
 from .operations.fair import FairOperations
-from .operations.items import ItemOperations
+from .operations.objects import ObjectOperations
 from .options import QueueOptions
 from .queues import Queue
 
@@ -45,8 +44,8 @@ class LifoQueue(_OrderedQueue[Item]):
 
     _refuses_negative_timeouts = True
 
-    def _make_operations(self) -> ItemOperations:
-        return ItemOperations(self._name, "lifo")
+    def _make_operations(self) -> ObjectOperations:
+        return ObjectOperations(self._name, "lifo")
 
 
 class PriorityQueue(_OrderedQueue[Item]):
@@ -124,8 +123,8 @@ class PriorityQueue(_OrderedQueue[Item]):
                 "PriorityQueue(key=...) tells it"
             ) from None
 
-    def _make_operations(self) -> ItemOperations:
-        return ItemOperations(self._name, "priority")
+    def _make_operations(self) -> ObjectOperations:
+        return ObjectOperations(self._name, "priority")
 
 
 class Snapshot(NamedTuple):
@@ -229,19 +228,13 @@ class FairQueue(_OrderedQueue[Item]):
         """
         if limit < 1:
             raise ArgumentError(f"limit is {limit}; it must be 1 or more")
-        picture = self._run(self._fair.snapshot(limit))
-        current = [self._peek(item) for _, item in picture.items[: picture.current]]
+        picture, objects = self._run(self._fair.snapshot_objects(limit))
+        current = objects[: picture.current]
         waiting: dict[Any, list[Any]] = {}
-        for key, item in picture.items[picture.current :]:
-            waiting.setdefault(ordering.decode(key), []).append(self._peek(item))
+        keys = [ordering.decode(key) for key, _ in picture.items]
+        for key, one in list(zip(keys, objects, strict=True))[picture.current :]:
+            waiting.setdefault(key, []).append(one)
         return Snapshot(current, waiting, picture.length <= limit)
-
-    def _peek(self, item: bytes) -> Item:
-        manifest = self._codec.read_manifest(item) if is_manifest(item) else None
-        if manifest is None:
-            return self._codec.decode(item)
-        content = self._run(self._operations.fetch(manifest))
-        return self._codec.decode_large(item, manifest, content)
 
     def keys(self) -> list[Any]:
         """The keys that have items queued, at one moment, in no order. Never waits.
@@ -276,7 +269,7 @@ class FairQueue(_OrderedQueue[Item]):
         assert isinstance(self._operations, FairOperations)
         return self._operations
 
-    def _make_operations(self) -> ItemOperations:
+    def _make_operations(self) -> ObjectOperations:
         return FairOperations(self._name)
 
 

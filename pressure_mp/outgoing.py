@@ -114,7 +114,7 @@ class Outgoing:
         if not self.settle(block, end):
             raise self._full("the queue is full, and")
         self.raise_failure(handle)
-        handle._put_now(item, block, seconds_left(end))
+        handle._putting(handle._operations.put(item, block, seconds_left(end)))
         self._forget_room()
 
     def _put_with_care(
@@ -133,7 +133,7 @@ class Outgoing:
             elif not self.settle(block, end):
                 raise self._full("the queue is full, and")
             elif self._is_off or not self._look(handle):
-                handle._put_now(item, block, seconds_left(end))
+                handle._putting(handle._operations.put(item, block, seconds_left(end)))
                 self._forget_room()  # who knows what has come and gone meanwhile
                 return
 
@@ -283,7 +283,7 @@ class Outgoing:
             failure, failed = self.failure, self._failed
             self.failure, self._failed = None, []
         if failure is not None:
-            failure.rest = handle._decoded(failed)
+            failure.rest = handle._codec.decode_many(failed)
             raise failure
 
     def settle(self, block: bool = False, end: float | None = None) -> bool:

@@ -13,7 +13,6 @@ queues end with the process.
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import time
@@ -27,16 +26,13 @@ from . import endings, interrupts
 from .drivers import drive, ending
 from .effects import Operation, T
 from .engines.contract.items import TakeBack
-from .engines.contract.replies import Done, Late, Outcome, Passed
 from .engines.contract.session import Engine, Options
 from .exceptions import (
     BrokerUnavailable,
-    LateTaskDoneWarning,
     PressureError,
     QueueDoesNotExistError,
-    TaskDoneError,
 )
-from .flights import Flights
+from .flights import Claim, Flights
 from .operations.flights import Flight, FlightOperations
 from .processes import incarnation, is_there, state
 
@@ -55,8 +51,6 @@ _LAST_TRY = 1.0
 
 #: Runs an operation on a handle's queue.
 Run = Callable[[Operation[T]], T]
-
-_calls = itertools.count(1)
 
 
 class Reader(Protocol):
@@ -151,25 +145,6 @@ class Presence:
         self._look_until = time.monotonic() + _LINGER
         self._waiting.discard(threading.get_ident())
 
-    def take(
-        self,
-        run: Run[list[Flight]],
-        limit: int,
-        block: bool,
-        timeout: float | None,
-        eof: bool,
-        claim: Claim,
-        number: int = 1,
-    ) -> list[Flight]:
-        """Get items that stay in flight until they are acknowledged. Who asked gives up the
-        ``claim`` when they do not come to be handed out."""
-        claim.call = next(_calls)
-        flights = self._take(run, claim.call, limit, number, block, timeout, eof, "")
-        claim.seqs = [flight.seq for flight in flights]
-        for seq in claim.seqs:
-            self.flights.add(seq)
-        return flights
-
     def _give_up(self, claim: Claim) -> None:
         """What was taken under ``claim``, if anything, is not handed out: it goes back."""
         if not claim.call:
@@ -219,27 +194,13 @@ class Presence:
         reader: str,
         claim: Claim,
     ) -> list[Flight]:
-        """The same for a reader, which hands them out later."""
-        claim.call = next(_calls)
-        return self._take(run, claim.call, 0, number, block, timeout, eof, reader)
-
-    def _take(
-        self,
-        run: Run[list[Flight]],
-        call: int,
-        limit: int,
-        number: int,
-        block: bool,
-        timeout: float | None,
-        eof: bool,
-        reader: str,
-    ) -> list[Flight]:
+        """Take items for a reader, which hands them out later. Who asked gives up the ``claim``
+        when they do not come to that."""
+        taking = self.operations.take_many(
+            incarnation(), claim.begin(), 0, number, block, timeout, eof, reader
+        )
         with self:
-            return run(
-                self.operations.take_many(
-                    incarnation(), call, limit, number, block, timeout, eof, reader
-                )
-            )
+            return run(taking)
 
     def watch(self, reader: Reader) -> None:
         """Look after what a reader fetches ahead."""
@@ -248,41 +209,6 @@ class Presence:
                 self._readers.add(reader)
                 self._keep_looking()
 
-    def acknowledge(self, run: Run[Done | Late | Passed], warn: Callable[[], None]) -> None:
-        """The calling thread's oldest item is dealt with, else this process's, else the queue's.
-
-        Calls ``warn``, which may raise LateTaskDoneWarning, when it was taken away meanwhile.
-
-        A call that is interrupted is repeated with the same item. So each item is marked as done
-        in a step behind which this call can be interrupted only before it goes on to the next one.
-        """
-        while True:
-            held, before, has_newer = self.flights.ask()
-            seq = None if held is None else held.seq
-            try:
-                status = run(self.operations.acknowledge(incarnation(), seq))
-                if status is Outcome.LATE and not before:
-                    warn()
-            except (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning):
-                if held is not None:
-                    held.is_done = True
-                raise
-            except BaseException:
-                if held is not None:
-                    self.flights.leave(held)
-                raise
-            if held is not None:
-                held.is_done = True
-            # When it is late, a call that was interrupted did it: the caller repeats that call,
-            # unless it has got another item meanwhile.
-            if status is not Outcome.PASSED and not (status is Outcome.LATE and has_newer):
-                return
-
-    def set_aside(self, run: Run[None], flight: Flight) -> None:
-        """An item that the calling thread got cannot be used."""
-        run(self.operations.set_aside(flight.item, incarnation(), flight.seq))
-        self.flights.discard(flight.seq)
-
     def give_back(self, seqs: list[int]) -> None:
         """What was fetched ahead is not handed out after all: it goes back to the queue, soon."""
         for seq in seqs:
@@ -290,11 +216,12 @@ class Presence:
         self._returning += seqs
         self.look_after()
 
-    def produce(self, run: Run[Any], handle: object) -> None:
-        """See to it that this process is a producer of the queue; ``handle`` puts into it."""
-        if handle in self._producers:
-            return
-        run(self.operations.renew(incarnation(), False, True))
+    def is_producer(self, handle: object) -> bool:
+        """Whether the broker knows that this process puts through ``handle``."""
+        return handle in self._producers
+
+    def add_producer(self, handle: object) -> None:
+        """The broker knows it now."""
         with _lock:
             self._producers.add(handle)
             self._keep_looking()
@@ -451,19 +378,6 @@ class Presence:
         """Run an operation of one call, at once, and not for long."""
         binding = self.engine.bind(self._name, self._discipline, Options(lease=self._lease))
         return drive(ending(operation, time.monotonic() + _LAST_TRY), binding.session())
-
-
-class Claim:
-    """What one call took, to be handed out: its number, and the items."""
-
-    __slots__ = ("call", "seqs")
-
-    def __init__(self) -> None:
-        self.call = 0
-        self.seqs: list[int] = []
-
-    def end(self) -> None:
-        """All of it is handed out."""
 
 
 Kind = TypeVar("Kind", bound=Presence)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .effects import T
 from .engines.contract.queues import How
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .handles import ItemHandle, check_max_items, check_maxsize
@@ -92,7 +91,7 @@ class PressureQueue(ItemHandle):
         """
         check_max_items(max_items)
         operation = self._operations.get_many(max_items, bool(block), self._seconds(timeout))
-        return self._handing_out(lambda session: self._run_on(operation, session), _as_it_is)
+        return self._handing_out(lambda session: self._run_on(operation, session))
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
@@ -111,7 +110,7 @@ class PressureQueue(ItemHandle):
 
     def _get(self, block: bool, timeout: float | None) -> bytes:
         operation = self._operations.get(block, timeout)
-        return self._handing_out(lambda session: self._run_on(operation, session), _as_it_is)
+        return self._handing_out(lambda session: self._run_on(operation, session))
 
     def close(self, timeout: float | None = None) -> None:
         """Close the queue for everyone, for good; blocks for the producer role.
@@ -149,10 +148,6 @@ class PressureQueue(ItemHandle):
     def delete_nowait(self) -> None:
         """Remove the queue at once, or not at all. Raises QueueInUseError."""
         self._delete(False, None)
-
-
-def _as_it_is(received: T, claim: Any) -> T:
-    return received
 
 
 def _check_item(item: bytes) -> bytes:

@@ -7,14 +7,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .engines.contract.queues import How
-from .exceptions import ArgumentError, ArgumentTypeError, LateTaskDoneWarning, ShutDown
+from .exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    LateTaskDoneWarning,
+    PressureError,
+    QueueDoesNotExistError,
+    ShutDown,
+    TaskDoneError,
+)
+from .flights import Asking, Claim
 from .handles import check_maxsize
 from .hidden import hide_in
 from .incoming import PATIENCE, Incoming, IncomingUntilDone
 from .object_queue import Item, ObjectQueue
 from .operations.flights import Flight
 from .options import QueueOptions
-from .presence import Claim
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -187,20 +195,30 @@ class JoinableQueue(Queue[Item]):
     def _give_up(self, claim: Claim) -> None:
         self._here._give_up(claim)
 
-    def _accept_received(self, flight: Flight, claim: Claim) -> Item:
-        return self._accept(flight.item, claim, flight.seq)
+    def _get_one(self, block: bool, timeout: float | None, claim: Claim) -> Item:
+        taking = self._operations.take_object(
+            self._here, claim, self._limit, block, timeout, self._eof
+        )
+        found: Item = self._run(taking)
+        return found
 
-    def _receive(self, block: bool, timeout: float | None, claim: Claim) -> Flight:
-        return self._here.take(self._run, self._limit, block, timeout, self._eof, claim)[0]
-
-    def _receive_many(
+    def _get_some(
         self, limit: int, block: bool, timeout: float | None, claim: Claim
-    ) -> tuple[list[bytes], list[Flight]]:
-        flights = self._here.take(self._run, self._limit, block, timeout, self._eof, claim, limit)
-        return [flight.item for flight in flights], flights
+    ) -> tuple[list[Item], PressureError | None]:
+        taking = self._operations.take_objects(
+            self._here, claim, self._limit, limit, block, timeout, self._eof
+        )
+        return self._run(taking)
 
-    def _set_aside(self, flight: Flight) -> None:
-        self._here.set_aside(self._run, flight)
+    def _receive(self, claim: Claim) -> Flight:
+        taking = self._operations.take_flights(
+            self._here, claim, self._limit, 1, False, None, self._eof
+        )
+        return self._run(taking)[0]
+
+    def _accept_received(self, received: Flight, claim: Claim) -> Item:
+        found: Item = self._run(self._operations.accept(received.item, received.seq, self._here))
+        return found
 
     def task_done(self) -> None:
         """Say that an item that was got is dealt with: it will not be delivered again.
@@ -213,15 +231,25 @@ class JoinableQueue(Queue[Item]):
         Raises TaskDoneError, a ValueError, when it is called more often than items were put.
         (``multiprocessing.JoinableQueue.task_done``)
         """
-        self._here.acknowledge(self._run, self._warn_of_lateness)
-
-    def _warn_of_lateness(self) -> None:
-        warnings.warn(
-            f"task_done() on queue {self._name!r} came too late: this process did not answer "
-            "for longer than its lease, and the item was given to another consumer",
-            LateTaskDoneWarning,
-            stacklevel=4,  # who called task_done()
-        )
+        asking = Asking()
+        try:
+            if self._run(self._operations.acknowledge_next(self._here, asking)):
+                warnings.warn(
+                    f"task_done() on queue {self._name!r} came too late: this process did not "
+                    "answer for longer than its lease, and the item was given to another consumer",
+                    LateTaskDoneWarning,
+                    stacklevel=2,
+                )
+        except (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning):
+            if asking.held is not None:
+                asking.held.is_done = True
+            raise
+        except BaseException:
+            if asking.held is not None:
+                self._here.flights.leave(asking.held)
+            raise
+        if asking.held is not None:
+            asking.held.is_done = True
 
     def join(self) -> None:
         """Block until every item that was put is dealt with (``queue.Queue.join``).

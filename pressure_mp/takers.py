@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Iterable
@@ -11,21 +10,15 @@ from typing import Any
 from .effects import Operation
 from .engines.contract.session import Engine, Options
 from .engines.contract.task_records import Held
+from .flights import Claim
 from .operations.task_leases import TaskLeaseOperations
 from .operations.task_queue import TASKS
-from .presence import Claim, Presence, find, is_over
+from .presence import Presence, find, is_over
 from .processes import incarnation, state
-
-_calls = itertools.count(1)
 
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
 _LOST = "it was taken, but the reply did not come through"
-
-
-def number() -> int:
-    """The number of a take, which this process never gives again."""
-    return next(_calls)
 
 
 class Takers(Presence):

@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from . import interrupts, states, takers
+from . import interrupts, states
 from .effects import Operation
 from .engines.contract.task_records import Held
 from .exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
+from .flights import Claim
 from .handles import check_max_items
 from .operations.task_queue import DecodedTask
 from .operations.task_settling import UNCHANGED, Subject
-from .presence import Claim
 from .task import Backoff, Data, Task, check_on_error
 from .task_handle import TaskHandle
 from .task_values import check_priority, check_times, check_tube, encode_id, milliseconds
@@ -97,7 +97,7 @@ class TaskTaker(TaskHandle[Data]):
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
         here, claim = self._here, Claim()
         try:
-            call = claim.call = takers.number()
+            call = claim.begin()
             taking = self._operations.take(
                 self._task, here, call, number, where, own_ttr, timeout, ack
             )

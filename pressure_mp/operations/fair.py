@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..effects import Operation
 from ..engines.contract.fair import (
     GetKeys,
@@ -12,12 +14,12 @@ from ..engines.contract.fair import (
     GetSnapshotReply,
     Snapshot,
 )
-from .items import ItemOperations
+from .objects import ObjectOperations
 
 FAIR = "fair"
 
 
-class FairOperations(ItemOperations):
+class FairOperations(ObjectOperations):
     """Keys and items are bytes."""
 
     def __init__(self, name: str) -> None:
@@ -27,6 +29,14 @@ class FairOperations(ItemOperations):
         """The next ``limit`` items, in the order of service. Nothing is taken."""
         reply: GetSnapshotReply = yield GetSnapshot(limit)
         return self._found(reply)
+
+    def snapshot_objects(self, limit: int) -> Operation[tuple[Snapshot, list[Any]]]:
+        """The same, and the objects in those items. Raises AuthenticationError, DecodingError."""
+        picture = yield from self.snapshot(limit)
+        objects = []
+        for _, item in picture.items:
+            objects.append((yield from self.peek(item)))
+        return picture, objects
 
     def keys(self) -> Operation[list[bytes]]:
         """The keys that have items queued."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..deadlines import deadline, seconds_left
-from ..effects import MORE, AnyOperation, Ask, Operation, Until
+from ..effects import MORE, AnyOperation, Ask, Operation, T, Until
 from ..engines.contract.items import (
     TAKE_ONE,
     Added,
@@ -45,11 +45,11 @@ from ..exceptions import (
     ShutDown,
 )
 from ..exhaustive import assert_never
-from ..large import Large, Manifest
+from ..large import Large
 from ..ordering import decode
 from .batches import next_batch
 from .control import ControlOperations
-from .large import fetch, store, sweep
+from .large import store, sweep
 from .waiting import served, served_after
 
 
@@ -116,18 +116,6 @@ class ItemOperations(ControlOperations):
         except PressureError:
             yield from sweep(item.token)
             raise
-
-    def fetch(self, manifest: Manifest) -> Operation[list[bytearray] | None]:
-        """Read the content that belongs to an item that was got, or only looked at.
-
-        Returns its segments; None when it is gone: somebody else got the item, or this process
-        was stopped for very long.
-        """
-        return fetch(manifest)
-
-    def let_go(self, manifest: Manifest) -> Operation[None]:
-        """The content of an item that was got for good is needed no longer."""
-        return sweep(manifest.token)
 
     def put_many(
         self,
@@ -218,10 +206,20 @@ class ItemOperations(ControlOperations):
         Raises ShutDown when the queue is closed and empty, with ``eof`` also when every producer
         that registered has ended; Empty or ConsumerInUseError when the time is up.
         """
+        return self._getting(block, timeout, eof, _first_item, self._get_on)
+
+    def _getting(
+        self,
+        block: bool,
+        timeout: float | None,
+        eof: bool,
+        read: Callable[[TakeReply], T],
+        rest: Callable[[Ask[T], TakeReply], Operation[T]],
+    ) -> Ask[T]:
         waits = block and (timeout is None or timeout > 0)
         request = TAKE_ONE if waits and not eof else Take(1, None, eof, waits)
         end = None if timeout is None or not waits else deadline(True, timeout)
-        return Ask(request, end, _first_item, self._get_on, (block, timeout))
+        return Ask(request, end, read, rest, (block, timeout))
 
     def _get_on(self, ask: Ask[bytes], reply: TakeReply) -> Operation[bytes]:
         reply = yield from served_after(reply, ask.request, ask.end)

@@ -109,8 +109,8 @@ LAYERS = {
     "endings.py": ("engines.contract", "exceptions"),
     "operations/*.py": (
         *("codec", "deadlines", "effects", "engines.contract", "exceptions", "exhaustive"),
-        *("identity", "interrupts", "large", "operations", "ordering", "processes", "states"),
-        *("task_values",),
+        *("flights", "identity", "interrupts", "large", "operations", "ordering", "processes"),
+        *("states", "task_values"),
     ),
     "task_settings.py": ("engines.contract", "exceptions", "options", "states", "task_values"),
     "presence.py": (
@@ -118,7 +118,8 @@ LAYERS = {
         *("interrupts", "operations", "processes"),
     ),
     "takers.py": (
-        *("effects", "engines.contract", "exceptions", "operations", "presence", "processes"),
+        *("effects", "engines.contract", "exceptions", "flights", "operations", "presence"),
+        *("processes",),
     ),
     "lifetimes.py": (
         *("drivers", "effects", "endings", "engines.contract", "exceptions", "processes"),

@@ -376,12 +376,8 @@ def test_tasks_put_and_get_large_items(server, name):
         return await adrive(operation, q._binding.asession())
 
     async def exchange():
-        await run(q._operations.put(q._codec.encode(array()), True, None))
-        item = await run(q._operations.get(True, None))
-        manifest = q._codec.read_manifest(item)
-        content = await run(q._operations.fetch(manifest))
-        await run(q._operations.let_go(manifest))
-        return q._codec.decode_large(item, manifest, content)
+        await run(q._operations.put_object(array(), True, None))
+        return await run(q._operations.get_object(True, None))
 
     async def cancelled(number, operation):
         """The operation is cancelled before it moves this part."""
@@ -395,11 +391,10 @@ def test_tasks_put_and_get_large_items(server, name):
     async def everything():
         got = await exchange()
         assert np.array_equal(got, array())
-        await cancelled(4, q._operations.put(q._codec.encode(array()), True, None))
+        await cancelled(4, q._operations.put_object(array(), True, None))
         assert q.empty()
         q.put(array())
-        item = await run(q._operations.get(True, None))
-        await cancelled(4, q._operations.fetch(q._codec.read_manifest(item)))
+        await cancelled(4, q._operations.peek(*await run(q._operations.get_many(1, True, None))))
         assert np.array_equal(await exchange(), array())
 
     asyncio.run(everything())

@@ -20,6 +20,7 @@ from pressure_mp.engines.redis.engine import RedisBinding
 from pressure_mp.large import HEAD_SIZE, MARK, Large, Manifest
 from pressure_mp.operations.flights import FlightOperations
 from pressure_mp.operations.items import ItemOperations
+from pressure_mp.operations.large import fetch, sweep
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
 SCRIPTS = {**scripts.load("fair"), **scripts.load("fifo")}
@@ -111,11 +112,11 @@ class Uses:
     def move_large_items(self):
         """One is read; one is set aside."""
         large = Large([memoryview(b"x")], bytes, is_signed=False)
-        for end in (self.operations.let_go, self._reject):
+        for end in (lambda manifest: sweep(manifest.token), self._reject):
             self.run(self.operations.put(large, False, None))
             item = self.run(self.operations.get(False, None))
             manifest = Manifest(item, item[HEAD_SIZE:], is_signed=False)
-            self.run(self.operations.fetch(manifest))
+            self.run(fetch(manifest))
             session = self.session()
             session.script("hold", (manifest.token, 5000))
             session.end()

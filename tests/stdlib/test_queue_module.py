@@ -56,3 +56,15 @@ def test_a_queue_with_buffers(case, test, monkeypatch):
 @pytest.mark.parametrize("test", names_in(cases.SimpleQueueOverBroker, cpython.BaseSimpleQueueTest))
 def test_a_simple_queue_with_buffers(test, monkeypatch):
     run(cases.BufferedSimpleQueueOverBroker, test, monkeypatch)
+
+
+@pytest.mark.parametrize("case", [cases.QueueOfAsyncio, cases.JoinableQueueOfAsyncio])
+@pytest.mark.parametrize("test", names_in(cases.QueueOverBroker, cpython.BaseQueueTestMixin))
+def test_the_same_operations_in_asyncio(case, test, monkeypatch):
+    run(case, test, monkeypatch)
+
+
+@pytest.mark.parametrize("case", [cases.LifoQueueOfAsyncio, cases.PriorityQueueOfAsyncio])
+@pytest.mark.parametrize("test", names_in(cases.LifoQueueOverBroker, cpython.BaseQueueTestMixin))
+def test_the_operations_of_other_orders_in_asyncio(case, test, monkeypatch):
+    run(case, test, monkeypatch)

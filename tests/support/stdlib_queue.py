@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import unittest
 
+from async_twin import looped
 from test import test_queue
 
 import pressure_mp
@@ -48,6 +49,22 @@ class PriorityQueueOverBroker(test_queue.BaseQueueTestMixin, unittest.TestCase):
 class SimpleQueueOverBroker(test_queue.BaseSimpleQueueTest, unittest.TestCase):
     queue = queue
     type2test = pressure_mp.SimpleQueue
+
+
+class QueueOfAsyncio(QueueOverBroker):
+    type2test = looped(pressure_mp.Queue)
+
+
+class JoinableQueueOfAsyncio(QueueOverBroker):
+    type2test = looped(pressure_mp.JoinableQueue)
+
+
+class LifoQueueOfAsyncio(QueueOverBroker):
+    type2test = looped(pressure_mp.LifoQueue)
+
+
+class PriorityQueueOfAsyncio(QueueOverBroker):
+    type2test = looped(pressure_mp.PriorityQueue)
 
 
 class BufferedQueueOverBroker(QueueOverBroker):

@@ -9,8 +9,8 @@ from waiting import HOURS
 
 from pressure_mp import Empty, ShutDown, TaskQueue
 from pressure_mp.drivers import adrive
+from pressure_mp.flights import Claim
 from pressure_mp.operations.task_settling import UNCHANGED, Subject
-from pressure_mp.takers import number
 
 #: No delay, the queue's own ttl, a priority, no tube.
 USUAL = (0, None, 0, "")
@@ -35,7 +35,7 @@ class Twin:
 
     async def take(self, timeout=None, tube="", ack=None):
         taking = self._operations.take(
-            self._make, self._here, number(), 1, tube, None, timeout, ack
+            self._make, self._here, Claim().begin(), 1, tube, None, timeout, ack
         )
         (task,), _ = await self._run(taking)
         return task

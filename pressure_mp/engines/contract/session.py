@@ -55,6 +55,9 @@ class Session(Protocol):
 class AsyncSession(Protocol):
     """The same, in an asyncio task."""
 
+    #: As :attr:`Session.found`.
+    found: list[Any] | None
+
     async def call(self, request: Request, end: float | None = None) -> Any:
         """As :meth:`Session.call`."""
 

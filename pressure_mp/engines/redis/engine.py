@@ -18,7 +18,7 @@ from .packing import pack, pack_command
 from .pool import LoopPool, Pool
 from .roles import Rounds
 from .routes import Direct, Route
-from .session import TAKING, RedisSession
+from .session import REJECTING, TAKING, RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
@@ -192,7 +192,7 @@ class RedisBinding:
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
         #: The operations that give back what was granted in line.
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
-        self.quick -= self.giving_back | {"take_back"}
+        self.quick -= self.giving_back | REJECTING | {"take_back"}
 
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""

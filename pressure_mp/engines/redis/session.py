@@ -35,6 +35,9 @@ _FIRST_LOOK = 0.005
 _RUNG = 2000
 #: The calls that take items out for good. What an exception left of one is undone by ``take_back``.
 TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
+#: What is done with an item that was taken out: in another lane, so that the call which took it
+#: remains the last one of its lane, and can be undone.
+REJECTING = frozenset(("reject",))
 #: The calls that acknowledge a task: that is tried for ``reconnect`` seconds, however short a time
 #: the caller would wait for the next one.
 _SETTLING = frozenset(("ack", "next"))
@@ -62,6 +65,8 @@ class RedisSession:
         self._ends = False  # whether the server ends the outstanding wait
         #: The lane and the number of the last call that takes items out.
         self.taken: tuple[Lane, bytes] | None = None
+        #: As of ``Session``.
+        self.found: list[Any] | None = None
         #: What the last wait granted, until the call that follows knows of it.
         self.granted: str | None = None
 
@@ -112,7 +117,7 @@ class RedisSession:
                         raise outcome
                     reply = await self._understand(outcome, wire, op, args, number, limit)
                 else:
-                    wire = self._idle_wire() or await self._new_wire(limit)
+                    wire = self._idle_wire(op) or await self._new_wire(op, limit)
                     if lane is None:
                         lane, number = wire.lane, self.binding.number(op, wire.lane)
                         if op in TAKING:
@@ -144,18 +149,21 @@ class RedisSession:
                     self._pool.checkin(wire)
                 return reply
 
-    def _idle_wire(self) -> Wire | None:
-        """The operation's own connection, or one beside it while that one waits; None when a new
-        one is needed."""
-        if self._parked:
+    def _is_beside(self, op: str) -> bool:
+        """Whether a call is not made over the operation's own connection."""
+        return bool(self._parked or (op in REJECTING and self.taken))
+
+    def _idle_wire(self, op: str) -> Wire | None:
+        """The operation's own connection, or one beside it; None when a new one is needed."""
+        if self._is_beside(op):
             return self._pool.idle(self.binding.slot)
         if self._wire is None:
             self._wire = self._pool.idle(self.binding.slot)
         return self._wire
 
-    async def _new_wire(self, limit: float | None) -> Wire:
+    async def _new_wire(self, op: str, limit: float | None) -> Wire:
         wire = await self._pool.checkout(self.binding.slot, limit)
-        if not self._parked:
+        if not self._is_beside(op):
             self._wire = wire
         return wire
 

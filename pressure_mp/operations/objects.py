@@ -1,0 +1,274 @@
+"""The operations of queues of Python objects: what is put is encoded, what is got is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from ..codec import Codec
+from ..effects import MORE, AnyOperation, Ask, Keep, Operation
+from ..engines.contract.items import Taken, TakeReply
+from ..engines.contract.replies import Outcome
+from ..exceptions import PressureError
+from ..flights import Asking, Claim, Flights
+from ..interrupts import is_from_outside
+from ..large import is_manifest
+from ..processes import incarnation
+from .flights import Flight, FlightOperations
+from .large import fetch, sweep
+from .waiting import served_after
+
+T = TypeVar("T")
+
+#: Objects that were got; and the first error, if others could not be used and are set aside.
+Delivery = tuple[list[Any], "PressureError | None"]
+
+
+class Holder(AbstractContextManager[None], Protocol):
+    """This process as one that has items in flight; as a context manager, while it waits for what
+    others have."""
+
+    @property
+    def flights(self) -> Flights:
+        """What it has."""
+
+
+class Producers(Protocol):
+    """This process as one that puts."""
+
+    def is_producer(self, handle: object) -> bool:
+        """Whether the broker knows that it puts through a handle."""
+
+    def add_producer(self, handle: object) -> None:
+        """The broker knows it now."""
+
+
+class ObjectOperations(FlightOperations):
+    """What is got and cannot be used is set aside, and the error of the first such raised: it is
+    forged, it cannot be decoded, or its content is gone.
+
+    What was got and not set aside goes back to the queue when the operation ends with any other
+    error, or early: the caller sees to that (``Session.taken``, or the ``claim``).
+    """
+
+    #: From objects to items and back. Given once the handle has its keys.
+    codec: Codec[Any]
+
+    # Putting
+
+    def put_object(
+        self, item: Any, block: bool, timeout: float | None, order: bytes = b""
+    ) -> AnyOperation[None]:
+        """As ``put``. Raises EncodingError, AuthenticationError."""
+        return self.put(self.codec.encode(item), block, timeout, order=order)
+
+    def put_objects(
+        self, items: Sequence[Any], block: bool, timeout: float | None, orders: Sequence[bytes] = ()
+    ) -> Operation[None]:
+        """As ``put_many``. Raises EncodingError, AuthenticationError, before the first is put."""
+        return self.put_many(self.codec.encode_many(items), block, timeout, orders)
+
+    def as_producer(
+        self, here: Producers, handle: object, operation: AnyOperation[T]
+    ) -> Operation[T]:
+        """Do it when the broker knows that this process is a producer of the queue."""
+        yield from self.register(here, handle)
+        return (yield from operation)
+
+    def register(self, here: Producers, handle: object) -> Operation[None]:
+        """Tell the broker that this process puts through a handle, unless it knows that."""
+        if not here.is_producer(handle):
+            yield from self.renew(incarnation(), False, True)
+            here.add_producer(handle)
+
+    # Getting for good
+
+    def get_object(self, block: bool, timeout: float | None, eof: bool = False) -> Ask[Any]:
+        """As ``get``."""
+        self.codec.prepare()  # nothing is taken out that there is no key for
+        return self._getting(block, timeout, eof, self._decode_first, self._get_object_on)
+
+    def _decode_first(self, reply: TakeReply) -> Any:
+        if type(reply) is Taken and not is_manifest(reply.items[0]):
+            try:
+                return self.codec.decode(reply.items[0])
+            except PressureError:
+                pass  # what follows sets it aside
+        return MORE
+
+    def _get_object_on(self, ask: Ask[Any], reply: TakeReply) -> Operation[Any]:
+        reply = yield from served_after(reply, ask.request, ask.end)
+        if type(reply) is not Taken:
+            raise (yield from self._not_got(reply, *ask.how))
+        return (yield from self.accept(reply.items[0]))
+
+    def get_objects(
+        self, limit: int, block: bool, timeout: float | None, eof: bool = False
+    ) -> Operation[Delivery]:
+        """As ``get_many``."""
+        self.codec.prepare()
+        items = yield from self.get_many(limit, block, timeout, eof)
+        return (yield from self._accept_all(items, [0] * len(items), None))
+
+    # Taking, until it is acknowledged
+
+    def take_object(
+        self,
+        here: Holder,
+        claim: Claim,
+        limit: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool = False,
+    ) -> Operation[Any]:
+        """One item, which is in flight ``here`` until it is acknowledged, or the caller gives up
+        the ``claim``. The rest is as for ``take_many``."""
+        (flight,) = yield from self.take_flights(here, claim, limit, 1, block, timeout, eof)
+        return (yield from self.accept(flight.item, flight.seq, here))
+
+    def take_objects(
+        self,
+        here: Holder,
+        claim: Claim,
+        limit: int,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool = False,
+    ) -> Operation[Delivery]:
+        """The same of many."""
+        flights = yield from self.take_flights(here, claim, limit, number, block, timeout, eof)
+        items, seqs = [flight.item for flight in flights], [flight.seq for flight in flights]
+        return (yield from self._accept_all(items, seqs, here))
+
+    def take_flights(
+        self,
+        here: Holder,
+        claim: Claim,
+        limit: int,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        eof: bool,
+    ) -> Operation[list[Flight]]:
+        """The same, and nothing is decoded."""
+        self.codec.prepare()
+        call = claim.begin()
+        with here:
+            flights = yield from self.take_many(
+                incarnation(), call, limit, number, block, timeout, eof
+            )
+        claim.seqs = [flight.seq for flight in flights]
+        for seq in claim.seqs:
+            here.flights.add(seq, claim.who)
+        return flights
+
+    def acknowledge_next(self, here: Holder, asking: Asking) -> Operation[bool]:
+        """The caller's oldest item is dealt with, else this process's, else the queue's.
+
+        Returns whether it came too late: the item was taken away meanwhile, and nothing is counted.
+        Raises TaskDoneError. ``asking`` says then which item it was; the caller marks it as done in
+        a step behind which nothing can be interrupted: else it repeats this, with the same item.
+        """
+        while True:
+            asking.held, before, has_newer = here.flights.ask(asking.who)
+            held = asking.held
+            reply = yield from self.acknowledge(incarnation(), None if held is None else held.seq)
+            # When it is late, a call that was interrupted did it: the caller repeats that call,
+            # unless it has got another item meanwhile.
+            if reply is not Outcome.PASSED and not (reply is Outcome.LATE and has_newer):
+                return reply is Outcome.LATE and not before
+            if held is not None:
+                held.is_done = True
+
+    # What was got
+
+    def accept(self, item: bytes, seq: int = 0, here: Holder | None = None) -> Operation[Any]:
+        """The object in an item that was got; which is in flight ``here`` under a number, or was
+        got for good."""
+        if is_manifest(item):
+            return (yield from self._accept_large(item, seq, here))
+        try:
+            return self.codec.decode(item)
+        except PressureError:
+            yield from self._set_aside(item, seq, here)
+            raise
+
+    def _accept_large(self, item: bytes, seq: int, here: Holder | None) -> Operation[Any]:
+        """The same of an item whose content may be beside the queue."""
+        try:
+            manifest = self.codec.read_manifest(item)
+            if manifest is None:
+                return self.codec.decode(item)
+        except PressureError:
+            yield from self._set_aside(item, seq, here)
+            raise
+        try:
+            content = yield from fetch(manifest)
+        except PressureError as error:
+            error.took_nothing = False
+            raise
+        try:
+            found = self.codec.decode_large(item, manifest, content)
+        except PressureError:
+            yield from self._set_aside(item, seq, here)
+            raise
+        if here is None:  # what is in flight keeps its content
+            yield Keep([found])  # from here on its content may be gone
+            yield from sweep(manifest.token)
+        return found
+
+    def _accept_all(
+        self, items: Sequence[bytes], seqs: Sequence[int], here: Holder | None
+    ) -> Operation[Delivery]:
+        try:
+            return self.codec.decode_many(items), None
+        except Exception as error:  # one cannot be used, which is not the others' fault
+            if is_from_outside(error):
+                raise
+        accepted: list[Any] = []
+        problem: PressureError | None = None
+        for item, seq in zip(items, seqs, strict=True):
+            try:
+                accepted.append((yield from self.accept(item, seq, here)))
+            except PressureError as error:
+                problem = problem or error
+        if problem is None or accepted:
+            return accepted, problem
+        try:
+            raise problem
+        finally:
+            del problem  # no cycle
+
+    def _set_aside(self, item: bytes, seq: int, here: Holder | None) -> Operation[None]:
+        if here is None:
+            yield from self.reject(item)
+        else:
+            yield from self.set_aside(item, incarnation(), seq)
+            here.flights.discard(seq)
+
+    # Looking
+
+    def peek(self, item: bytes) -> Operation[Any]:
+        """The object in an item that stays queued. Raises AuthenticationError, DecodingError."""
+        manifest = self.codec.read_manifest(item) if is_manifest(item) else None
+        if manifest is None:
+            return self.codec.decode(item)
+        content = yield from fetch(manifest)
+        return self.codec.decode_large(item, manifest, content)
+
+    def rejected_with_content(self, limit: int) -> Operation[list[bytes]]:
+        """As ``rejected``; of a large item what was queued, and behind that its content."""
+        found = []
+        for item in (yield from self.rejected(limit)):
+            found.append((yield from self._with_content(item)) if is_manifest(item) else item)
+        return found
+
+    def _with_content(self, item: bytes) -> Operation[bytes]:
+        try:
+            manifest = self.codec.read_manifest(item)
+        except PressureError:
+            return item  # what it says of its content is not to be believed
+        content = (yield from fetch(manifest)) if manifest else None
+        return b"".join((item, *(content or ())))
