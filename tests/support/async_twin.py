@@ -20,6 +20,7 @@ _VERBS = (
     *("put", "get", "put_nowait", "get_nowait", "qsize", "empty", "full"),
     *("task_done", "join", "shutdown"),
 )
+_PROPERTIES = ("is_shutdown", "unfinished_tasks")
 
 
 class Twin:
@@ -73,6 +74,12 @@ class Twin:
 
     async def shutdown(self, immediate: bool = False) -> None:
         await self._run(self._operations.close(True, None, once=False, immediate=immediate))
+
+    async def is_shutdown(self) -> bool:
+        return await self._run(self._operations.closed())
+
+    async def unfinished_tasks(self) -> int:
+        return (await self._run(self._operations.stats())).unfinished
 
     async def rejected(self) -> list[bytes]:
         return await self._run(self._operations.rejected_with_content(100))
@@ -140,4 +147,5 @@ def looped(kind: type[Queue[Any]]) -> type:
     # CPython's tests look up the order that they expect by the class's name.
     name = kind.__name__.replace("Joinable", "")
     own = {"__init__": make, "maxsize": property(_maxsize, _set_maxsize)}
-    return type(name, (), own | {verb: _blocking(verb) for verb in _VERBS})
+    properties = {name: property(_blocking(name)) for name in _PROPERTIES}
+    return type(name, (), own | properties | {verb: _blocking(verb) for verb in _VERBS})
