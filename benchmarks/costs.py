@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from pressure_mp import JoinableQueue, Queue
-from pressure_mp.signing import Key, Signer
+from pressure_mp.encoding.signing import Key, Signer
 
 from .machine import stay_on_one_processor
 from .server import Site, running

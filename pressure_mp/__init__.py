@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     )
     from .operations.diagnosis import Diagnosis
     from .operations.task_stats import TaskStats, TubeStats
-    from .orders import FairQueue, LifoQueue, PriorityQueue, Snapshot
-    from .protocol import PressureQueue
-    from .queues import JoinableQueue, Queue, SimpleQueue
     from .states import TaskState
-    from .task import Task
-    from .tasks import TaskQueue
+    from .sync.ordered_queues import FairQueue, LifoQueue, PriorityQueue, Snapshot
+    from .sync.pressure_queue import PressureQueue
+    from .sync.queues import JoinableQueue, Queue, SimpleQueue
+    from .sync.tasks.task import Task
+    from .sync.tasks.task_queue import TaskQueue
 
 __all__ = [
     "AddressError",
@@ -117,15 +117,16 @@ __all__ = [
 
 #: Where the public names are that are no errors.
 _MODULES = {
+    "authentication": ("AuthenticationError",),
     "operations.diagnosis": ("Diagnosis",),
     "engines.contract.queues": ("Stats",),
     "operations.task_stats": ("TaskStats", "TubeStats"),
-    "orders": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
-    "protocol": ("PressureQueue",),
-    "queues": ("JoinableQueue", "Queue", "SimpleQueue"),
+    "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
+    "sync.pressure_queue": ("PressureQueue",),
+    "sync.queues": ("JoinableQueue", "Queue", "SimpleQueue"),
     "states": ("TaskState",),
-    "task": ("Task",),
-    "tasks": ("TaskQueue",),
+    "sync.tasks.task": ("Task",),
+    "sync.tasks.task_queue": ("TaskQueue",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -8,10 +8,12 @@ operation, and whatever ends a wait early (KeyboardInterrupt, an asyncio cancell
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from .engines.contract.replies import Later
-from .engines.contract.requests import Request
+
+if TYPE_CHECKING:  # a queue need not load the requests of every other kind of queue
+    from .engines.contract.requests import Request
 
 T = TypeVar("T")
 
@@ -37,7 +39,7 @@ class Keep(NamedTuple):
     found: list[Any]
 
 
-Effect = Request | Until | Wait | Keep
+Effect: TypeAlias = "Request | Until | Wait | Keep"
 
 Operation = Generator[Effect, Any, T]
 

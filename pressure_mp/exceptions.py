@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .authentication import AuthenticationError as AuthenticationError
     from .states import TaskState
 
 if sys.version_info >= (3, 13):
@@ -235,12 +234,3 @@ class EvictionWarning(PressureError, RuntimeWarning):
 
 class UnsupportedServerError(BrokerError):
     """The server is older than what this package needs."""
-
-
-def __getattr__(name: str) -> type[PressureError]:
-    """AuthenticationError, when it is first asked for: its base class loads multiprocessing."""
-    if name != "AuthenticationError":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .authentication import AuthenticationError
-
-    return AuthenticationError

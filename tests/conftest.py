@@ -14,10 +14,9 @@ import rights
 from servers import Server
 from waiting import HOURS
 
-from pressure_mp import presence
+from pressure_mp.background import presence
 from pressure_mp.engines.memory import session as memory_session
-from pressure_mp.engines.redis import engine as redis_engine
-from pressure_mp.engines.redis import session, turns
+from pressure_mp.engines.redis import binding, session, turns
 
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
 KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
@@ -110,7 +109,7 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A lease is renewed all the same, at a third of it; HOURS is one that is long enough.
     """
-    for module in (memory_session, redis_engine, session, turns):
+    for module in (memory_session, binding, session, turns):
         monkeypatch.setattr(module, "TICK", HOURS)
     monkeypatch.setattr(turns, "_FIRST_WATCH", HOURS)
 

@@ -63,7 +63,7 @@ def _make(address: Address) -> Engine:
 
 
 def _embedded() -> Any:
-    return import_module("pressure_mp.embedded")
+    return import_module("pressure_mp.engines.embedded.launcher")
 
 
 def _after_fork_in_child() -> None:

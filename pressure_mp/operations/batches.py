@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from ..encoding.large import Large
 from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
-from ..large import Large
 
 
 def next_batch(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:

@@ -139,7 +139,7 @@ class ControlOperations(QueueOperations):
     def close(
         self, block: bool, timeout: float | None, once: bool, immediate: bool = False
     ) -> Operation[None]:
-        """Close the queue for everyone; waits while a client of another implementation is at work.
+        """Close the queue for everyone; waits while another implementation is at work.
 
         With ``once`` a closed queue is an error, ShutDown. With ``immediate`` what is queued is
         dropped and counts as done. Raises QueueInUseError when the time is up.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..engines.contract.queues import End, Inspection
-from ..identity import is_gone, parse_client, process_of
+from ..identity.client import is_gone, parse_client, process_of
 
 #: Of those who stand in line, how many a text names.
 _NAMED = 3
@@ -14,9 +14,9 @@ _NAMED = 3
 class Peer(NamedTuple):
     """A client of the queue.
 
-    ``host``, ``pid`` and ``thread`` are None when its id has another make's form. ``alive`` is
-    None when that cannot be known: of processes of other hosts, of those that the kernel does not
-    show to this one, and of clients of another make.
+    ``host``, ``pid`` and ``thread`` are None when its id has another implementation's form.
+    ``alive`` is None when that cannot be known: of processes of other hosts, of those that the
+    kernel does not show to this one, and of other implementations.
     """
 
     id: str
@@ -37,9 +37,9 @@ class Holder(NamedTuple):
 
     ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
     space), ``"granted"`` (the first in line was granted it and did not come for it yet),
-    ``"foreign"`` (a client of another make is at work, or it died at work; ``peer`` is the last
+    ``"foreign"`` (another implementation is at work, or it died at work; ``peer`` is the last
     that is known) or ``"lost"`` (nobody has it, but its token is missing: a server or somebody
-    removed it; for a moment also when a client of another make has just taken the role).
+    removed it; for a moment also when another implementation has just taken the role).
 
     ``held`` is how long it has had the role, ``age`` how long ago its lease began or was renewed,
     ``left`` when the lease ends if it is not renewed; None where there is no lease.
@@ -85,7 +85,7 @@ class Diagnosis(NamedTuple):
     """A queue at one moment: what a put and a get would wait for, and who is in the way.
 
     ``str()`` says it in words. ``deleting`` is true when the queue no longer exists, but its
-    deletion waits for a client of another make to give a role back. ``partial`` is true when so
+    deletion waits for another implementation to give a role back. ``partial`` is true when so
     many stand in line that only some of them were looked at.
     """
 
@@ -146,7 +146,7 @@ def _holder(side: Side) -> str:
     if holder.state == "foreign":
         last = f"the last {role} was {holder.peer}" if holder.peer else f"no {role} is known"
         return (
-            f"the {role} role is with a client of another make, or one that died; {last}; "
+            f"the {role} role is with another implementation, or with a client that died; {last}; "
             f"PressureQueue.unlock({role!r}) takes it away"
         )
     aim = {"producer": "space", "consumer": "an item"}[role]

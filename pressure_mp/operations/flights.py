@@ -44,7 +44,7 @@ class FlightOperations(ItemOperations):
     """A queue whose items stay with the broker until they are acknowledged.
 
     ``owner`` is the process that answers for an item: see
-    :func:`pressure_mp.processes.incarnation`.
+    :func:`pressure_mp.identity.processes.incarnation`.
     """
 
     def take_many(

@@ -7,6 +7,8 @@ from typing import Any
 
 from ..deadlines import deadline, seconds_left
 from ..effects import MORE, AnyOperation, Ask, Operation, T, Until
+from ..encoding.large import Large
+from ..encoding.sort_keys import decode
 from ..engines.contract.items import (
     TAKE_ONE,
     Added,
@@ -24,15 +26,7 @@ from ..engines.contract.items import (
     TakeReply,
 )
 from ..engines.contract.queues import GetLength, GetLengthReply
-from ..engines.contract.replies import (
-    Closed,
-    Ended,
-    InUse,
-    Missing,
-    NoItem,
-    NoSpace,
-    Outcome,
-)
+from ..engines.contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
 from ..engines.contract.session import ONE_TRY
 from ..exceptions import (
     ArgumentTypeError,
@@ -45,8 +39,6 @@ from ..exceptions import (
     ShutDown,
 )
 from ..exhaustive import assert_never
-from ..large import Large
-from ..ordering import decode
 from .batches import next_batch
 from .control import ControlOperations
 from .large import store, sweep

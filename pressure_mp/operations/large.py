@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..effects import Operation, Until
+from ..encoding.large import Large, Manifest, divide
 from ..engines.contract.contents import (
     ReadChunk,
     ReadChunkReply,
@@ -14,7 +15,6 @@ from ..engines.contract.contents import (
 from ..engines.contract.replies import Closed, Done, Missing, Outcome
 from ..engines.contract.session import ONE_TRY
 from ..exceptions import PressureError
-from ..large import Large, Manifest, divide
 
 
 def store(large: Large, end: float | None) -> Operation[Done | Closed | Missing]:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-from ..codec import Codec
 from ..effects import MORE, AnyOperation, Ask, Keep, Operation
+from ..encoding.codec import Codec
+from ..encoding.large import is_manifest
 from ..engines.contract.items import Taken, TakeReply
 from ..engines.contract.replies import Outcome
 from ..exceptions import PressureError
-from ..flights import Asking, Claim, Flights
+from ..identity.processes import incarnation
+from ..in_flight import Asking, Claim, Flights
 from ..interrupts import is_from_outside
-from ..large import is_manifest
-from ..processes import incarnation
 from .flights import Flight, FlightOperations
 from .large import fetch, sweep
 from .waiting import served_after

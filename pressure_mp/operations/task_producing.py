@@ -9,6 +9,7 @@ from typing import Any
 from .. import states
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Until, Wait
+from ..encoding.task_values import decode_id, encode_id, local_milliseconds, make_uuid
 from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
 from ..engines.contract.replies import Outcome, Unprocessed
 from ..engines.contract.task_records import Record, StoredTask
@@ -23,7 +24,6 @@ from ..engines.contract.tasks import (
 )
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
 from ..exhaustive import assert_never
-from ..task_values import decode_id, encode_id, local_milliseconds, make_uuid
 from .task_queue import DecodedTask, TaskQueueOperations
 
 NewTask = tuple[bytes, bytes]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from ..codec import Codec
 from ..effects import Operation
+from ..encoding.codec import Codec
+from ..encoding.task_values import decode_id
 from ..engines.contract.queues import How, Mismatch
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import StoredTask, TaskRecord, TaskSettings
@@ -39,7 +40,6 @@ from ..exceptions import (
 )
 from ..exhaustive import assert_never
 from ..states import TAKEN, VOID, word
-from ..task_values import decode_id
 from .queues import QueueOperations
 
 TASKS = "tasks"

@@ -25,7 +25,7 @@ from ..engines.contract.tasks import (
 )
 from ..exceptions import PressureError
 from ..exhaustive import assert_never
-from ..processes import incarnation
+from ..identity.processes import incarnation
 from ..states import TAKEN
 from .task_queue import DecodedTask, TaskQueueOperations, error_text
 

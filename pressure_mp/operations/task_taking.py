@@ -23,8 +23,8 @@ from ..engines.contract.tasks import (
 )
 from ..exceptions import BrokerError, BrokerUnavailable, Empty, PressureError
 from ..exhaustive import assert_never
+from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
-from ..processes import incarnation
 from .task_queue import TaskQueueOperations, error_text
 from .task_settling import Keeper
 

@@ -528,7 +528,7 @@ def test_a_handle_that_is_dropped_gives_back_what_it_fetched(make, url, name):
 
 
 def test_the_thread_ends_when_there_is_nothing_to_send(make, monkeypatch):
-    monkeypatch.setattr("pressure_mp.outgoing._LINGER", 0.05)
+    monkeypatch.setattr("pressure_mp.buffering.outgoing._LINGER", 0.05)
     q = make()
     q.put(1)
     until(lambda: not any(q.name in thread.name for thread in threading.enumerate()))

@@ -27,8 +27,8 @@ from pressure_mp import (
     QueueDoesNotExistError,
     ShutDown,
     SimpleQueue,
-    readable,
 )
+from pressure_mp.sync import readable
 
 
 def fair(**options):

@@ -147,7 +147,7 @@ def test_each_thread_acknowledges_its_own_items_oldest_first(make, broker):
 
 def in_flight_came_back(q, items):
     """What this process has in flight, when it is put back, is just that."""
-    q._run(FlightOperations(q.name, "fifo").requeue(pressure_mp.processes.incarnation()))
+    q._run(FlightOperations(q.name, "fifo").requeue(pressure_mp.identity.processes.incarnation()))
     assert [q._run(q._operations.get(False, None)) for _ in range(q.qsize())] == items
 
 
@@ -321,7 +321,7 @@ def test_a_task_done_that_comes_too_late_warns_and_does_not_count(make, broker):
     q = make(serializer="raw")
     broker.put(b"1")
     q.get()
-    broker.requeue(pressure_mp.processes.incarnation())
+    broker.requeue(pressure_mp.identity.processes.incarnation())
     flight = broker.take(A)
     with pytest.warns(LateTaskDoneWarning, match=q.name):
         q.task_done()
@@ -334,7 +334,7 @@ def test_a_warning_of_a_late_task_done_that_is_an_error_is_raised_once(make, bro
     q = make(serializer="raw")
     broker.fill(b"1", b"2")
     q.get()
-    broker.requeue(pressure_mp.processes.incarnation())
+    broker.requeue(pressure_mp.identity.processes.incarnation())
     flight = broker.take(A)
     q.get()
     with warnings.catch_warnings():

@@ -9,9 +9,9 @@ import pytest
 
 import pressure_mp
 from pressure_mp import Full, JoinableQueue, Queue
+from pressure_mp.encoding.large import PART, THRESHOLD, is_manifest
 from pressure_mp.engines.contract.items import NextIsLarge, Prefetch
 from pressure_mp.engines.contract.replies import NoItem
-from pressure_mp.large import PART, THRESHOLD, is_manifest
 from pressure_mp.operations.flights import FlightOperations
 
 KINDS = [Queue, JoinableQueue]

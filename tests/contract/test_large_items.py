@@ -21,10 +21,10 @@ from pressure_mp import (
     Queue,
     SimpleQueue,
 )
+from pressure_mp.encoding.large import MARK, PART, THRESHOLD
+from pressure_mp.encoding.signing import Key, Signer
 from pressure_mp.engines.contract.contents import StoreChunk
 from pressure_mp.engines.contract.replies import Outcome
-from pressure_mp.large import MARK, PART, THRESHOLD
-from pressure_mp.signing import Key, Signer
 
 SECRET = b"a secret"
 

@@ -33,7 +33,7 @@ from pressure_mp.engines.contract.queues import Inspect
 from pressure_mp.engines.contract.replies import NoSpace, Outcome
 from pressure_mp.engines.contract.session import ONE_TRY
 from pressure_mp.engines.redis import scripts
-from pressure_mp.identity import client_id, is_gone, parse_client, ticket
+from pressure_mp.identity.client import client_id, is_gone, parse_client, ticket
 from pressure_mp.operations.items import ItemOperations
 
 
@@ -134,7 +134,7 @@ def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
 def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(
     url, name, kind, operation, role, method, args
 ):
-    """Before it put or got anything, and for clients of another make too; not so who is in line."""
+    """Before it put or got anything, and for other implementations too; not so who is in line."""
     q = kind.create(name, 1, url=url, lease=30)
     q.put("full")
     if operation == "get":
@@ -300,7 +300,7 @@ def test_a_dead_holder_and_the_dead_in_line(server, name):
 
 
 @pytest.mark.parametrize(("role", "operation"), [("producer", "put"), ("consumer", "get")])
-def test_a_role_that_a_client_of_another_make_has(server, name, role, operation):
+def test_a_role_that_another_implementation_has(server, name, role, operation):
     q = PressureQueue(name, url=server.url)
     q.create(2)
     q.put(b"x")
@@ -312,8 +312,9 @@ def test_a_role_that_a_client_of_another_make_has(server, name, role, operation)
         assert (side.holder.peer.id, side.holder.peer.alive) == ("stepwise", None)
         assert side.holder.left is None
         advice = (
-            f"the {role} role is with a client of another make, or one that died; the last {role} "
-            rf"was 'stepwise' \(not known whether alive\); PressureQueue.unlock\('{role}'\) takes"
+            f"the {role} role is with another implementation, or with a client that died; the last "
+            rf"{role} was 'stepwise' \(not known whether alive\); "
+            rf"PressureQueue.unlock\('{role}'\) takes"
         )
         waits = [
             lambda: q.put(b"y", 0.1) if operation == "put" else q.get(0.1),

@@ -26,8 +26,8 @@ from pressure_mp import (
     TaskQueue,
 )
 from pressure_mp.drivers import adrive
+from pressure_mp.encoding.large import PART
 from pressure_mp.engines import registry
-from pressure_mp.large import PART
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def stopped(replica, primary):
 @pytest.fixture
 def impatient(monkeypatch):
     """Replicas and disks have a quarter of a second."""
-    monkeypatch.setattr(durability, "LIMIT", 0.25)
+    monkeypatch.setattr(durability, "CONFIRM_SECONDS", 0.25)
 
 
 def test_a_put_that_returned_is_at_a_replica(pair, name):

@@ -30,7 +30,7 @@ import psutil
 import pytest
 import redis
 
-from pressure_mp import _supervisor, embedded
+from pressure_mp.engines.embedded import launcher, supervisor
 from pressure_mp.exceptions import BrokerUnavailable, EmbeddedServerError
 
 if not os.environ.get("CI"):  # there, a missing wheel has to fail
@@ -39,7 +39,7 @@ if not os.environ.get("CI"):  # there, a missing wheel has to fail
 pytestmark = pytest.mark.timeout(60)
 
 VARIABLE = "PRESSURE_EMBEDDED_SOCKET"
-PACKAGE_PARENT = str(Path(embedded.__file__).parents[1])
+PACKAGE_PARENT = str(Path(launcher.__file__).parents[3])
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux only")
 
 #: Stands in for a server with a lot of data.
@@ -76,7 +76,7 @@ def server_pid(socket_path: str) -> int:
 def report_private() -> None:
     """Report the private server's socket, or why there is none."""
     try:
-        socket_path = embedded.start_private()
+        socket_path = launcher.start_private()
     except EmbeddedServerError as error:
         report(error=str(error))
     else:
@@ -129,7 +129,7 @@ def private_for_unpickled_target() -> None:
 
 def private_until_told(ending: str, bystander: str) -> None:
     """Use the private server, perhaps leave a child behind, and end in the way named."""
-    embedded.start_private()
+    launcher.start_private()
     child = BYSTANDERS[bystander]()
     report_private()
     report(child=child)
@@ -198,7 +198,7 @@ def private_in_threads() -> None:
 
     def start() -> None:
         barrier.wait()
-        found.append(embedded.start_private())
+        found.append(launcher.start_private())
 
     threads = [threading.Thread(target=start) for _ in range(barrier.parties)]
     for thread in threads:
@@ -210,14 +210,14 @@ def private_in_threads() -> None:
 
 def private_forking_during_start() -> None:
     starting = threading.Event()
-    launch = embedded._launch
+    launch = launcher._launch
 
     def slow_launch(*arguments: Any) -> Any:
         starting.set()
         return launch(*arguments)
 
-    embedded._launch = slow_launch
-    thread = threading.Thread(target=embedded.start_private)
+    launcher._launch = slow_launch
+    thread = threading.Thread(target=launcher.start_private)
     thread.start()
     starting.wait()
     if os.fork() == 0:
@@ -242,7 +242,7 @@ def is_open(fd: int) -> bool:
 
 def private_counting_pipes() -> None:
     report(pipes=pipes())
-    embedded.start_private()
+    launcher.start_private()
     report(pipes=pipes())
     if os.fork() == 0:
         report(pipes=pipes())
@@ -273,10 +273,10 @@ def private_without_wheel() -> None:
 
 
 def private_after_failure(binary: str) -> None:
-    real = embedded._server_binary
-    embedded._server_binary = lambda: binary
+    real = launcher._server_binary
+    launcher._server_binary = lambda: binary
     report_private()
-    embedded._server_binary = real
+    launcher._server_binary = real
     report_private()
     report(children=len(psutil.Process().children()))
     wait_for_word()
@@ -284,7 +284,7 @@ def private_after_failure(binary: str) -> None:
 
 def report_shared(directory: str) -> str:
     try:
-        socket_path = embedded.start_shared(directory)
+        socket_path = launcher.start_shared(directory)
     except EmbeddedServerError as error:
         report(error=str(error))
         return ""
@@ -300,25 +300,25 @@ def shared_on_demand(directory: str) -> None:
 
 
 def shared_with_binary(directory: str, binary: str) -> None:
-    embedded._server_binary = lambda: binary
+    launcher._server_binary = lambda: binary
     shared_on_demand(directory)
 
 
 def shared_reporting_registration(directory: str) -> None:
-    create = embedded._create_shared
+    create = launcher._create_shared
 
     def create_later(path: str, socket_path: str) -> None:
         report(registered=True)
         create(path, socket_path)
 
-    embedded._create_shared = create_later
+    launcher._create_shared = create_later
     report_shared(directory)
     wait_for_word()
 
 
 def shared_answer(directory: str, binary: str) -> None:
-    embedded._server_binary = lambda: binary
-    answer = _supervisor.ping(embedded.start_shared(directory), 10)
+    launcher._server_binary = lambda: binary
+    answer = supervisor.ping(launcher.start_shared(directory), 10)
     report(answer=answer.decode())
 
 
@@ -598,7 +598,7 @@ class TestPrivateServer:
 
     def test_causes_no_warnings(self, world: World) -> None:
         code = (
-            "from pressure_mp.embedded import start_private, start_shared\n"
+            "from pressure_mp.engines.embedded.launcher import start_private, start_shared\n"
             f"start_private(), start_private(), start_shared({str(world.directory)!r})"
         )
         ended = subprocess.run(
@@ -751,7 +751,7 @@ class TestSharedServer:
         server.client.set("key", "value")
         server.process.suspend()
         program.kill()
-        users_lock = Path(shared, _supervisor.USERS_LOCK_NAME)
+        users_lock = Path(shared, supervisor.USERS_LOCK_NAME)
         wait_until(lambda: is_locked(users_lock), "the shutdown starts")
         newcomer = world.start("shared_on_demand", shared)
         newcomer.read()
@@ -776,7 +776,7 @@ class TestSharedServer:
         binary = world.script(
             "slow",
             f"#!/bin/sh\necho started >>{starts}\n"
-            f'while [ ! -e {go} ]; do sleep 0.01; done\nexec {embedded._server_binary()} "$@"\n',
+            f'while [ ! -e {go} ]; do sleep 0.01; done\nexec {launcher._server_binary()} "$@"\n',
         )
         first = world.start("shared_with_binary", shared, binary)
         first.read()
@@ -816,7 +816,7 @@ class TestSharedServerError:
     def test_for_a_file(self, world: World, shared: str) -> None:
         Path(shared).touch()
         with pytest.raises(EmbeddedServerError, match=r"cannot use .*data"):
-            embedded.start_shared(shared)
+            launcher.start_shared(shared)
 
     def test_for_a_directory_that_is_not_writable(self, world: World) -> None:
         world.directory.chmod(0o555)
@@ -829,14 +829,14 @@ class TestSharedServerError:
     def test_for_a_path_that_is_too_long(self, world: World) -> None:
         path = str(world.directory / ("x" * 90))
         with pytest.raises(EmbeddedServerError, match="at most 103 bytes") as caught:
-            embedded.start_shared(path)
+            launcher.start_shared(path)
         assert path in str(caught.value)
         assert not os.path.exists(path)
 
     def test_for_a_server_that_gives_no_answer(
         self, world: World, shared: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(embedded, "_ANSWER_SECONDS", 0.1)
+        monkeypatch.setattr(launcher, "_ANSWER_SECONDS", 0.1)
         os.mkdir(shared)
         socket_path = os.path.join(shared, "server.sock")
         with socket.socket(socket.AF_UNIX) as listener:
@@ -844,7 +844,7 @@ class TestSharedServerError:
             listener.listen(0)
             for _ in range(3):  # the last ones find the queue of new connections full
                 with pytest.raises(EmbeddedServerError, match="gave no answer"):
-                    embedded.start_shared(shared)
+                    launcher.start_shared(shared)
 
     def test_leaves_no_user_behind(self, world: World, shared: str) -> None:
         binary = world.script("broken", "#!/bin/sh\nexit 3\n")
@@ -858,7 +858,7 @@ class TestSharedServerError:
 
     def test_for_a_second_server_on_the_same_data(self, world: World, shared: str) -> None:
         os.mkdir(shared)
-        with open(os.path.join(shared, _supervisor.SERVER_LOCK_NAME), "w") as lock:
+        with open(os.path.join(shared, supervisor.SERVER_LOCK_NAME), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             error = world.start("shared_on_demand", shared).ask_first()["error"]
         assert "another server still runs" in error

@@ -14,7 +14,8 @@ import psutil
 import pytest
 from waiting import until
 
-from pressure_mp import Queue, private_places
+from pressure_mp import Queue
+from pressure_mp.engines.embedded import private_places
 from pressure_mp.exceptions import EmbeddedServerError
 
 if not os.environ.get("CI"):  # there, a missing wheel has to fail
@@ -38,8 +39,8 @@ print(client.recv(1000), flush=True)
 #: Starts a private server, and says where.
 OWNER = """
 import os, sys
-from pressure_mp import embedded
-print(embedded.start_private(), flush=True)
+from pressure_mp.engines.embedded import launcher
+print(launcher.start_private(), flush=True)
 sys.stdin.read()
 """
 

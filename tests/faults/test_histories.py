@@ -44,7 +44,7 @@ def tokens(server: Server, name: str) -> list[int]:
 def one_history(
     nursery: Nursery, server: Server, url: str, name: str, chance: random.Random, stepwise: int
 ) -> History:
-    """What threads of three processes, and clients of another make, did with a queue."""
+    """What threads of three processes, and other implementations, did with a queue."""
     bound = chance.choice(BOUNDS)
     options = {"serializer": "raw", "lease": LEASE}
     queue = Queue.create(name, bound, url=server.url, **options)
@@ -57,7 +57,7 @@ def one_history(
     ending = time.monotonic() + chance.uniform(0.1, 0.5)
     while time.monotonic() < ending:
         assert max(tokens(server, name)) <= 1
-    # A client of another make that waits for space has the role that a shutdown needs.
+    # Another implementation that waits for space has the role that a shutdown needs.
     draining = Background(faults_clients.drain, queue, nursery.directory)
     faults_clients.shut_down(queue, nursery.directory)
     nursery.wait(30)
@@ -90,7 +90,7 @@ def test_every_history_is_one_of_a_queue(server, name, nursery, seed, long, figu
     many_histories(nursery, server, server.url, name, seed, figures, seconds, 0)
 
 
-def test_every_history_with_clients_of_another_make_is_one_of_a_queue(
+def test_every_history_with_other_implementations_is_one_of_a_queue(
     server, name, nursery, seed, long, figures
 ):
     seconds = 120 if long else 8

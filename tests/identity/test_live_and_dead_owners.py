@@ -16,7 +16,8 @@ import pytest
 from views import AS_IT_IS, HIDDEN, clock_step
 from waiting import lasting, until
 
-from pressure_mp import JoinableQueue, Queue, TaskQueue, processes
+from pressure_mp import JoinableQueue, Queue, TaskQueue
+from pressure_mp.identity import processes
 
 #: Seconds: what is promised on one host, and some for a loaded machine; a lease is longer.
 AT_ONCE = 1.0 + 2.5

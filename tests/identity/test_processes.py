@@ -12,14 +12,14 @@ import pytest
 from views import View
 from waiting import until
 
-from pressure_mp import processes
-from pressure_mp.identity import is_gone
-from pressure_mp.processes import host, incarnation, state, user
+from pressure_mp.identity import processes
+from pressure_mp.identity.client import is_gone
+from pressure_mp.identity.processes import host, incarnation, state, user
 
 #: Says who it is, and ends when it is told to.
 ITSELF = """
-from pressure_mp.identity import client_id, ticket
-from pressure_mp.processes import user
+from pressure_mp.identity.client import client_id, ticket
+from pressure_mp.identity.processes import user
 print(user(), client_id(), ticket(), flush=True)
 input()
 """
@@ -104,7 +104,7 @@ def test_a_start_that_was_never_known_says_nothing(program):
 #: Says its host and what it makes of itself, and then of each process that it reads of.
 JUDGE = """
 import sys
-from pressure_mp.processes import host, state, user
+from pressure_mp.identity.processes import host, state, user
 print(host(), state(user()), flush=True)
 for line in sys.stdin:
     print(state(line.strip()), flush=True)
@@ -140,8 +140,8 @@ def test_in_another_pid_namespace_nothing_is_known_of_this_one(program):
 #: Has a child of its own, in its own pid namespace, and judges it by another namespace's /proc.
 JUDGES_ITS_CHILD = """
 import subprocess, sys
-from pressure_mp.processes import host, state, user
-child_says = "from pressure_mp.processes import user; print(user(), flush=True); input()"
+from pressure_mp.identity.processes import host, state, user
+child_says = "from pressure_mp.identity.processes import user; print(user(), flush=True); input()"
 child = subprocess.Popen(
     [sys.executable, "-c", child_says],
     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -27,9 +27,9 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
+from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
-from pressure_mp.large import THRESHOLD
-from pressure_mp.processes import incarnation
+from pressure_mp.identity.processes import incarnation
 
 #: An operation is made of coroutines, also for threads: one that was not begun says so.
 pytestmark = [
@@ -582,13 +582,13 @@ def test_close_of_a_handle(server, name, sweep, kind):
 
 
 def is_worker(thread):
-    """Whether it is one of a crew; a thread whose start was interrupted may have no ident."""
+    """Whether it is one of a pool; a thread whose start was interrupted may have no ident."""
     return thread.name.endswith(" worker") and thread.ident is not None
 
 
 @pytest.mark.parametrize("disposition", [signal.default_int_handler, signal.SIG_IGN])
-def test_run_of_a_crew(server, name, sweep, disposition, request):
-    """A handler of another signal raises in the thread that waits for the crew: the tasks in hand
+def test_run_of_a_worker_pool(server, name, sweep, disposition, request):
+    """A handler of another signal raises in the thread that waits for the pool: the tasks in hand
     are finished, the others stay."""
     request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
     signal.signal(signal.SIGINT, disposition)

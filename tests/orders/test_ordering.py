@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from pressure_mp import ArgumentError, ArgumentTypeError
-from pressure_mp.ordering import decode, encode, encode_item
+from pressure_mp.encoding.sort_keys import decode, encode, encode_item
 
 numbers = (
     st.booleans()

@@ -1,4 +1,4 @@
-"""Fixtures for the protocol: our client and clients of another make, on one queue."""
+"""Fixtures for the protocol: our client and other implementations, on one queue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ours(server: Server, name: str, lease: float) -> PressureQueue:
 
 @pytest.fixture
 def theirs(server: Server, name: str) -> Iterator[Callable[..., StepwiseClient]]:
-    """Makes clients of another make for the same queue; all are ended with the test."""
+    """Makes other implementations for the same queue; all are ended with the test."""
     made: list[StepwiseClient] = []
 
     def make(**options: object) -> StepwiseClient:

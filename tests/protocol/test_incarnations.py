@@ -1,5 +1,5 @@
-"""What is kept beside a queue is that queue's: not that of a later one of the same name, which a
-client of another make created after it had deleted the first."""
+"""What is kept beside a queue is that queue's: not that of a later one of the same name, which
+another implementation created after it had deleted the first."""
 
 from __future__ import annotations
 

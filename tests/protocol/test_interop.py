@@ -1,4 +1,4 @@
-"""Our client and step-by-step clients of another make share queues."""
+"""Our client and step-by-step other implementations share queues."""
 
 from __future__ import annotations
 

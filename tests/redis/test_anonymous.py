@@ -17,7 +17,9 @@ import pytest
 from waiting import LIMIT, lasting, until
 
 import pressure_mp
-from pressure_mp import Queue, lifetimes, processes
+from pressure_mp import Queue
+from pressure_mp.background import lifetimes
+from pressure_mp.identity import processes
 
 METHODS = ["fork", "spawn", "forkserver"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

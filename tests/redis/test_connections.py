@@ -330,7 +330,7 @@ def test_unlock_says_who_had_the_role_and_the_next_one_gets_it(held, valkey):
     q.delete()
 
 
-def test_unlock_frees_what_a_client_of_another_make_died_on(server, name):
+def test_unlock_frees_what_another_implementation_died_on(server, name):
     client = server.client()
     queue = PressureQueue(name, url=server.url)
     queue.create(2)

@@ -339,7 +339,7 @@ def test_many_consumers_of_a_joinable_queue_that_are_stopped(scene, valkey):
 
 
 @both
-def test_many_that_are_stopped_with_another_make_next_in_line(scene, operation, theirs):
+def test_many_that_are_stopped_with_another_implementation_next_in_line(scene, operation, theirs):
     """One of ours that waits in the other role looks after this one too."""
     q = scene.create(operation, STOPPED_LEASE)
     doomed = [scene.doom(q, operation) for _ in range(MANY)]
@@ -458,7 +458,7 @@ def test_one_that_joins(scene, valkey, fault):
     ],
 )
 def test_one_that_deletes(scene, valkey, granted, fault, lease):
-    """It waits for a client of another make; the next one that deletes ends its work."""
+    """It waits for another implementation; the next one that deletes ends its work."""
     q = scene.create("get", lease)
     theirs = StepwiseClient(valkey.port, scene.name)
     try:

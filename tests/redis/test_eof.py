@@ -16,8 +16,8 @@ from waiting import HOURS, LIMIT, Background, lasting, until
 from pressure_mp import ArgumentError, Empty, JoinableQueue, Queue, ShutDown, SimpleQueue
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
+from pressure_mp.identity.processes import incarnation
 from pressure_mp.operations.flights import FlightOperations
-from pressure_mp.processes import incarnation
 
 METHODS = ["fork", "spawn"]
 KINDS = [Queue, JoinableQueue, SimpleQueue]

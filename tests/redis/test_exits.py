@@ -15,7 +15,8 @@ import pytest
 from deployments import SERVICE, sentinels
 from servers import Server
 
-from pressure_mp import Queue, endings
+from pressure_mp import Queue
+from pressure_mp.background import at_exit
 
 #: Seconds beside the limit for a program to end, on a machine that has much else to do.
 MARGIN = 5.0
@@ -155,7 +156,7 @@ def test_a_program_whose_broker_is_away_ends_in_time_and_says_what_it_left(
     program.go_on()
     status, said, seconds = program.end()
     assert status == 7
-    assert seconds < endings.LIMIT + MARGIN
+    assert seconds < at_exit.LIMIT + MARGIN
     assert "Traceback" not in said
     for line in LEFT[what]:
         assert said.count(line) == 1, said
@@ -172,7 +173,7 @@ def test_a_child_process_whose_broker_is_away_ends_in_time(server, relay, method
     began = time.monotonic()
     status, said, _ = program.end()
     assert status == 7
-    assert time.monotonic() - began < endings.LIMIT + MARGIN
+    assert time.monotonic() - began < at_exit.LIMIT + MARGIN
     assert "3 items that were put" in said
 
 
@@ -186,7 +187,7 @@ def test_several_brokers_that_are_away_share_the_time(server, relay):
     for other in others:
         other.close()
     assert status == 7
-    assert seconds < endings.LIMIT + MARGIN
+    assert seconds < at_exit.LIMIT + MARGIN
     assert said.count("3 items that were put") == 5
 
 
@@ -224,7 +225,7 @@ def test_many_sentinels_that_are_silent_share_the_time():
         program.go_on()
         status, said, seconds = program.end()
     assert status == 7
-    assert seconds < endings.LIMIT + MARGIN
+    assert seconds < at_exit.LIMIT + MARGIN
     assert said.count("note on 5 anonymous queues stays there") == 1
     assert "Traceback" not in said
 
@@ -238,7 +239,7 @@ def test_a_full_queue_is_waited_for_longer_than_a_broker_that_is_away(server):
     program.expect("ending")
     # Nothing is taken for longer than the program would wait for a broker that is away.
     with pytest.raises(subprocess.TimeoutExpired):
-        program.process.wait(endings.LIMIT + 1)
+        program.process.wait(at_exit.LIMIT + 1)
     assert [q.get(timeout=20) for _ in range(7)] == ["first", *["other"] * 3, 0, 1, 2]
     assert program.process.wait(20) == 0
     assert program.process.stderr.read() == ""

@@ -19,8 +19,8 @@ from waiting import Background, lasting, until
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
 from pressure_mp.drivers import adrive
+from pressure_mp.encoding.large import PART
 from pressure_mp.engines.redis.requests import contents as requests_of_contents
-from pressure_mp.large import PART
 
 LEASE = 0.25  # then contents are kept for the shortest time there is, 3 s
 SIZE = 8 * PART

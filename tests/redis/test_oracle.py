@@ -8,7 +8,7 @@ from hypothesis import Phase
 from hypothesis.stateful import run_state_machine_as_test
 from random_histories import drawn
 
-from pressure_mp.engines.redis import engine, session
+from pressure_mp.engines.redis import binding, session
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,7 +21,7 @@ STEPS = 50
 def machine(own_server, monkeypatch):
     """A class of machines that work on one server, where nobody else waits."""
     # How long a client waits until it looks again by itself; the histories are short.
-    for module in (engine, session):
+    for module in (binding, session):
         monkeypatch.setattr(module, "TICK", 0.05)
 
     class Machine(oracle_redis.RedisOracle):

@@ -270,7 +270,7 @@ def test_an_unusable_key_is_not_shown_with_its_neighbours(monkeypatch):
 def test_a_handle_without_its_key_shows_no_environment(monkeypatch):
     q = Queue(name="q", url="memory://x", authkey=b"one")
     copy = pickle.dumps(q)
-    monkeypatch.setattr(pressure_mp.signing, "_held", {})
+    monkeypatch.setattr(pressure_mp.encoding.signing, "_held", {})
     monkeypatch.setenv("SOME_PASSWORD", LONG)
     text = caught(lambda: pickle.loads(copy).put(1))
     assert not any(part in text for part in PARTS)

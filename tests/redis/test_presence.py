@@ -15,10 +15,12 @@ import pytest
 from waiting import HOURS, LIMIT, Background, lasting, until
 
 import pressure_mp
-from pressure_mp import Empty, JoinableQueue, presence, processes
+from pressure_mp import Empty, JoinableQueue
+from pressure_mp.background import presence
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
+from pressure_mp.identity import processes
 from pressure_mp.operations.flights import FlightOperations
 
 METHODS = ["fork", "spawn"]

@@ -14,10 +14,10 @@ import rights
 import pressure_mp
 from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue, TaskQueue
 from pressure_mp.drivers import drive
+from pressure_mp.encoding.large import HEAD_SIZE, MARK, Large, Manifest
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
-from pressure_mp.engines.redis.engine import RedisBinding
-from pressure_mp.large import HEAD_SIZE, MARK, Large, Manifest
+from pressure_mp.engines.redis.binding import RedisBinding
 from pressure_mp.operations.flights import FlightOperations
 from pressure_mp.operations.items import ItemOperations
 from pressure_mp.operations.large import fetch, sweep
@@ -163,7 +163,7 @@ class Uses:
         session.end()
 
     def take_the_long_way(self):
-        """A put that does not look at the bound, and so is not tried the short way."""
+        """A put that does not look at the bound, and so is not tried by the fast path."""
         self.run(self.operations.put(b"x", False, None, overfill=True))
         self.run(self.operations.get(False, None))
 
@@ -186,7 +186,7 @@ class Uses:
         finally:
             self.admin.set(key, right or "0")
 
-    def meet_a_queue_that_another_make_created(self):
+    def meet_a_queue_that_another_implementation_created(self):
         self.admin.persist(f"__pressure__:{self.name}:stats:consumed_bytes")
         self.queue.stats()
 
@@ -245,7 +245,7 @@ class Uses:
             fetch_and_put_back,
         ),
         *(look, wait_in_line, wake, take_the_long_way, unlock),
-        *(meet_a_counter_that_is_no_number, meet_a_queue_that_another_make_created),
+        *(meet_a_counter_that_is_no_number, meet_a_queue_that_another_implementation_created),
         *(end_the_queue, use_an_anonymous_queue, use_tasks),
     )
 

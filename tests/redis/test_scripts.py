@@ -23,7 +23,7 @@ from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis import session as redis_session
 from pressure_mp.engines.redis.blocking import BlockingSession
-from pressure_mp.engines.redis.outage import Lane
+from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.engines.redis.statuses import MISMATCH
 from pressure_mp.operations.flights import FlightOperations
@@ -291,7 +291,7 @@ def play(server, name, theirs, client):
     assert (q.qsize(), q.is_shutdown, q.stats().length) == (3, False, 3)
     run(operations.reject(q._run(operations.get(False, None))))
     assert q.rejected() == [b"3"]
-    # A put that has to wait and one that need not; a get the short way.
+    # A put that has to wait and one that need not; a get by the fast path.
     q.maxsize = 0
     q.put(b"8")
     q.put(b"9")

@@ -7,8 +7,8 @@ import pytest
 from waiting import until
 
 from pressure_mp import Full
+from pressure_mp.encoding.large import MARK
 from pressure_mp.engines.redis.statuses import BUSY, DECLINED, DONE, EMPTY, NOW, WAIT
-from pressure_mp.large import MARK
 
 LEASE = oracle_clients.LEASE
 MINE, OTHER = "here/1/1:1", "here/2/2:1"

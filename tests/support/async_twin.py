@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pressure_mp import JoinableQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.effects import AnyOperation
-from pressure_mp.flights import Asking, Claim
+from pressure_mp.in_flight import Asking, Claim
 
 T = TypeVar("T")
 

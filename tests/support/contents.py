@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
+from pressure_mp.encoding.large import PART, Large, divide
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import keys
-from pressure_mp.large import PART, Large, divide
 from pressure_mp.operations import large
 
 

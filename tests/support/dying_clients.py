@@ -11,8 +11,8 @@ import psutil
 import redis
 import waiting
 
-from pressure_mp import identity
 from pressure_mp.engines.redis.session import RedisSession
+from pressure_mp.identity import client as identity
 
 
 def wait(

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pressure_mp.engines.redis.engine import RedisBinding
+from pressure_mp.engines.redis.binding import RedisBinding
 from pressure_mp.engines.redis.wire import BlockingWire
 
 
 class Exchanges:
     """From now on: the operations that are called over the connections of one handle's engine.
 
-    ``before`` and ``after`` have, by the number of a call that takes the short way, what to do
+    ``before`` and ``after`` have, by the number of a call that takes the fast path, what to do
     just before it is sent, with its connection and its command, and just after its reply. They
     run in the thread that calls; what they call themselves goes over other connections.
     """

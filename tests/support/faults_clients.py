@@ -179,7 +179,7 @@ def _wander(queue: Queue, log: Log, seed: int, operations: int) -> None:
 
 
 def wander_stepwise(log: Log, port: int, name: str, seed: int, operations: int) -> None:
-    """The same, as a client of another make; it ends when the queue is closed."""
+    """The same, as another implementation; it ends when the queue is closed."""
     client = _Stepwise(log, port, name)
     chance = random.Random(seed)
     for number in range(operations):

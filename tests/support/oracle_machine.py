@@ -15,7 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from oracle_replies import plain
 from oracle_steps import Client, Pair, call_once, is_later
 
-from pressure_mp import config, ordering
+from pressure_mp import config
+from pressure_mp.encoding import sort_keys
+from pressure_mp.encoding.large import HEAD_SIZE, PART, Large, Manifest, divide, is_manifest
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.contents import ReadChunk, StoreChunk, SweepContents
 from pressure_mp.engines.contract.fair import GetKeys, GetQueued, GetSnapshot
@@ -55,7 +57,6 @@ from pressure_mp.engines.contract.queues import (
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.memory.engine import MemoryEngine
-from pressure_mp.large import HEAD_SIZE, PART, Large, Manifest, divide, is_manifest
 
 CLIENTS = 4
 #: Milliseconds; longer than any history takes.
@@ -68,10 +69,10 @@ owners = st.sampled_from(OWNERS)
 readers = st.sampled_from(["A#1", "A#2", "B#1"])
 may_be_reader = st.sampled_from(["", "A#1", "B#1"])
 rarely = st.integers(0, 3).map(lambda number: number == 0)
-sort_keys = {
-    "priority": st.sampled_from([1, 2, "text", (1, "text")]).map(ordering.encode),
+_DRAWN_KEYS = {
+    "priority": st.sampled_from([1, 2, "text", (1, "text")]).map(sort_keys.encode),
     "fair": st.tuples(st.integers(1, 2), st.sampled_from("abc")).map(
-        lambda drawn: b"%d %b" % (drawn[0], ordering.encode(drawn[1]))
+        lambda drawn: b"%d %b" % (drawn[0], sort_keys.encode(drawn[1]))
     ),
 }
 
@@ -169,7 +170,7 @@ class Oracle(RuleBasedStateMachine):
         return self.calls
 
     def sort_key(self, data: st.DataObject) -> tuple[bytes, ...]:
-        keys = sort_keys.get(self.discipline)
+        keys = _DRAWN_KEYS.get(self.discipline)
         return () if keys is None else (data.draw(keys),)
 
     def note_got(self, mine: Any, theirs: Any) -> None:
@@ -377,7 +378,7 @@ class Oracle(RuleBasedStateMachine):
     def look_at_keys(self, client: int, limit: int, key: str) -> None:
         self.ask(client, GetSnapshot(limit))
         self.ask(client, GetKeys())
-        self.ask(client, GetQueued(ordering.encode(key)))
+        self.ask(client, GetQueued(sort_keys.encode(key)))
 
     @rule(client=clients, users=st.sampled_from([("user-1",), ("user-2",), ("user-1", "user-2")]))
     def dismiss(self, client: int, users: tuple[str, ...]) -> None:

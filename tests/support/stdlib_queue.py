@@ -9,7 +9,7 @@ from async_twin import looped
 from test import test_queue
 
 import pressure_mp
-from pressure_mp import object_queue
+from pressure_mp.sync import object_queue
 
 
 def buffered(kind: type[object_queue.ObjectQueue]) -> type[object_queue.ObjectQueue]:

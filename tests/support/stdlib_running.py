@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from stdlib_differences import DIFFERENCES
 
-from pressure_mp import object_queue
+from pressure_mp.sync import object_queue
 
 NO_TEST_PACKAGE = "this interpreter ships without its test package"
 

@@ -1,4 +1,4 @@
-"""A client of the pressure protocol of another make: plain steps, one command at a time.
+"""A client of the pressure protocol of another implementation: plain steps, one command at a time.
 
 It stands for a program in another language. It follows the specification's reference sequences,
 with the key names of the specification's text, and it shares no code with the package.

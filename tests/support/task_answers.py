@@ -6,7 +6,7 @@ import pytest
 from task_pair import ask
 from waiting import LIMIT, Background, parks, until
 
-from pressure_mp import PressureError, TaskQueue, task_settings
+from pressure_mp import PressureError, TaskQueue
 from pressure_mp.config import resolve
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import Dismiss, How, Mismatch
@@ -36,9 +36,10 @@ from pressure_mp.engines.contract.tasks import (
     TruncateTasks,
 )
 from pressure_mp.engines.redis.requests import tasks as redis_tasks
+from pressure_mp.sync.tasks import settings
 
 OLD = Edit(b"new", b"not what is there")
-SETTINGS = task_settings.make(60, None, None, False, None, "time64")
+SETTINGS = settings.make(60, None, None, False, None, "time64")
 
 
 def refused(call, *args, **kwargs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 
-from pressure_mp import states, task_settings
+from pressure_mp import states
 from pressure_mp.config import resolve
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
@@ -21,6 +21,7 @@ from pressure_mp.engines.contract.tasks import (
     TakeTasks,
     TruncateTasks,
 )
+from pressure_mp.sync.tasks import settings
 
 #: More tasks than any test has.
 MANY = 1000
@@ -38,7 +39,7 @@ class Pair:
     def create(self, **options):
         chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
         chosen = {"max_deliveries": None, "id": "auto_increment", **chosen}
-        self.ask(OpenTasks(How.CREATE, task_settings.make(**chosen)))
+        self.ask(OpenTasks(How.CREATE, settings.make(**chosen)))
 
     def ask(self, request):
         """The reply to a request, without what may differ."""

@@ -9,7 +9,7 @@ from waiting import HOURS
 
 from pressure_mp import Empty, ShutDown, TaskQueue
 from pressure_mp.drivers import adrive
-from pressure_mp.flights import Claim
+from pressure_mp.in_flight import Claim
 from pressure_mp.operations.task_settling import UNCHANGED, Subject
 
 #: No delay, the queue's own ttl, a priority, no tube.

@@ -15,7 +15,7 @@ from pressure_mp import Empty, NotTaken, TaskExists, TaskQueue
 from pressure_mp.engines.contract.replies import NoTask
 from pressure_mp.engines.contract.task_records import Edit
 from pressure_mp.engines.contract.tasks import AckTask, CloseTasks, PutAwaited, PutTasks, TakeTasks
-from pressure_mp.engines.redis.engine import RedisBinding
+from pressure_mp.engines.redis.binding import RedisBinding
 
 ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
 LATE = 3_600_000
@@ -85,7 +85,7 @@ def prepared(tasks):
 @pytest.mark.parametrize(
     "options", [{}, {"ttr": None}, {"max_deliveries": 1}, {"id": "time64"}], ids=str
 )
-def test_ordinary_calls_go_the_short_way(options, own_server):
+def test_ordinary_calls_take_the_fast_path(options, own_server):
     tasks = prepared(Tasks(own_server.url, **options))
     with own_server.client() as client:
         ways = (ordinary_put, 0), (ordinary_take, 1), (ordinary_ack, 0), (ordinary_next, 1)

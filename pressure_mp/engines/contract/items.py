@@ -62,7 +62,7 @@ PutReply = Added | NoSpace | InUse | NotComparable | Lost | Closed | Missing
 
 class Hold(NamedTuple):
     """What is taken stays with the broker, in flight, for ``owner`` (a process, see
-    :func:`pressure_mp.processes.incarnation`) until it is acknowledged.
+    :func:`pressure_mp.identity.processes.incarnation`) until it is acknowledged.
 
     ``call`` is a number that the owner never used before. After ``limit`` deliveries an item is set
     aside instead of being put back; 0 is no limit. A ``reader`` takes no more than its fair share,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .task_records import StoredTask
+if TYPE_CHECKING:
+    from .task_records import StoredTask
 
 
 class Outcome(Enum):

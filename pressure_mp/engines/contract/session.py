@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...config import Address
 from .items import TakeBack
 from .replies import Later
-from .requests import Request
+
+if TYPE_CHECKING:
+    from .requests import Request
 
 #: The ``end`` of a call that is tried once: nobody needs to know what becomes of it.
 ONE_TRY = 0.0
 
 
-#: Seconds after which a wait is over in any case: a client of another implementation that shuts a
+#: Seconds after which a wait is over in any case: another implementation that shuts a
 #: queue down wakes nobody of ours, and one that is killed wakes nobody at all.
 TICK = 0.9
 

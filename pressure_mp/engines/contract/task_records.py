@@ -121,7 +121,7 @@ class Record(NamedTuple):
 
 
 class StoredTask(NamedTuple):
-    """A task as a queue has it. Ids are bytes; see :mod:`pressure_mp.task_values`."""
+    """A task as a queue has it. Ids are bytes; see :mod:`pressure_mp.encoding.task_values`."""
 
     id: bytes
     record: TaskRecord

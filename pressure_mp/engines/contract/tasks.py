@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .queues import How, Mismatch
-from .replies import (
-    Absent,
-    Changed,
-    Closed,
-    Done,
-    Missing,
-    NoTask,
-    Renewed,
-    Unprocessed,
-)
+from .replies import Absent, Changed, Closed, Done, Missing, NoTask, Renewed, Unprocessed
 from .task_records import Edit, Held, StoredTask, TaskRecord, TaskSettings
 
 

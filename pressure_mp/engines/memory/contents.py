@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from ...large import is_manifest, token_of, weight
+from ...encoding.large import is_manifest, token_of, weight
 
 
 class Contents:

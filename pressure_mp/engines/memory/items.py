@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ...large import token_of
+from ...encoding.large import token_of
 from ..contract.items import (
     Added,
     HandOut,

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from ..contract.contents import (
-    ReadChunk,
-    ReadChunkReply,
-    StoreChunk,
-    StoreChunkReply,
-)
+from ..contract.contents import ReadChunk, ReadChunkReply, StoreChunk, StoreChunkReply
 from ..contract.replies import Outcome
 from .line import Caller
 from .state import QueueState, Slot

@@ -6,7 +6,7 @@ import asyncio
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from ...identity import client_id
+from ...identity.client import client_id
 from ..contract.items import TakeBack
 from ..contract.replies import Later
 from ..contract.session import TICK

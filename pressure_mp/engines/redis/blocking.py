@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..contract.items import TakeBack
 from ..contract.replies import Later
 from ..contract.requests import Request
+from .binding import TAKING, RedisBinding
 from .caller import Waiter
 from .errors import AGAIN, STALE
+from .lanes import Lane
 from .one_script import FirstScript, OneScript, bells_in
 from .pool import Pool
 from .requests.table import implementation, known
 from .scripts import read_bare
-from .session import TAKING, Begun, RedisSession
+from .session import Begun, RedisSession
 from .statuses import DECLINED, DONE, Reply
 from .wire import BlockingWire, finish
-
-if TYPE_CHECKING:
-    from .engine import RedisBinding
-    from .outage import Lane
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)

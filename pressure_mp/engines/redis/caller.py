@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ..contract.replies import Later
+from .binding import RedisBinding
 from .statuses import Reply
-
-if TYPE_CHECKING:
-    from .engine import RedisBinding
 
 
 class Waiter(Protocol):

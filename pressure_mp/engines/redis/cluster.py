@@ -14,10 +14,10 @@ from ...config import Address
 from ...exceptions import ArgumentError, BrokerUnavailable, WrongServerError
 from ..contract.session import DEFAULTS, Options
 from . import keys
-from .engine import RedisBinding, RedisEngine
+from .engine import RedisEngine, RedisQueue
 from .errors import Moved, not_done
-from .routes import SILENCE, Node, Route
-from .wire import Wire
+from .routes import SILENCE, Route
+from .wire import Node, Wire
 
 
 class ClusterRoute(Route):
@@ -85,7 +85,7 @@ class ClusterEngine(RedisEngine):
 
     _route = ClusterRoute
 
-    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisBinding:
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue:
         if not keys.has_hash_tag(self.address.prefix, name, discipline):
             raise ArgumentError(
                 f"queue name {name!r} has no hash tag, so a cluster would spread the queue's keys "
@@ -93,7 +93,7 @@ class ClusterEngine(RedisEngine):
             )
         return super().bind(name, discipline, options)
 
-    def rival(self, name: str, discipline: str) -> RedisBinding | None:
+    def rival(self, name: str, discipline: str) -> RedisQueue | None:
         if discipline != keys.FIFO and not keys.has_hash_tag(self.address.prefix, name):
             return None  # no queue of the protocol can have this name here
         return super().rival(name, discipline)

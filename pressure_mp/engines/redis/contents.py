@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .errors import translate
+from .binding import RedisBinding
 from .incarnation import adopt, is_strange
 from .loading import is_missing, load
 from .packing import pack_command
+from .refusals import translate
 from .statuses import DONE, LOST, Reply
 from .wire import Wire
 
-if TYPE_CHECKING:
-    from .engine import RedisBinding
-
 #: How a packed command ends whose last argument is empty.
 _EMPTY = b"$0\r\n\r\n"
-
-
-OPERATIONS = ("store", "fetch")
 
 
 async def call(

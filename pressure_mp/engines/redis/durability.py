@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...exceptions import BrokerError, BrokerUnavailable, NotDurable, UnsupportedServerError
 from ..contract.session import Durability
+from .binding import CONFIRM_SECONDS, RedisBinding
 from .errors import not_done
+from .wire import Wire
 
-if TYPE_CHECKING:
-    from .engine import RedisBinding
-    from .wire import Wire
-
-#: Seconds for replicas or the disk to confirm.
-LIMIT = 5.0
 #: Seconds more for the server to say that they did not.
 _GRACE = 1.0
 
@@ -36,10 +32,10 @@ async def check(wire: Wire, binding: RedisBinding, wanted: Durability) -> None:
     """Raise an error if the server cannot confirm anything; before anything is done there."""
     if wire.confirms:
         return
-    reply = await wire.request(*_command(wanted, 1, probe=True), timeout=LIMIT)
+    reply = await wire.request(*_command(wanted, 1, probe=True), timeout=CONFIRM_SECONDS)
     if isinstance(reply, Exception):
-        url, text = binding.engine.address.url, str(reply)
-        if not_now := not_done(text, binding.engine.address):
+        url, text = binding.address.url, str(reply)
+        if not_now := not_done(text, binding.address):
             raise not_now
         if "unknown command" in text:
             raise UnsupportedServerError(
@@ -54,19 +50,19 @@ async def check(wire: Wire, binding: RedisBinding, wanted: Durability) -> None:
 
 async def confirm(wire: Wire, binding: RedisBinding, wanted: Durability, op: str) -> None:
     """Wait until what this connection did last is confirmed. Raises NotDurable."""
-    limit = int(LIMIT * 1000)
-    reply = await wire.request(*_command(wanted, limit), timeout=LIMIT + _GRACE)
+    limit = int(CONFIRM_SECONDS * 1000)
+    reply = await wire.request(*_command(wanted, limit), timeout=CONFIRM_SECONDS + _GRACE)
     if isinstance(reply, Exception):
         text = str(reply)
-        if text.startswith("UNBLOCKED") or not_done(text, binding.engine.address):
+        if text.startswith("UNBLOCKED") or not_done(text, binding.address):
             # The server is no primary any more. The call is sent again to the one that is.
-            raise BrokerUnavailable(f"the broker at {binding.engine.address.url} changes: {text}")
+            raise BrokerUnavailable(f"the broker at {binding.address.url} changes: {text}")
         confirmed, who = 0, f"the server says: {text}"
     elif wanted.replicas:
         confirmed = int(reply)
-        who = f"{confirmed} of {wanted.replicas} replicas confirmed it within {LIMIT:g} s"
+        who = f"{confirmed} of {wanted.replicas} replicas confirmed it within {CONFIRM_SECONDS:g} s"
     else:
-        confirmed, who = int(reply[0]), f"no fsync confirmed it within {LIMIT:g} s"
+        confirmed, who = int(reply[0]), f"no fsync confirmed it within {CONFIRM_SECONDS:g} s"
     if confirmed < (wanted.replicas or 1):
         done = _DONE[op].format(binding.name)
         raise NotDurable(f"{done}, but {who}{_AGAIN.get(op, '')}", confirmed)

@@ -5,28 +5,20 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...config import Address
-from ..contract.session import DEFAULTS, TICK, Durability, Options, QueueKey
-from . import contents, durability, keys, scripts, signals
+from ..contract.session import DEFAULTS, Options, QueueKey
+from . import keys
+from .binding import RedisBinding
 from .blocking import BlockingSession
 from .errors import not_done, refusal
-from .fast_paths import FastPath
-from .outage import Lane, Outage, patience
-from .packing import pack, pack_command
+from .outage import Outage, patience
 from .pool import LoopPool, Pool
-from .roles import Rounds
+from .rounds import Rounds
 from .routes import Direct, Route
-from .session import REJECTING, TAKING, RedisSession
+from .session import RedisSession
 from .wire import AsyncWire, BlockingWire, finish
-
-#: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
-#: a request may still be under way to the server after its client gave up connecting again.
-_UNNOTICED, _STRAY = 10.0, 5.0
-
-#: The server counts whole milliseconds: so many seconds after its time a wait is over there.
-_CLOCK = 0.001
 
 
 class RedisEngine:
@@ -43,12 +35,17 @@ class RedisEngine:
             weakref.WeakKeyDictionary()
         )
 
-    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisBinding:
-        return RedisBinding(self, name, discipline, options)
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue:
+        return RedisQueue(self, name, discipline, options)
 
     def rounds(self, name: str, discipline: str) -> Rounds:
         """Those of all who look at a queue."""
         return self._rounds.setdefault((name, discipline), Rounds())
+
+    @property
+    def silence(self) -> float | None:
+        """Of the connections that threads use."""
+        return self._threads.silence
 
     @property
     def thread_pool(self) -> Pool:
@@ -68,7 +65,7 @@ class RedisEngine:
         """Where a key is, for the pools' route."""
         return 0
 
-    def rival(self, name: str, discipline: str) -> RedisBinding | None:
+    def rival(self, name: str, discipline: str) -> RedisQueue | None:
         other = "lifo" if discipline == keys.FIFO else keys.FIFO
         return self.bind(name, other)
 
@@ -133,149 +130,12 @@ def _split(noted: bytes) -> tuple[str, str, str]:
     return noted.decode().partition(" ")
 
 
-class Waiting(NamedTuple):
-    """A blocking command, after how many seconds its caller looks again, and whether the wait is
-    over at the server by then."""
-
-    command: tuple[Any, ...]
-    limit: float
-    ends: bool
-
-
-class _Command(NamedTuple):
-    """The constant part of a script's command for so many arguments."""
-
-    #: Packed, all up to the arguments; with the lane's id left out, if it ends with that.
-    head: bytes
-    arguments: int
-    wants_connection: bool
-    in_lane: bool
-
-
-class RedisBinding:
-    """One queue on one server: its key names, and the constant part of each of its commands."""
+class RedisQueue(RedisBinding):
+    """A queue, and the sessions on it."""
 
     def __init__(self, engine: RedisEngine, name: str, discipline: str, options: Options) -> None:
+        super().__init__(engine, name, discipline, options)
         self.engine = engine
-        self.name = name
-        self.options = options
-        self.discipline = discipline
-        self.scripts = scripts.load(discipline)
-        self._numbered = {
-            op
-            for op, script in self.scripts.items()
-            if script.once and (options.reconnect or op in TAKING)
-        }
-        self.slot = engine.slot(self.key("data"))
-        self._kept = keys.kept(engine.address.prefix, name, discipline)
-        self._keep = options.reconnect + _UNNOTICED + _STRAY
-        self._durable: set[str] = set()
-        if options.durability:
-            self._durable = {op for op, script in self.scripts.items() if script.durable}
-            self._keep += durability.LIMIT
-        #: The operations that are one exchange over a connection and nothing else, at their best.
-        self.quick: set[str] = set()
-        if engine.thread_pool.silence is None and options.until is None:
-            self.quick = set(self.scripts) - self._durable - set(contents.OPERATIONS)
-        #: Those whose replies are to be read by :func:`scripts.read_bare`.
-        self.bare = {op for op, script in self.scripts.items() if script.bare}
-        self._commands: dict[str, _Command] = {}
-        #: The fast paths of a put and of a take of one item, of queues that have any.
-        self.offer: FastPath | None = None
-        self.poll: FastPath | None = None
-        if discipline == keys.FIFO:
-            self.offer = FastPath("offer")
-            self.poll = FastPath("poll", waiting=FastPath("stand_by"))
-        #: Whether a queue of tasks keeps those that are processed, as far as is known.
-        self.keeps_processed = False
-        self.rounds = engine.rounds(name, discipline)
-        self._signals = signals.of(discipline, scripts.storage(discipline).item)
-        #: The operations that give back what was granted in line.
-        self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
-        self.quick -= self.giving_back | REJECTING | {"take_back"}
-
-    def durability(self, op: str) -> Durability | None:
-        """Who is to confirm the effect of ``op``."""
-        return self.options.durability if op in self._durable else None
-
-    def kept(self, lane: bytes) -> bytes:
-        """The name of the key that keeps a lane's last reply."""
-        return self._kept + lane
-
-    def key(self, part: str) -> bytes:
-        """The name of one of the queue's keys."""
-        return keys.key(self.engine.address.prefix, self.name, part, self.discipline)
-
-    def command(
-        self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes
-    ) -> bytes:
-        """The command that runs a script: in a lane, under a number, for a connection's client."""
-        found = self._commands.get(op)
-        if found is None or found.arguments != len(args):
-            found = self._commands[op] = self._prepare(self.scripts[op], len(args))
-        head, _, wants_connection, in_lane = found
-        if wants_connection:
-            args = (*args, conn)
-        if in_lane:
-            return pack((head, lane.id), (*args, number))
-        return pack((head,), args)
-
-    def number(self, op: str, lane: Lane) -> bytes:
-        """The number of a new call of a script; none when it may be done twice."""
-        if op not in self._numbered:
-            return b""
-        return lane.number(self._kept, self._keep)
-
-    def _prepare(self, script: scripts.Script, arguments: int) -> _Command:
-        names = [self.key(part) for part in script.keys]
-        lane = b"-" * Lane.ID_SIZE if script.in_lane else b""
-        if script.in_lane:
-            names.append(self.kept(lane))
-        parts: tuple[Any, ...] = ("EVALSHA", script.sha, len(names), *names)
-        constant = pack_command(parts)
-        start = constant.index(b"\r\n")
-        more = arguments + script.wants_connection + script.in_lane
-        return _Command(
-            head=b"*%d" % (len(parts) + more) + constant[start:].removesuffix(lane + b"\r\n"),
-            arguments=arguments,
-            wants_connection=script.wants_connection,
-            in_lane=script.in_lane,
-        )
-
-    def is_line(self, signal: str) -> bool:
-        """Whether to wait for ``signal`` is to wait in line, where something is granted."""
-        return signal in self._signals.lines
-
-    def undo(self, signal: str) -> tuple[str, tuple[Any, ...]]:
-        """The call that gives back what was granted in line."""
-        return self._signals.lines[signal].undo
-
-    def bell(self, ticket: str) -> bytes:
-        """The name of the list on which one waiter alone waits."""
-        return keys.bell(self.engine.address.prefix, self.name, ticket)
-
-    def waiting(self, signal: str, timeout: float | None) -> Waiting:
-        """The blocking command for a signal.
-
-        The server does not end a wait in line that may last longer than one tick: the place in
-        line would be lost.
-        """
-        limit = TICK if timeout is None else min(timeout, TICK)
-        if signal in self._signals.lines:
-            line = self._signals.lines[signal]
-            command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
-            if timeout is None or timeout > TICK:
-                return Waiting((*command, "0"), limit, False)
-        elif signal in self._signals.watches:
-            watched = self.key(self._signals.watches[signal])
-            command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
-        else:
-            bell = self.bell(signal.removeprefix(signals.BELL))
-            command = ("BLMOVE", bell, self.key(signals.HEARD), "RIGHT", "LEFT")
-        if self._signals.keeps_place:
-            return Waiting((*command, "0"), limit, False)
-        limit = max(round(limit, 3), 0.001)
-        return Waiting((*command, f"{limit:.3f}"), limit + _CLOCK, True)
 
     def session(self) -> BlockingSession:
         return BlockingSession(self, self.engine.thread_pool)

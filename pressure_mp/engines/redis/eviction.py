@@ -8,13 +8,10 @@ which a call that is sent again is done twice, and what tells a queue from a for
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 from ...config import Address
 from ...exceptions import EvictingServerError, EvictionWarning
-
-if TYPE_CHECKING:
-    from .wire import Wire
+from .wire import Wire
 
 #: The servers that this process has asked. A set's own methods need no lock.
 _asked: set[Address] = set()

@@ -6,14 +6,12 @@ Scripts that believe what is kept refuse while it may be a former queue's; see t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .errors import translate
+from .binding import RedisBinding
 from .loading import exchange
-
-if TYPE_CHECKING:
-    from .engine import RedisBinding
-    from .wire import Wire
+from .refusals import translate
+from .wire import Wire
 
 
 def is_strange(reply: Any) -> bool:

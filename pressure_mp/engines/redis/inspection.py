@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...identity import parse_client
+from ...identity.client import parse_client
 from ..contract.queues import End, Inspection, Keeper, Waiting
 from .statuses import Reply
 

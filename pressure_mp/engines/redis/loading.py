@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .binding import RedisBinding
 from .errors import not_done, refusal
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from .engine import RedisBinding
 
 
 def is_missing(reply: Any) -> bool:
@@ -21,7 +19,7 @@ async def load(wire: Wire, binding: RedisBinding, op: str, limit: float | None) 
     source = binding.scripts[op].source
     reply = await wire.request("SCRIPT", "LOAD", source, timeout=limit)
     if isinstance(reply, Exception):
-        address = binding.engine.address
+        address = binding.address
         raise not_done(str(reply), address) or refusal(str(reply), address, "SCRIPT LOAD")
 
 

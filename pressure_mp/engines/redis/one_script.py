@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from .binding import RedisBinding
 from .caller import Caller
 from .statuses import Reply
-
-if TYPE_CHECKING:
-    from .engine import RedisBinding
 
 R = TypeVar("R")
 P = TypeVar("P")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import random
-import secrets
 import time
-from typing import TYPE_CHECKING
 
 from ...exceptions import WrongServerError
 from ..contract.session import ONE_TRY, Options
 from .errors import Moved
-
-if TYPE_CHECKING:
-    from .pool import Pool
+from .pool import Pool
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
@@ -22,38 +18,6 @@ _MOST_MOVES = 16
 _QUIET = 1.0
 #: Seconds after a call's end for the reply to a call that was made just before it.
 _GRACE = 1.0
-
-
-class Lane:
-    """Calls that the server sees one after the other, numbered for each queue.
-
-    A connection has a lane, and passes it on to the connection that takes its place: so a call
-    that is sent again has the same number in the same lane, and the server knows it.
-    """
-
-    __slots__ = ("_calls", "id")
-
-    ID_SIZE = 16
-
-    def __init__(self) -> None:
-        self.id = secrets.token_hex(self.ID_SIZE // 2).encode()
-        self._calls: dict[bytes, list[float]] = {}
-
-    def number(self, queue: bytes, half: float) -> bytes:
-        """The number of the next call on a queue.
-
-        When the last number that said so is ``half`` seconds old, it says too for how many
-        milliseconds the call's reply is kept: so each is kept for at least ``half`` seconds.
-        """
-        now = time.monotonic()
-        calls = self._calls.get(queue)
-        if calls is None:
-            calls = self._calls[queue] = [0, now - half]
-        calls[0] += 1
-        if now - calls[1] < half:
-            return b"%d" % calls[0]
-        calls[1] = now
-        return b"%d %d" % (calls[0], round(half * 2000))
 
 
 def patience(end: float | None, silence: float | None, until: float | None = None) -> float | None:

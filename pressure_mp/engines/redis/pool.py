@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from ...exceptions import BrokerError, PressureError
 from .connecting import unavailable
-from .routes import Node, Route
-from .wire import Wire
+from .routes import Route
+from .wire import Node, Wire
 
 T = TypeVar("T")
 

@@ -1,17 +1,15 @@
 """The roles that others keep: whoever waits, or looks at a queue, sees to it that they live.
 
 A client of ours that was killed while it waited with a role, or stood in line for one, gives
-nothing back. A client of another implementation that is next in line cannot know; so each of ours
+nothing back. Another implementation that is next in line cannot know; so each of ours
 looks after both roles, not only after the one that it wants.
 """
 
 from __future__ import annotations
 
-import time
-
 from ...exceptions import PressureError
-from ...identity import is_gone, process_of
-from ..contract.session import ONE_TRY, TICK
+from ...identity.client import is_gone, process_of
+from ..contract.session import ONE_TRY
 from .caller import Caller
 from .statuses import DONE
 
@@ -46,19 +44,12 @@ async def free_roles(caller: Caller, end: float | None = None) -> float | None:
             return float(reply[1]) / 1000
 
 
-class Rounds:
-    """:func:`free_roles` for those who do not wait: once a tick, however often they look."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    async def make(self, caller: Caller) -> None:
-        """Look after the roles, if it is time. Whoever looks has its reply: no error is raised."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + TICK
-        try:
-            await free_roles(caller, ONE_TRY)
-        except PressureError:
-            pass  # whoever needs a role is told
+async def make_round(caller: Caller) -> None:
+    """:func:`free_roles` for those who do not wait: once a tick, however often they look. Whoever
+    looks has its reply: no error is raised."""
+    if not caller.binding.rounds.is_due():
+        return
+    try:
+        await free_roles(caller, ONE_TRY)
+    except PressureError:
+        pass  # whoever needs a role is told

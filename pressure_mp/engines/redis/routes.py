@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -17,7 +16,7 @@ from ...exceptions import (
     WrongServerError,
 )
 from . import eviction
-from .wire import Wire
+from .wire import Node, Wire
 
 T = TypeVar("T")
 
@@ -27,22 +26,6 @@ _PATIENCE = 1.0
 _SHORTEST = 0.01
 #: A route's ``silence`` where another server may take the place of one: longer than a script takes.
 SILENCE = 10.0
-
-
-class Node:
-    """One server, and the connections to it that are idle."""
-
-    def __init__(self, address: Address) -> None:
-        self.address = address
-        self.idle: collections.deque[Wire] = collections.deque()
-
-    def hang_up(self) -> None:
-        """Close what is idle."""
-        while self.idle:
-            try:
-                self.idle.pop().close()
-            except IndexError:  # another thread was faster
-                return
 
 
 class Route(ABC):

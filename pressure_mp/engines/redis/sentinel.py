@@ -11,8 +11,8 @@ from typing import Any
 from ...config import Address
 from ...exceptions import BrokerUnavailable, WrongServerError
 from .engine import RedisEngine
-from .routes import SILENCE, Node, Route, server
-from .wire import Wire
+from .routes import SILENCE, Route, server
+from .wire import Node, Wire
 
 
 class SentinelRoute(Route):

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...exceptions import PressureError
 from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import TICK
 from . import contents
+from .binding import CONTENT_OPERATIONS, REJECTING, TAKING, RedisBinding
 from .caller import Waiter
 from .durability import check, confirm
-from .errors import AGAIN, STALE, NotDone, refuse_wait, stale, translate
+from .errors import AGAIN, STALE, NotDone
 from .incarnation import adopt, is_strange
+from .lanes import Lane
 from .loading import exchange, is_missing, load
-from .outage import Lane, Outage, patience
+from .outage import Outage, patience
 from .pool import Pool
+from .refusals import refuse_wait, stale, translate
 from .requests.table import implementation
 from .scripts import read_bare
 from .statuses import DONE, Reply
 from .wire import Wire
-
-if TYPE_CHECKING:
-    from .engine import RedisBinding
 
 #: How often the server is told to end a wait until it has its reply, and the seconds between; then
 #: the connection is taken for lost, or the wait was interrupted before it was sent.
@@ -33,11 +33,6 @@ _PAUSE = 0.05
 _FIRST_LOOK = 0.005
 #: Milliseconds that a bell is heard; then its waiter has looked by itself.
 _RUNG = 2000
-#: The calls that take items out for good. What an exception left of one is undone by ``take_back``.
-TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
-#: What is done with an item that was taken out: in another lane, so that the call which took it
-#: remains the last one of its lane, and can be undone.
-REJECTING = frozenset(("reject",))
 #: The calls that acknowledge a task: that is tried for ``reconnect`` seconds, however short a time
 #: the caller would wait for the next one.
 _SETTLING = frozenset(("ack", "next"))
@@ -191,7 +186,7 @@ class RedisSession:
             return [
                 await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit) for waiter in args
             ]
-        if op in contents.OPERATIONS:
+        if op in CONTENT_OPERATIONS:
             return await contents.call(wire, self.binding, op, args, limit)
         if op == "take_back":
             lane, before = args

@@ -7,10 +7,10 @@ its bell, and is noted so that others ring it. For one that was woken and does n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...exceptions import PressureError
-from ...identity import ticket
+from ...identity.client import ticket
 from ..contract.items import MOST_BYTES, MOST_ITEMS
 from ..contract.replies import Later, NoTask, Outcome, Unprocessed
 from ..contract.session import ONE_TRY
@@ -23,13 +23,11 @@ from ..contract.tasks import (
     TakeTasks,
     TakeTasksReply,
 )
+from .binding import RedisBinding
 from .caller import Caller
 from .one_script import bells_in
 from .statuses import ABSENT, CLOSED, DONE, EMPTY, MISSING, NOW, UNFINISHED, WAIT, Reply
 from .task_records import PackedRecord, read_tasks
-
-if TYPE_CHECKING:
-    from .engine import RedisBinding
 
 #: The signal for one who takes from all tubes; who waits for something else has a bell.
 _TASK = "task"

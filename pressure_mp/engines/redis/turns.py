@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ...exceptions import IncompleteQueueError, PressureError
-from ...identity import client_id, ticket
+from ...identity.client import client_id, ticket
 from ..contract.replies import Later
 from ..contract.session import ONE_TRY, TICK
 from .caller import Caller
@@ -135,7 +135,7 @@ class Turns:
         """Raise IncompleteQueueError when the token of the role that a busy reply names has been in
         no list for a lease, though no client is known to have the role.
 
-        A client of another implementation that takes a role says so at once, in the key that names
+        Another implementation that takes a role says so at once, in the key that names
         who had it last. So when that names a client of this package, or nobody, the token is not
         with anyone.
         """

@@ -8,13 +8,14 @@ is written once; :func:`finish` runs such a coroutine without an event loop.
 from __future__ import annotations
 
 import asyncio
+import collections
 import socket
 import ssl
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import hiredis
 import redis.asyncio.connection
@@ -24,11 +25,8 @@ from redis.exceptions import RedisError
 from ...config import Address
 from ...hidden import without_frames
 from . import connecting
-from .outage import Lane
+from .lanes import Lane
 from .packing import pack_command
-
-if TYPE_CHECKING:
-    from .routes import Node
 
 T = TypeVar("T")
 
@@ -47,6 +45,22 @@ def finish(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
     raise AssertionError("a coroutine over blocking wires was suspended")
+
+
+class Node:
+    """One server, and the connections to it that are idle."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.idle: collections.deque[Wire] = collections.deque()
+
+    def hang_up(self) -> None:
+        """Close what is idle."""
+        while self.idle:
+            try:
+                self.idle.pop().close()
+            except IndexError:  # another thread was faster
+                return
 
 
 class Wire(ABC):
@@ -132,7 +146,7 @@ class Wire(ABC):
         self, packed: bytes, room: Sequence[memoryview], timeout: float | None
     ) -> Any:
         """:meth:`request` for a packed command whose reply is to be a string as long as ``room``,
-        where it is written; the answer is then True. Any other reply is returned."""
+        where it is written; returns True then, and any other reply as it is."""
         await self._send(packed)
         if self._refusal is not _NOTHING:
             return await self.read(timeout)
@@ -211,7 +225,7 @@ class Wire(ABC):
 
     @abstractmethod
     async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
-        """Receive a part of what fills ``room``; answers how many bytes came."""
+        """Receive a part of what fills ``room``; returns how many bytes came."""
 
     @abstractmethod
     def is_stale(self) -> bool:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ....identity import client_id_bytes
+from ....identity.client import client_id_bytes
 from ...contract import items
 from ...contract.items import MOST_BYTES, MOST_ITEMS, TAKE_ONE
 from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
+from ..binding import RedisBinding
 from ..caller import Caller
 from ..keys import FIFO
 from ..one_script import FirstScript
-from ..roles import wake
+from ..roles import make_round, wake
 from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, UNORDERED, Reply
 from .contents import sweep_all
 from .queues import outcome, turns
-
-if TYPE_CHECKING:
-    from ..engine import RedisBinding
 
 #: A field beside the producers: there was ever one.
 _EVER = "ever"
@@ -209,7 +207,7 @@ async def renew(caller: Caller, request: items.Renew, end: float | None) -> item
     _, now, consumers, producers = reply
     named = leases(producers)
     named.pop(_EVER, None)
-    await caller.binding.rounds.make(caller)
+    await make_round(caller)
     return items.Attendance(int(now), leases(consumers), named)
 
 

@@ -8,7 +8,7 @@ from ...contract import queues
 from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
-from ..roles import free_roles, wake
+from ..roles import free_roles, make_round, wake
 from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
 from ..turns import Turns, UntilFinished
 
@@ -81,7 +81,7 @@ async def get_length(
     reply = await caller.script("length", (), end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await caller.binding.rounds.make(caller)
+    await make_round(caller)
     return int(reply[1])
 
 
@@ -100,7 +100,7 @@ async def get_stats(
     reply = await caller.script("stats", (), end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await caller.binding.rounds.make(caller)
+    await make_round(caller)
     *numbers, producer, consumer = reply[1:]
     bound, length, closed, put, put_bytes, got, got_bytes, *rest = map(int, numbers)
     unfinished, rejected, in_flight = rest

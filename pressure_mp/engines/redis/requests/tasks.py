@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...contract.queues import Mismatch
 from ...contract.replies import Changed, Done, Missing, Outcome
@@ -61,6 +61,7 @@ from ...contract.tasks import (
     TruncateTasksReply,
 )
 from .. import task_waiting
+from ..binding import RedisBinding
 from ..caller import Caller
 from ..one_script import FirstScript, OneScript, bells_in, nothing
 from ..statuses import (
@@ -78,9 +79,6 @@ from ..statuses import (
 )
 from ..task_records import PackedRecord, dump, encode_priority, load, read_tasks
 from ..task_waiting import ask, or_none, waiter_of
-
-if TYPE_CHECKING:
-    from ..engine import RedisBinding
 
 _FORMAT = "1"
 #: The arguments for data that stays as it is.

@@ -6,7 +6,7 @@
 -- once: yes
 -- bare: yes
 -- durable: yes
--- The short way of `put`: nobody has the role, and there is space. It has few keys and arguments,
+-- The fast path of `put`: nobody has the role, and there is space. It has few keys and arguments,
 -- since each of them costs time. After `declined` nothing has changed, and `put` says what to do.
 local item, client = ARGV[1], ARGV[2]
 local data, not_full = KEYS[1], KEYS[6]

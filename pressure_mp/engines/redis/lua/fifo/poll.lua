@@ -5,7 +5,7 @@
 -- uses: bound count oldest
 -- once: yes
 -- bare: yes
--- The short way of `get`: nobody has the role, and there is an item. It has few keys and arguments,
+-- The fast path of `get`: nobody has the role, and there is an item. It has few keys and arguments,
 -- since each of them costs time. After `declined` nothing has changed, and `get` says what to do.
 local client, data, not_full = ARGV[1], KEYS[1], KEYS[5]
 

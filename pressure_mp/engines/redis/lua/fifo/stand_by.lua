@@ -5,7 +5,7 @@
 -- uses: role bound count oldest
 -- once: yes
 -- bare: yes
--- The short way of a `get` that may wait: nobody else has the role. After `empty` the caller has it, and
+-- The fast path of a `get` that may wait: nobody else has the role. After `empty` the caller has it, and
 -- comes again when there is an item. After `declined` nothing has changed, and `get` says what to do.
 local client, ticket, data, free, not_full, holder = ARGV[1], ARGV[2], KEYS[1], KEYS[5], KEYS[6], KEYS[9]
 

@@ -17,7 +17,7 @@ local function refusal(state, bound, length, over, mode)
   if length == 0 then return 'empty' end
 end
 
--- See to it that an empty queue has the sign of space (specification: Get). A producer of another make that
+-- See to it that an empty queue has the sign of space (specification: Get). A producer of another implementation that
 -- is at work may have taken it, to fill a queue with a bound.
 local function restore_sign(bound, not_full, producer_free)
   if redis.call('LLEN', not_full) > 0 then return end

@@ -1,5 +1,5 @@
 -- What is kept beside the protocol's keys belongs to one queue, and not to a later one of the same name.
--- A client of another make that deletes a queue, and creates it again, knows the protocol's keys only;
+-- Another implementation that deletes a queue, and creates it again, knows the protocol's keys only;
 -- and all their values can be again what they were. So what tells the two queues apart is beside a value:
 -- the counter `consumed_bytes` has a time to live, of about 285,000 years. To count on does not change it,
 -- and who deletes the queue deletes it too. Nothing that is kept belongs to a queue whose counter has none:

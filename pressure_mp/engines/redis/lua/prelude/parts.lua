@@ -40,7 +40,7 @@ local function drop(parts, token, limit)
 end
 
 -- Remove some of the parts that are no longer kept; answers of how many tokens there are more. When
--- nothing is queued, no manifest is: a client of another make took it, or deleted the queue.
+-- nothing is queued, no manifest is: another implementation took it, or deleted the queue.
 local function sweep(uploads, parts, is_empty)
   local now, removed = clock(), 0
   redis.call('HLEN', parts)

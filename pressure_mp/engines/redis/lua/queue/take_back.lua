@@ -30,7 +30,7 @@ unfinished(KEYS[5], KEYS[6], KEYS[8])
 local bytes, weight = tonumber(read_count(KEYS[7])), 0
 redis.call('LLEN', KEYS[9])
 local signs = redis.call('LLEN', not_full)
--- Not consumed in this queue: left by one that a client of another make deleted.
+-- Not consumed in this queue: left by one that another implementation deleted.
 if tonumber(read_count(KEYS[6])) < #items then items = {} end
 local tokens = {}
 for i, item in ipairs(items) do

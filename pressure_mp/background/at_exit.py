@@ -1,0 +1,141 @@
+"""What a process does before it ends, in the order of ``multiprocessing.util.Finalize``, and how
+long that may take.
+
+A broker that answers is waited for. All that wait for brokers that do not answer share one limit:
+each broker gets an equal part of what is left of it, and is not asked again once it used that up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from ..engines.contract.session import Engine, Options
+from ..exceptions import BrokerUnavailable
+
+#: Seconds that an ending process waits for brokers that do not answer, all together.
+LIMIT = 5.0
+#: Seconds for which a broker that refuses connections is tried again.
+_RECONNECT = 1.0
+
+_lock = threading.Lock()
+_to_call: set[Callable[[], None]] = set()
+
+
+class _Farewells:
+    """What this process has left of its time."""
+
+    def __init__(self) -> None:
+        self._left = LIMIT
+        self._away: set[int] = set()
+        #: The brokers that this process ever had to do with.
+        self.brokers: set[int] = set()
+
+    @property
+    def left(self) -> float:
+        """Seconds that can still be waited."""
+        return max(self._left, 0.0)
+
+    def spend(self, seconds: float) -> None:
+        """So long was waited."""
+        self._left -= seconds
+
+    def give_up(self, engine: Engine) -> None:
+        """That broker does not answer: it is not asked again."""
+        self._away.add(id(engine))
+
+    def share(self, engine: Engine) -> float:
+        """Seconds for that broker, 0 for one that did not answer before."""
+        if id(engine) in self._away:
+            return 0.0
+        return self.left / max(len(self.brokers - self._away), 1)
+
+
+_farewells = _Farewells()
+
+
+def call_at_end(leave: Callable[[], None], priority: int) -> None:
+    """Call ``leave`` once when this process ends: the highest ``priority`` first, and those below 0
+    after the process has waited for its own children. A forked child begins with nothing to call.
+    """
+    with _lock:
+        if leave in _to_call:
+            return
+    from multiprocessing.util import Finalize
+
+    Finalize(None, leave, exitpriority=priority)
+    _to_call.add(leave)  # interrupted before that, it is called twice: better than never
+
+
+def meet(engine: Engine) -> None:
+    """This process has to do with that broker, and shares its last seconds with it too."""
+    _farewells.brokers.add(id(engine))
+
+
+def say(engine: Engine, words: Callable[[Options], object]) -> bool:
+    """At the process's end: call ``words`` with options that end all calls to the broker in time.
+
+    Returns whether the broker answered. Other errors of ``words`` are raised.
+    """
+    return _say(engine, words, _RECONNECT)
+
+
+def answers(engine: Engine, ask: Callable[[Options], object]) -> bool:
+    """At the process's end: whether the broker answers what ``ask`` asks. While it refuses
+    connections it is tried again as long as there is time. An answer costs none of the time."""
+    return _say(engine, ask, LIMIT, is_free=True)
+
+
+def _say(
+    engine: Engine, words: Callable[[Options], object], reconnect: float, is_free: bool = False
+) -> bool:
+    share = _farewells.share(engine)
+    if not share:
+        return False
+    began = time.monotonic()
+    try:
+        words(Options(reconnect=min(reconnect, share), until=began + share))
+    except BrokerUnavailable:
+        _farewells.give_up(engine)
+        is_free = False
+        return False
+    finally:
+        if not is_free:
+            _farewells.spend(time.monotonic() - began)
+    return True
+
+
+def enter(lock: threading.Lock, most: float = LIMIT) -> bool:
+    """At the process's end: acquire a lock that a thread may hold for ever; whether it came."""
+    began = time.monotonic()
+    try:
+        return lock.acquire(timeout=min(most, _farewells.left))
+    finally:
+        _farewells.spend(time.monotonic() - began)
+
+
+def give_up(engine: Engine) -> None:
+    """At the process's end: the broker is known not to answer."""
+    _farewells.give_up(engine)
+
+
+def tell(text: str) -> None:
+    """Say on stderr, if there is one, what an ending process leaves behind."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(f"pressure_mp: {text}", file=sys.stderr, flush=True)
+
+
+def _after_fork_in_child() -> None:
+    global _lock, _farewells
+    _lock = threading.Lock()
+    _to_call.clear()
+    brokers, _farewells = _farewells.brokers, _Farewells()
+    _farewells.brokers = brokers
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,326 @@
+"""How long an anonymous queue lives: until the last process that uses it has ended.
+
+Each process that uses one is noted with the queue, and the queue with the process's host. A
+process that ends takes its own note away, and those of processes of its host that were killed;
+so does the first use of a broker by any program on that host. A process none of whose handles is
+left takes its note away at once: by ``close()``, or in a thread when the last one is garbage.
+
+Only a process of the same boot and the same pid namespace is ever judged dead, since only of these
+can one know.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Protocol
+
+from ..drivers import drive
+from ..effects import Operation, T
+from ..engines.contract.session import DEFAULTS, Engine, Options, QueueKey
+from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
+from ..identity.processes import host, state, user
+from . import at_exit
+
+#: Seconds for which dropped queues are collected, to be dealt with together.
+_GATHER = 0.05
+#: How many of them of one broker at a time, and the seconds that the broker has for these.
+_LOT = 100
+_PATIENCE = 2.0
+
+#: A queue of an engine.
+_Key = tuple[int, str]
+
+
+class Membership(Protocol):
+    """What the operations of every discipline have for anonymous queues."""
+
+    name: str
+    discipline: str
+
+    def enlist(self, user: str) -> Operation[None]: ...
+
+    def users(self) -> Operation[list[str]]: ...
+
+    def dismiss(self, users: list[str]) -> Operation[int]: ...
+
+
+class _Use:
+    """This process's use of one anonymous queue."""
+
+    def __init__(self, engine: Engine, operations: Membership) -> None:
+        self.engine = engine
+        self.operations = operations
+        #: What handles have, by id. To take one out twice changes nothing.
+        self.holds: set[int] = set()
+        #: A handle was pickled, or a child forked: this process cannot tell who has it.
+        self.escaped = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no handle is left anywhere that this process could know of."""
+        return not self.holds and not self.escaped
+
+    @property
+    def key(self) -> _Key:
+        return id(self.engine), self.operations.name
+
+    @property
+    def queue(self) -> QueueKey:
+        return self.operations.name, self.operations.discipline
+
+    def run(self, operation: Operation[T], options: Options) -> T:
+        return drive(operation, self.engine.bind(*self.queue, options).session())
+
+
+_lock = threading.RLock()
+_uses: dict[_Key, _Use] = {}
+_swept: weakref.WeakSet[Any] = weakref.WeakSet()
+#: Queues of handles that became garbage.
+_dropped: deque[_Key] = deque()
+#: Queues that no handle refers to, and whose broker did not answer.
+_overdue: set[_Key] = set()
+#: Whether there is a thread that clears up.
+_is_clearing = False
+#: Locked while it does, and what it has in hand.
+_clearing = threading.Lock()
+_in_hand: list[_Use] = []
+
+
+class Hold:
+    """One handle's hold on its queue; given up by itself when the handle is garbage."""
+
+    _use: _Use | None = None
+
+    def __init__(self, use: _Use) -> None:
+        self._use = use
+        use.holds.add(id(self))
+
+    def release(self) -> None:
+        """The handle was closed: with the last one, the process is taken off the queue's users."""
+        use = self._use
+        assert use is not None
+        try:
+            use.holds.discard(id(self))
+            if use.is_over and _uses.get(use.key) is use:
+                _dismiss_now(use)
+        except BaseException:
+            self.__del__()
+            raise
+
+    def cancel(self) -> None:
+        """The handle does not use the queue: nothing was noted of it."""
+        use = self._use
+        assert use is not None
+        use.holds.discard(id(self))
+        if use.is_over:
+            _uses.pop(use.key, None)
+
+    def __del__(self) -> None:
+        use = self._use
+        if use is None or not _uses:  # all was left; at the interpreter's end there is no table
+            return
+        use.holds.discard(id(self))
+        if use.is_over and _uses.get(use.key) is use:  # else it is the parent's, or was left
+            _drop(use.key)
+
+
+def adopt(engine: Engine, operations: Membership) -> Hold:
+    """Count one more handle that uses the queue, before anything of it is noted at the broker.
+
+    When none is left, or at the process's end, the process is taken off the queue's users.
+    """
+    # A negative priority: after this process's own children were waited for.
+    at_exit.call_at_end(_leave, priority=-100)
+    use = _Use(engine, operations)
+    return Hold(_uses.setdefault(use.key, use))
+
+
+def note(engine: Engine, operations: Membership, options: Options) -> str:
+    """Note the queue with this host, before the queue is made; returns this process's user id."""
+    engine.remember(host(), operations.name, operations.discipline, options)
+    return user()
+
+
+def escape(name: str, engine: Engine) -> None:
+    """A handle leaves the process: the queue stays until the process ends."""
+    use = _uses.get((id(engine), name))
+    if use:
+        use.escaped = True
+
+
+def sweep(engine: Engine, make: Callable[[str, str], Membership], options: Options) -> None:
+    """Once for each engine and process: clear what killed processes of this host left behind.
+
+    It may be the first word with a broker: ``options`` says how long that is tried to reach.
+    """
+    try:
+        with _lock:
+            if engine in _swept:
+                return
+            _swept.add(engine)
+        _clear_after_the_killed(engine, make, options)
+    except BaseException:
+        _swept.discard(engine)
+        raise
+
+
+def _clear_after_the_killed(
+    engine: Engine, make: Callable[[str, str], Membership], options: Options
+) -> None:
+    for name, discipline in engine.remembered(host(), options):
+        use = _Use(engine, make(name, discipline))
+        try:
+            is_gone = _is_gone_without(use, [], options)
+        except PressureError:
+            continue
+        if is_gone:
+            engine.forget(host(), [use.queue], options)
+
+
+def _dismiss_now(use: _Use) -> None:
+    try:
+        _dismiss(use.engine, [use], DEFAULTS)
+    except PressureError:
+        pass  # left to the next sweep
+    _uses.pop(use.key, None)
+
+
+def _drop(key: _Key) -> None:
+    """No handle refers to the queue. A handle may become garbage anywhere, also inside a call to
+    the broker and while the thread it happens in has any lock: it takes a note, and asks for none.
+
+    So the thread is none of ``threading``'s, whose start waits for a lock.
+    """
+    global _is_clearing
+    _dropped.append(key)
+    if not _is_clearing:
+        _is_clearing = True
+        try:
+            _thread.start_new_thread(_clear, ())
+        except RuntimeError:  # the interpreter is ending, or there may be no more threads
+            _is_clearing = False
+        except BaseException:
+            _is_clearing = False  # a second thread does no harm
+            raise
+
+
+def _clear() -> None:
+    """What the thread does: dismiss this process from the queues whose handles are garbage."""
+    global _is_clearing
+    while True:
+        try:
+            time.sleep(_GATHER)
+            with _clearing:
+                _dismiss_dropped()
+        finally:
+            _is_clearing = False
+        # What is noted from here on starts another thread, what was noted before it is seen.
+        if not _dropped or _is_clearing:
+            return
+        _is_clearing = True
+
+
+def _dismiss_dropped() -> None:
+    with _lock:
+        _in_hand[:] = [_uses.pop(key) for key in _settle_dropped()]
+    for engine, uses in _by_engine(_in_hand):
+        try:
+            for first in range(0, len(uses), _LOT):
+                options = Options(until=time.monotonic() + _PATIENCE)
+                _dismiss(engine, uses[first : first + _LOT], options)
+        except PressureError:  # the process's end tries again, or the next thread
+            with _lock:
+                for use in uses:
+                    _uses.setdefault(use.key, use)
+                    _overdue.add(use.key)
+    _in_hand.clear()
+
+
+def _settle_dropped() -> list[_Key]:
+    """The queues that no handle refers to any more."""
+    ended = set(_overdue)
+    _overdue.clear()
+    while _dropped:
+        ended.add(_dropped.popleft())
+    return [key for key in ended if key in _uses and _uses[key].is_over]
+
+
+def _dismiss(engine: Engine, uses: list[_Use], options: Options) -> None:
+    """Take this process off the users of queues of one broker, and the dead ones of this host.
+
+    Raises BrokerUnavailable. What else fails is left to the next sweep.
+    """
+    gone = []
+    for use in uses:
+        try:
+            if _is_gone_without(use, [user()], options):
+                gone.append(use.queue)
+        except BrokerUnavailable:
+            raise
+        except PressureError:
+            pass
+    engine.leave([use.queue for use in uses], options)
+    engine.forget(host(), gone, options)
+
+
+def _is_gone_without(use: _Use, users: list[str], options: Options) -> bool:
+    """Take off ``users`` and, if there are others, the dead ones of this host; whether that were
+    all, and the queue is gone."""
+    operations = use.operations
+    try:
+        if users and not use.run(operations.dismiss(users), options):
+            return True
+        others = use.run(operations.users(), options)
+        dead = [other for other in others if state(other) == "dead"]
+        return bool(dead) and not use.run(operations.dismiss(dead), options)
+    except QueueDoesNotExistError:
+        return True
+
+
+def _by_engine(uses: Iterable[_Use]) -> list[tuple[Engine, list[_Use]]]:
+    found: dict[int, list[_Use]] = {}
+    for use in uses:
+        found.setdefault(id(use.engine), []).append(use)
+    return [(each[0].engine, each) for each in found.values()]
+
+
+def _leave() -> None:
+    has_answer = at_exit.enter(_clearing, _PATIENCE)
+    left = [*_uses.values(), *([] if has_answer else _in_hand)]
+    _uses.clear()
+    for engine, uses in _by_engine(left):
+        why = "did not answer"
+        try:
+            if at_exit.say(engine, partial(_dismiss, engine, uses)):
+                continue
+        except PressureError as error:
+            why = f"refused a word ({error})"
+        at_exit.tell(
+            f"the broker at {engine.address.url} {why} when this process ended: its note on "
+            f"{len(uses)} anonymous queues stays there until the next program on this host uses "
+            "that broker"
+        )
+
+
+def _before_fork() -> None:
+    for use in list(_uses.values()):
+        use.escaped = use.escaped or bool(use.holds)
+
+
+def _after_fork_in_child() -> None:
+    global _lock, _is_clearing, _clearing
+    _lock, _is_clearing, _clearing = threading.RLock(), False, threading.Lock()
+    _uses.clear()
+    _dropped.clear()
+    _overdue.clear()
+    _in_hand.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

@@ -1,0 +1,1 @@
+"""What a handle has on this side of the wire: to send in the background, to fetch ahead."""

@@ -1,0 +1,74 @@
+"""A handle to a queue, as its buffers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ..background.presence import Presence
+from ..config import Address
+from ..effects import AnyOperation
+from ..encoding.codec import Codec
+from ..engines.contract.session import Binding, Engine, Options
+from ..operations.objects import ObjectOperations
+
+T = TypeVar("T")
+
+
+class FetchedAhead(Protocol):
+    """The items that are here and at the broker, in flight."""
+
+    def __len__(self) -> int: ...
+
+    def give_back(self, handle: BufferedHandle, patience: float = 0.0) -> None:
+        """They are queued again."""
+
+
+class BufferedHandle(Protocol):
+    """What a buffer needs of the handle that it belongs to, to which a buffer holds no reference
+    of its own but while it has something to send."""
+
+    _address: Address
+    _codec: Codec[Any]
+    _eof: bool
+    _handle_closed: bool
+    _operations: ObjectOperations
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+
+    @property
+    def url(self) -> str:
+        """The broker's address."""
+
+    @property
+    def _here(self) -> Presence:
+        """This process in the queue."""
+
+    def _check_open(self) -> None:
+        """Raises HandleClosedError."""
+
+    def _run(self, operation: AnyOperation[T]) -> T:
+        """Run an operation on the queue."""
+
+    def _putting(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that puts something."""
+
+    def _receive(self, claim: Any) -> Any:
+        """What is there, as it is."""
+
+    def _accept_received(self, received: Any, claim: Any) -> Any:
+        """The object in that."""
+
+    def _handing_out(self, receive: Callable[[Any], T]) -> T:
+        """What ``receive`` returns; what ends this early gives it back."""
+
+    def _settle(self, end: float | None = None) -> None:
+        """What was put is where it can be got, as far as there is space."""
+
+    def _space(self, incoming: FetchedAhead) -> float:
+        """How many items there is space for."""
+
+    def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
+        """The queue, as an engine sees it."""

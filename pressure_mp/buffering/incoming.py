@@ -1,0 +1,481 @@
+"""What was fetched ahead from a queue through one handle, and not yet handed out."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from itertools import repeat
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from .. import interrupts
+from ..deadlines import deadline, seconds_left
+from ..drivers import noting
+from ..effects import Operation
+from ..exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
+from ..identity.processes import incarnation
+from ..in_flight import Claim
+from ..operations.flights import Flight
+
+if TYPE_CHECKING:
+    from ..background.presence import Presence, Run
+    from ..in_flight import Flights
+    from .handle import BufferedHandle
+
+#: Seconds for which one that cannot wait waits for another thread's words with the broker.
+_MOMENT = 0.01
+#: Seconds for which one who must know what is here waits, at most, for a thread that is at it.
+PATIENCE = 1.0
+
+_readers = itertools.count(1)
+
+
+class Incoming(ABC):
+    """Up to ``size`` items, decoded, in the order of the queue. The broker keeps them too, in
+    flight, until they are handed out.
+
+    One thread fetches at a time, when there is none left. Items one of which cannot be decoded are
+    kept as they came.
+    """
+
+    def __init__(self, handle: BufferedHandle, size: int) -> None:
+        self._size = size
+        self._handle = weakref.ref(handle)
+        self.reset()
+
+    def reset(self) -> None:
+        """A reader that never fetched: a new one, or that of a forked child."""
+        self._ahead: deque[Any] = deque()
+        self._pops = interrupts.pops(self._ahead)
+        self._raw: deque[Flight] = deque()
+        self._lock = threading.Lock()
+        self._waits = False  # the thread that fetches waits for an item
+        self._passing = threading.Lock()  # it goes on to wait while another one gets an item
+        self._name = ""
+        self._call = 0  # the last one that is known to be answered
+        self._returns = False  # what is here goes back, and has not yet gone
+        self._back: list[Any] = []  # what was taken out to go back
+
+    def __len__(self) -> int:
+        return len(self._ahead) + len(self._raw)
+
+    @property
+    @abstractmethod
+    def holds(self) -> bool:
+        """Whether the broker keeps anything for this reader."""
+
+    @abstractmethod
+    def _fetch(
+        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+    ) -> bool:
+        """Have at least one item here; waits for it, and raises, as ``get`` does.
+
+        False when the next item is not to be fetched ahead.
+        """
+
+    @abstractmethod
+    def _hand_out(self) -> Any:
+        """The next decoded item. Raises IndexError."""
+
+    @abstractmethod
+    def _decode_next(self, handle: BufferedHandle) -> None:
+        """Decode the first of the items that were not. Raises what decoding it does."""
+
+    def _undo(self, item: Any) -> Any:
+        """What was kept of the item that the calling thread was handed last."""
+        return item
+
+    @abstractmethod
+    def _report(self, presence: Presence) -> None:
+        """Tell the broker what was handed out, and that this reader goes on. What was given to
+        others meanwhile is no longer here."""
+
+    @abstractmethod
+    def _return(self, presence: Presence, run: Run[bool]) -> None:
+        """Put back what is here; what fails is tried again at the next call."""
+
+    # Getting
+
+    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+        """The next item; fetches when there is none here."""
+        try:
+            return self._hand_out()
+        except IndexError:
+            return self._get_with_care(handle, block, deadline(block, timeout))
+
+    def get_many(
+        self,
+        handle: BufferedHandle,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        look: Callable[[], None] | None = None,
+    ) -> list[Any]:
+        """The next item, and up to so many in all of those that are here then; and a ``look``."""
+        found: list[Any] = []
+        try:
+            found += (self.get(handle, block, timeout),)
+            try:
+                while len(found) < number:
+                    found += (self._hand_out(),)
+            except IndexError:
+                pass
+            if look is not None:
+                look()
+            return found
+        except PressureError:
+            raise  # of the first: nothing was handed out
+        except BaseException:
+            interrupts.abandoned += [(self, found)]
+            interrupts.settle()
+            if look is not None:  # what is only here, or in doubt, the look at the queue cannot see
+                self.give_back(handle)
+            raise
+
+    def _give_up(self, found: list[Any]) -> None:
+        """Items that were handed out do not come through: they are the next ones again."""
+        while found:
+            self._ahead += (self._undo(found[-1]),)
+            del found[-1]
+            self._ahead.rotate(1)
+
+    def _get_with_care(self, handle: BufferedHandle, block: bool, end: float | None) -> Any:
+        """The same as :meth:`get`. What is fetched is handed out when no lock is held any more:
+        to release it is a call, behind which the item could be lost to an interrupt."""
+        while True:
+            handle._check_open()
+            handle._settle(end)
+            receive = self._make_ready(handle, block, end)
+            try:
+                if receive is None:
+                    return self._hand_out()
+                return handle._handing_out(self._accepting(handle, receive))
+            except IndexError:  # other threads were faster
+                continue
+
+    @staticmethod
+    def _accepting(handle: BufferedHandle, receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        # A content is read when no lock is held: others go on meanwhile.
+        return lambda claim: handle._accept_received(receive(claim), claim)
+
+    def _make_ready(
+        self, handle: BufferedHandle, block: bool, end: float | None
+    ) -> Callable[[Any], Any] | None:
+        """Have an item here; else return what gets one that is not fetched ahead."""
+        first = () if not block else (-1.0 if end is None else max(end - monotonic(), 0.0),)
+        for held in interrupts.attempts(self._lock, *first, more=_MOMENT):
+            if held:
+                try:
+                    if not self and not self._fill(handle, block, end):
+                        return self._receive_alone
+                    if self._raw:
+                        self._decode_next(handle)
+                    return None
+                finally:
+                    self._waits = False
+                    self._lock.release()
+                    if handle._handle_closed:
+                        self.give_back(handle)
+            if self._waits:
+                return self._receive_beside
+        raise AssertionError("attempts end only with the lock")
+
+    def _receive_beside(self, claim: Any) -> Any:
+        """An item, while another thread waits for one. Raises IndexError when it does no more."""
+        handle = self._handle()
+        assert handle is not None  # it calls this
+        with self._passing:
+            if not self._waits:
+                raise IndexError
+            return handle._receive(claim)
+
+    def _receive_alone(self, claim: Any) -> Any:
+        """An item whose content is in parts. Raises IndexError when it is no longer the next."""
+        handle = self._handle()
+        assert handle is not None
+        for held in interrupts.attempts(self._lock, more=_MOMENT):
+            if not held and self._waits:
+                break
+            if held:
+                try:
+                    if not self:
+                        return handle._receive(claim)
+                    break
+                except Empty:
+                    break
+                finally:
+                    self._lock.release()
+        raise IndexError
+
+    def _fill(self, handle: BufferedHandle, block: bool, end: float | None) -> bool:
+        presence = self._begin(handle)
+        try:
+            return self._fetch(handle, presence, block, end)
+        finally:
+            presence.watch(self)
+
+    def _note(self, waits: bool) -> None:
+        # What another thread gets meanwhile is older than what is fetched when the wait is over.
+        with self._passing:
+            self._waits = waits
+
+    def _begin(self, handle: BufferedHandle) -> Presence:
+        if self._returns:
+            self._return(handle._here, handle._run)
+        if not self._name:
+            self._name = f"{incarnation()}#{next(_readers)}"
+        handle._codec.prepare()  # nothing is taken out that this handle has no key for
+        return handle._here
+
+    # Giving back
+
+    def give_back(self, handle: BufferedHandle, patience: float = 0.0) -> None:
+        """Put back to the front what is here, in order. Waits so long for a thread that is at it,
+        which does it itself if the handle was closed. What fails now is done by this process's
+        presence."""
+        if self._name:
+            self._returns = True
+            self._look(handle._here, handle._run, patience)
+
+    def look(self, presence: Presence) -> None:
+        """What is to be done now and then: to tell what was handed out, or to put back."""
+        if self._handle() is None:
+            self._returns = True
+        self._look(presence, presence.run_now)
+
+    def leave(self, presence: Presence) -> None:
+        """The process ends."""
+        self._returns = True
+        self._look(presence, presence.run_now)
+
+    def _look(self, presence: Presence, run: Run[bool], patience: float = 0.0) -> None:
+        for held in interrupts.attempts(self._lock, patience):
+            if not held:
+                return
+            try:
+                if self._returns:
+                    self._return(presence, run)
+                elif self.holds:
+                    self._report(presence)
+            except QueueDoesNotExistError:
+                self._forget()
+            except PressureError:
+                pass  # the next look tries again
+            finally:
+                self._lock.release()
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """The broker no longer keeps anything for this reader."""
+
+    def _drain(self) -> None:
+        """Take all out, the last one first: what another thread takes meanwhile is the first."""
+        for found in (self._raw, self._ahead):
+            try:
+                for item in map(deque.pop, repeat(found)):
+                    self._back += (item,)
+            except IndexError:
+                pass
+
+
+class IncomingForGood(Incoming):
+    """Of a queue whose items are dealt with when they are handed out.
+
+    The broker is told so by the next fetch, and until then by this process's presence.
+    """
+
+    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+        try:
+            for item in self._pops:
+                return item
+        except IndexError:
+            pass
+        return self._get_with_care(handle, block, deadline(block, timeout))
+
+    def reset(self) -> None:
+        super().reset()
+        self._fetched = 0  # by that call
+        self._told = 0  # of these, how many the broker knows to be handed out
+        self._out: int | None = None  # how many stay out of a call that goes back
+        self._is_doubtful = False  # the next call may have been answered, and nobody heard it
+
+    @property
+    def holds(self) -> bool:
+        return self._is_doubtful or self._told < self._fetched
+
+    def _hand_out(self) -> Any:
+        for item in self._pops:
+            return item
+        raise IndexError
+
+    def _decode_next(self, handle: BufferedHandle) -> None:
+        try:
+            item = handle._run(handle._operations.accept(self._raw[0].item))
+        except PressureError:
+            del self._raw[0]
+            raise
+        self._ahead += (item,)
+        del self._raw[0]
+
+    def _fetch(
+        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+    ) -> bool:
+        call, number = self._call + 1, self._size
+        fetch = presence.operations.prefetch(
+            self._name, call, number, block, seconds_left(end), handle._eof
+        )
+        try:
+            with presence:
+                items = handle._run(noting(fetch, self._note))
+            if items is None:
+                self._forget()
+                return False
+            objects, raw = _decoded(handle, [Flight(0, item) for item in items])
+            fetched = len(items)
+            # All of it, or nothing: there is no call.
+            self._call, self._is_doubtful = call, False
+            self._fetched, self._told = fetched, 0
+            self._ahead += objects
+            self._raw += raw
+            return True
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            self._forget()
+            raise
+        except BaseException:
+            if self._call != call:
+                self._is_doubtful = True  # to be asked for again, by the same number
+            raise
+
+    def _forget(self) -> None:
+        self._call += 1
+        self._fetched = self._told = 0
+        self._is_doubtful = self._returns = False
+        self._out, self._back = None, []
+
+    def _report(self, presence: Presence) -> None:
+        out = self._fetched - len(self)
+        if presence.run_now(presence.operations.handed(self._name, self._call, out)):
+            self._told = out
+        elif not self._is_doubtful:
+            self._drain()
+            self._back = []
+            self._fetched = self._told = 0
+
+    def _return(self, presence: Presence, run: Run[bool]) -> None:
+        if self._out is None:
+            self._drain()
+            self._out = self._fetched - len(self._back)
+        run(presence.operations.put_back(self._name, self._call, self._out))
+        if self._is_doubtful:
+            run(presence.operations.put_back(self._name, self._call + 1, 0))
+        self._forget()
+
+
+class _Pair(tuple[Any, int]):
+    """An item and its number, where an item may be anything."""
+
+    __slots__ = ()
+
+
+class IncomingUntilDone(Incoming):
+    """Of a JoinableQueue: an item that is handed out stays in flight until ``task_done()``."""
+
+    _flights: Flights
+    _presence: Presence
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._ahead or self._raw or self._back)
+
+    def _hand_out(self) -> Any:
+        for one in self._pops:
+            item, seq = one
+            try:
+                self._flights.add(seq)
+                return item
+            except BaseException:
+                interrupts.abandoned += [(self, [_Pair(one)])]
+                interrupts.settle()
+                raise
+        raise IndexError
+
+    def _undo(self, item: Any) -> Any:
+        pair = item if type(item) is _Pair else (item, self._flights.last())
+        self._flights.discard(pair[1])
+        return pair
+
+    def _decode_next(self, handle: BufferedHandle) -> None:
+        flight = self._raw[0]
+        self._flights.add(flight.seq)
+        try:
+            accepting = handle._operations.accept(flight.item, flight.seq, self._presence)
+            item = handle._run(accepting)
+        except PressureError:
+            del self._raw[0]
+            raise
+        finally:
+            self._flights.discard(flight.seq)
+        self._ahead += ((item, flight.seq),)
+        del self._raw[0]
+
+    def _fetch(
+        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+    ) -> bool:
+        self._flights, self._presence = presence.flights, presence
+
+        def run(operation: Operation[list[Flight]]) -> list[Flight]:
+            return handle._run(noting(operation, self._note))
+
+        claim = Claim()
+        try:
+            flights = presence.take_ahead(
+                run, self._size, block, seconds_left(end), handle._eof, self._name, claim
+            )
+            objects, raw = _decoded(handle, flights)
+            ready = list(zip(objects, [flight.seq for flight in flights], strict=bool(objects)))
+            # All of it, or nothing: there is no call.
+            self._call = claim.call
+            self._ahead += ready
+            self._raw += raw
+            return True
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            raise
+        except BaseException:
+            if self._call != claim.call:
+                interrupts.abandoned += [(presence, claim)]
+                interrupts.settle()
+            raise
+
+    def _report(self, presence: Presence) -> None:
+        # What was handed out, task_done() tells.
+        if not presence.run_now(presence.operations.handed(self._name, self._call, 0)):
+            self._drain()
+            self._back = []
+
+    def _return(self, presence: Presence, run: Run[bool]) -> None:
+        self._drain()
+        if self._back:
+            seqs = [one.seq if type(one) is Flight else one[1] for one in self._back]
+            run(presence.operations.requeue(incarnation(), seqs=seqs))
+        self._back = []
+        run(presence.operations.put_back(self._name, self._call, 0))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._back = []
+        self._returns = False
+
+
+def _decoded(handle: BufferedHandle, flights: list[Flight]) -> tuple[list[Any], list[Flight]]:
+    """The objects in what was fetched; or what was fetched, if one of them cannot be used, which is
+    not the others' fault."""
+    try:
+        return handle._codec.decode_many([flight.item for flight in flights]), []
+    except Exception as error:
+        if interrupts.is_from_outside(error):
+            raise
+        return [], flights

@@ -1,0 +1,1 @@
+"""From objects to the bytes that are queued, and back."""

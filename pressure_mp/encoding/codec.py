@@ -1,0 +1,168 @@
+"""From an object to the item that is queued, and back: serialize and sign, check and decode."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from ..exceptions import DecodingError, PressureError
+from ..interrupts import is_from_outside
+from . import serializers, signing
+from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest
+from .serializers import LargeBuffers, PickleSerializer, Serializer
+from .signing import Keys, Signatures
+
+Item = TypeVar("Item")
+
+
+class Codec(Generic[Item]):
+    """What one handle does to its items. Its pickle has keys only for a child being started."""
+
+    def __init__(
+        self,
+        serializer: Serializer,
+        keys: Keys,
+        prefix: str,
+        queue: str,
+        anonymous: bool,
+    ) -> None:
+        self._serializer = serializer
+        self._prefix = prefix
+        self._queue = queue
+        self._anonymous = anonymous
+        self._keys = keys
+        self._key_ids = tuple(key.id for key in keys)
+        self._signatures: Signatures | None = None
+        self._divides = isinstance(serializer, PickleSerializer)
+
+    def prepare(self) -> Signatures:
+        """Have the keys at hand. Raises AuthenticationError when they did not come along."""
+        found = self._signatures
+        if found is None:
+            found = self._signatures = self._find_signatures()
+        return found
+
+    def _find_signatures(self) -> Signatures:
+        if not self._key_ids:
+            return signing.Unsigned(self._queue)
+        if not self._keys:
+            self._keys = signing.recall(self._key_ids, self._anonymous, self._queue, os.environ)
+        return signing.Signer(self._keys, self._prefix, self._queue)
+
+    def encode(self, obj: Item) -> bytes | Large:
+        """Raises EncodingError, and AuthenticationError when there is no key to sign with.
+
+        What a large item has in common with ``obj`` is its memory: it is not copied.
+        """
+        if self._divides:
+            payload, buffers = serializers.pickle_apart(obj, self._queue)
+            if buffers or len(payload) >= THRESHOLD:
+                return self._divide(payload, buffers)
+        else:
+            payload = serializers.encode(self._serializer, obj, self._queue)
+        return self.prepare().sign(payload)
+
+    def _divide(self, payload: bytes, buffers: LargeBuffers) -> Large:
+        segments = [memoryview(payload), *(buffer.raw() for buffer in buffers)]
+        return Large(segments, self.prepare().sign, bool(self._key_ids))
+
+    def decode(self, item: bytes) -> Item:
+        """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
+        payload = self.prepare().check(item)
+        try:
+            found: Item = self._serializer.loads(payload)
+            return found
+        except Exception as error:
+            if is_from_outside(error):
+                raise
+            raise serializers.set_aside(self._queue, error, item) from error
+
+    def read_manifest(self, item: bytes) -> Manifest | None:
+        """What is said of a content that is beside the queue; None for an item of another kind.
+
+        Raises AuthenticationError or DecodingError.
+        """
+        if not self._divides:
+            return None
+        signatures = self.prepare()
+        try:
+            sealed = signatures.check(item[HEAD_SIZE:])
+        except PressureError as error:
+            error.payload = item  # type: ignore[attr-defined]  # not only what was checked
+            raise
+        try:
+            return Manifest(item, sealed, bool(self._key_ids))
+        except ValueError as error:
+            raise serializers.set_aside(self._queue, error, item) from error
+
+    def decode_large(
+        self, item: bytes, manifest: Manifest, content: Sequence[bytearray] | None
+    ) -> Item:
+        """Raises AuthenticationError, and then nothing was decoded; or DecodingError, also for a
+        content that is gone (None)."""
+        if content is None:
+            raise DecodingError(
+                f"an item of {manifest.size} bytes from queue {self._queue!r} has no content any "
+                "more: it was got for longer than its lease, and then taken away; what was queued "
+                "of it was set aside, see rejected()",
+                item,
+            )
+        if manifest.digest and digest(content) != manifest.digest:
+            raise signing.exchanged(item, self._queue)
+        found: Item = serializers.unpickle_apart(content, item, self._queue)
+        return found
+
+    @property
+    def quick(self) -> Callable[[Item], bytes | Large]:
+        """What encodes most objects as :meth:`encode` does, in less time. It may raise anything, or
+        make one piece of THRESHOLD bytes or more: then encode is to do it."""
+        if self._key_ids or not isinstance(self._serializer, PickleSerializer):
+            return self.encode
+        return serializers.pickle_small
+
+    def encode_many(self, objects: Sequence[Item]) -> list[bytes | Large]:
+        """As :meth:`encode`, for each."""
+        if self._divides and objects:
+            payloads, buffers = serializers.pickle_many_apart(objects)
+            if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
+                return list(map(self.encode, objects))
+            if not self._key_ids:
+                return [*payloads]  # a pickle cannot begin as what is signed
+        else:
+            payloads = serializers.encode_many(self._serializer, objects, self._queue)
+        return list(map(self.prepare().sign, payloads))
+
+    def encode_whole(self, obj: Item) -> bytes:
+        """As :meth:`encode`, for a queue that keeps nothing apart, however large it is."""
+        return self.prepare().sign(serializers.encode(self._serializer, obj, self._queue))
+
+    def encode_many_whole(self, objects: Sequence[Item]) -> list[bytes]:
+        """As :meth:`encode_whole`, for each."""
+        payloads = serializers.encode_many(self._serializer, objects, self._queue)
+        return list(map(self.prepare().sign, payloads))
+
+    def decode_many(self, items: Sequence[bytes]) -> list[Item]:
+        """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
+        item."""
+        check, loads = self.prepare().check, self._serializer.loads
+        if not self._key_ids and isinstance(self._serializer, PickleSerializer):
+            return list(map(loads, items))  # it refuses what is signed
+        return [loads(check(item)) for item in items]
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        keys: Keys = self._keys if signing.is_spawning() else ()
+        return self._serializer, self._prefix, self._queue, self._anonymous, self._key_ids, keys
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        (
+            self._serializer,
+            self._prefix,
+            self._queue,
+            self._anonymous,
+            self._key_ids,
+            self._keys,
+        ) = state
+        self._signatures = None
+        self._divides = isinstance(self._serializer, PickleSerializer)
+        signing.hold(self._keys)

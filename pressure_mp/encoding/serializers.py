@@ -1,0 +1,195 @@
+"""How an object becomes the bytes that are queued, and back."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
+from ..interrupts import is_from_outside
+from .large import THRESHOLD
+
+
+class Serializer(Protocol):
+    """Anything with these two methods, such as the modules ``pickle`` and ``marshal``."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        """Encode ``obj``; raises what it likes when it cannot."""
+
+    def loads(self, payload: bytes, /) -> Any:
+        """Decode ``payload``; raises what it likes when it cannot."""
+
+
+class PickleSerializer:
+    """Any picklable object, with protocol 5. Unpickling runs code: trust the producers."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        return pickle.dumps(obj, 5)
+
+    loads = staticmethod(pickle.loads)
+
+
+def pickle_small(obj: Any) -> bytes:
+    """The pickle of an object with no large buffer. Raises whatever goes wrong; for a large buffer
+    ValueError."""
+    return pickle.dumps(obj, 5, buffer_callback=_keep_small)
+
+
+def _keep_small(buffer: pickle.PickleBuffer) -> bool:
+    """Let a pickle have a small buffer. Raises ValueError for a large one."""
+    with buffer.raw() as view:
+        if view.nbytes >= THRESHOLD:
+            raise ValueError("the buffer is too large to be copied")
+    return True
+
+
+class LargeBuffers(list[pickle.PickleBuffer]):
+    """What a pickle leaves out: buffers so large that to copy them into it would be a waste."""
+
+    def keep_apart(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether the pickle is to have the buffer."""
+        with buffer.raw() as view:
+            if view.nbytes < THRESHOLD:
+                return True
+        self.append(buffer)
+        return False
+
+
+class JsonSerializer:
+    """JSON in UTF-8: for queues that are shared with other languages."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        import json  # most programs do not need it
+
+        return json.dumps(obj, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def loads(self, payload: bytes, /) -> Any:
+        import json
+
+        return json.loads(payload)
+
+
+class TextSerializer:
+    """``str``, in UTF-8."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        if not isinstance(obj, str):
+            raise TypeError(f"the text serializer takes str, not {type(obj).__name__}")
+        return obj.encode()
+
+    def loads(self, payload: bytes, /) -> str:
+        return payload.decode()
+
+
+class RawSerializer:
+    """``bytes`` (or ``bytearray``, ``memoryview``), as they are."""
+
+    def dumps(self, obj: Any, /) -> bytes:
+        if not isinstance(obj, (bytes, bytearray, memoryview)):
+            raise TypeError(f"the raw serializer takes bytes, not {type(obj).__name__}")
+        return bytes(obj)
+
+    def loads(self, payload: bytes, /) -> bytes:
+        return payload
+
+
+_BY_NAME: dict[str, Serializer] = {
+    "pickle": PickleSerializer(),
+    "json": JsonSerializer(),
+    "text": TextSerializer(),
+    "raw": RawSerializer(),
+}
+
+
+def find(serializer: str | Serializer) -> Serializer:
+    """The serializer of that name, or the given object when it has ``dumps`` and ``loads``."""
+    if isinstance(serializer, str):
+        if serializer not in _BY_NAME:
+            raise ArgumentError(f"serializer {serializer!r} is none of {', '.join(_BY_NAME)}")
+        return _BY_NAME[serializer]
+    if not (callable(getattr(serializer, "dumps", None)) and hasattr(serializer, "loads")):
+        raise ArgumentTypeError(f"serializer {serializer!r} lacks the methods dumps and loads")
+    return serializer
+
+
+def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
+    """``obj`` as bytes. Raises EncodingError, which names the object's type and the queue."""
+    try:
+        payload = serializer.dumps(obj)
+    except Exception as error:
+        if is_from_outside(error):
+            raise
+        raise _refusal(obj, queue, error) from error
+    if not isinstance(payload, bytes):
+        raise EncodingError(
+            f"the serializer of queue {queue!r} made {type(payload).__name__} of an object of "
+            f"type {type(obj).__name__}, not bytes"
+        )
+    return payload
+
+
+def _refusal(obj: Any, queue: str, error: Exception) -> EncodingError:
+    return EncodingError(
+        f"an object of type {type(obj).__name__} cannot be put on queue {queue!r}: {error}"
+    )
+
+
+def pickle_apart(obj: Any, queue: str) -> tuple[bytes, LargeBuffers]:
+    """The pickle of ``obj`` without its large buffers, and those. Raises EncodingError."""
+    buffers = LargeBuffers()
+    try:
+        return pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart), buffers
+    except Exception as error:
+        if is_from_outside(error):
+            raise
+        raise _refusal(obj, queue, error) from error
+
+
+def pickle_many_apart(objects: Sequence[Any]) -> tuple[list[bytes], LargeBuffers]:
+    """The pickles of ``objects``, and the large buffers that are in none of them. Without any
+    pickle, one could not be made."""
+    buffers = LargeBuffers()
+    dumps, keep_apart = pickle.dumps, buffers.keep_apart
+    try:
+        return [dumps(obj, 5, buffer_callback=keep_apart) for obj in objects], buffers
+    except Exception as error:
+        if is_from_outside(error):
+            raise
+        return [], buffers  # to pickle them one by one says which it is
+
+
+def unpickle_apart(segments: Sequence[bytearray], item: bytes, queue: str) -> Any:
+    """The object of a pickle and its buffers, which become the memory of its arrays.
+
+    Raises DecodingError, which holds the item and all that belongs to it.
+    """
+    payload, *buffers = segments
+    try:
+        return pickle.loads(payload, buffers=buffers)
+    except Exception as error:
+        if is_from_outside(error):
+            raise
+        raise set_aside(queue, error, b"".join((item, *segments))) from error
+
+
+def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> list[bytes]:
+    """As :func:`encode`, for each."""
+    try:
+        payloads = list(map(serializer.dumps, objects))
+    except Exception as error:
+        if is_from_outside(error):
+            raise
+        payloads = []
+    if set(map(type, payloads)) == {bytes}:
+        return payloads
+    return [encode(serializer, obj, queue) for obj in objects]  # says which one it is
+
+
+def set_aside(queue: str, error: Exception, item: bytes) -> DecodingError:
+    """The error for an item that ``error`` kept from being decoded."""
+    return DecodingError(
+        f"an item of {len(item)} bytes from queue {queue!r} cannot be decoded "
+        f"({type(error).__name__}: {error}); it was set aside, see rejected()",
+        item,
+    )

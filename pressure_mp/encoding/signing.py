@@ -1,0 +1,242 @@
+"""Who may put an item: keys, and signatures that are checked before anything is decoded.
+
+A signed item is ``mark | key id | MAC | payload``. The MAC is HMAC-SHA256 over the queue's prefix
+and name, each with its length before it, and the payload, so that an item of one queue is not
+valid on another.
+"""
+
+from __future__ import annotations
+
+import hmac
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ..exceptions import ArgumentError, ArgumentTypeError, EncodingError
+from ..hidden import hide
+
+if TYPE_CHECKING:
+    from ..authentication import AuthenticationError
+
+AuthKey = bytes | str | Sequence[bytes | str]
+
+VARIABLE = "PRESSURE_AUTHKEY"
+#: What a signed item begins with: no UTF-8 text and no pickle does. The 1 is the format's version.
+MARK = b"\xf9mp1"
+_ID_SIZE = 8
+_HEAD_SIZE = len(MARK) + _ID_SIZE
+_PAYLOAD = _HEAD_SIZE + 32
+
+
+class Key:
+    """A secret. Its ``id`` tells it from others and may be seen by anybody."""
+
+    __slots__ = ("_secret", "id")
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = hide(secret)
+        self.id = hmac.digest(secret, b"pressure_mp key id", "sha256")[:_ID_SIZE]
+
+    def mac(self, context: bytes) -> hmac.HMAC:
+        """A MAC that has seen ``context``; take a copy for each item."""
+        return hmac.new(self._secret, context, "sha256")
+
+    def __repr__(self) -> str:
+        return f"<Key {self.id.hex()}>"
+
+    def __reduce__(self) -> tuple[type[Key], tuple[bytes]]:
+        if not is_spawning():
+            raise TypeError("a key is pickled only for a child process that is being started")
+        return Key, (self._secret,)
+
+
+Keys = tuple[Key, ...]
+
+
+def is_spawning() -> bool:
+    """Whether a child process of this one is just being given what it starts with."""
+    context = sys.modules.get("multiprocessing.context")
+    return context is not None and context.get_spawning_popen() is not None
+
+
+def gather(authkey: AuthKey | None, anonymous: bool, environ: Mapping[str, str]) -> Keys:
+    """The keys of a new handle: given ones, those of the environment, or the process tree's.
+
+    Without any, a named queue is not signed: returns none.
+    """
+    given = hide(environ.get(VARIABLE))
+    del environ  # a traceback with local variables would show all of it
+    if authkey is not None:
+        keys = read_keys(hide(authkey), "authkey")
+    elif given is not None:
+        keys = read_keys(hide([part.strip() for part in given.split(",")]), VARIABLE)
+    else:
+        keys = _of_process_tree() if anonymous else ()
+    hold(keys)
+    return keys
+
+
+def read_keys(authkey: object, source: str) -> Keys:
+    """One or several keys; the first of them signs. An error does not show what it was given."""
+    given = [authkey] if isinstance(authkey, (bytes, str)) else authkey
+    if not isinstance(given, Sequence) or not all(isinstance(key, (bytes, str)) for key in given):
+        raise ArgumentTypeError(
+            f"{source} is bytes, a str, or a sequence of these, not {type(authkey).__name__}"
+        )
+    secrets = [hide(key.encode() if isinstance(key, str) else bytes(key)) for key in given]
+    if not secrets or not all(secrets):
+        raise ArgumentError(f"{source} has an empty key; leave it out for a queue without signing")
+    return tuple(Key(secret) for secret in secrets)
+
+
+def _of_process_tree() -> Keys:
+    from multiprocessing import current_process
+
+    return (Key(bytes(current_process().authkey)),)
+
+
+#: Keys that this process was given, for handles that come back to it without theirs.
+_held: dict[bytes, Key] = {}
+
+
+def hold(keys: Keys) -> None:
+    """Keep keys for handles that come to this process without theirs."""
+    for key in keys:
+        _held[key.id] = key
+
+
+def recall(ids: Iterable[bytes], anonymous: bool, queue: str, environ: Mapping[str, str]) -> Keys:
+    """The keys of a handle that came without them: those that have one of its ids.
+
+    Raises AuthenticationError when this process has none of them.
+    """
+    candidates = [tuple(_held[key_id] for key_id in ids if key_id in _held)]
+    if anonymous:
+        candidates.insert(0, _of_process_tree())
+    if VARIABLE in environ:
+        candidates.insert(0, gather(None, False, environ))
+    del environ  # a traceback with local variables would show all of it
+    for keys in candidates:
+        if any(key.id in ids for key in keys):
+            return keys
+    from ..authentication import AuthenticationError
+
+    raise AuthenticationError(
+        f"this handle of queue {queue!r} signs its items, but it came to this process without its "
+        f"key ({_hexes(ids)}): a key goes along only when a child process is started. Set "
+        f"{VARIABLE} here and where the handle was made, or make the handle here with authkey="
+    )
+
+
+class Signatures(Protocol):
+    """What a queue's items carry."""
+
+    def sign(self, payload: bytes) -> bytes:
+        """The item to queue."""
+
+    def check(self, item: bytes) -> bytes:
+        """The payload of an item; raises AuthenticationError."""
+
+
+class Signer:
+    """Signs and checks the items of one queue: the first key signs, any of them is accepted."""
+
+    def __init__(self, keys: Keys, prefix: str, queue: str) -> None:
+        parts = (part.encode() for part in (prefix, queue))
+        context = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+        self._queue = queue
+        self._known = [(MARK + key.id, key.mac(context)) for key in keys]
+        self._head, self._mac = self._known[0]
+
+    def sign(self, payload: bytes) -> bytes:
+        mac = self._mac.copy()
+        mac.update(payload)
+        return b"".join((self._head, mac.digest(), payload))
+
+    def check(self, item: bytes) -> bytes:
+        """Takes the same time for every wrong MAC."""
+        for head, prepared in self._known:
+            if item.startswith(head):
+                payload = item[_PAYLOAD:]
+                mac = prepared.copy()
+                mac.update(payload)
+                if hmac.compare_digest(mac.digest(), item[_HEAD_SIZE:_PAYLOAD]):
+                    return payload
+        raise self._refusal(item)
+
+    def _refusal(self, item: bytes) -> AuthenticationError:
+        if not item.startswith(MARK):
+            return _set_aside(
+                item,
+                self._queue,
+                "is not signed: it was put without a key, or it is forged",
+                f"give every producer the key (authkey= or {VARIABLE})",
+            )
+        if any(item.startswith(head) for head, _ in self._known):
+            return _set_aside(
+                item,
+                self._queue,
+                "has a wrong signature: it is forged, changed or truncated, or it was signed for "
+                "another queue",
+                "find out who writes to the broker",
+            )
+        return _set_aside(
+            item,
+            self._queue,
+            f"is signed with another key ({_key_id(item)}; this handle accepts "
+            f"{_hexes(head[len(MARK) :] for head, _ in self._known)}), forged or truncated",
+            f"if the key is one of yours, add it to the keys here (authkey= or {VARIABLE})",
+        )
+
+
+class Unsigned:
+    """For a named queue without a key: items as the serializer made them."""
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+
+    def sign(self, payload: bytes) -> bytes:
+        if payload.startswith(MARK):
+            raise EncodingError(
+                f"queue {self._queue!r} is not signed, and the item begins as a signed one does: "
+                "no consumer would accept it"
+            )
+        return payload
+
+    def check(self, item: bytes) -> bytes:
+        if item.startswith(MARK):
+            raise _set_aside(
+                item,
+                self._queue,
+                f"is signed (with key {_key_id(item)}), and this handle has no key",
+                f"give the handle the producers' key (authkey= or {VARIABLE})",
+            )
+        return item
+
+
+def exchanged(item: bytes, queue: str) -> AuthenticationError:
+    """The error for a signed item whose content is another than the one that was signed."""
+    return _set_aside(
+        item,
+        queue,
+        "has a content that is not the one that was signed: somebody exchanged a part of it",
+        "find out who writes to the broker",
+    )
+
+
+def _set_aside(item: bytes, queue: str, problem: str, advice: str) -> AuthenticationError:
+    from ..authentication import AuthenticationError
+
+    return AuthenticationError(
+        f"an item of {len(item)} bytes from queue {queue!r} {problem}. It was not decoded, and it "
+        f"was set aside, see rejected(); {advice}",
+        item,
+    )
+
+
+def _key_id(item: bytes) -> str:
+    return item[len(MARK) : _HEAD_SIZE].hex()
+
+
+def _hexes(ids: Iterable[bytes]) -> str:
+    return ", ".join(key_id.hex() for key_id in ids)

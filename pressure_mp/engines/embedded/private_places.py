@@ -1,0 +1,95 @@
+"""Whether a directory is this user's alone, and which directories nobody needs any more."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+from contextlib import suppress
+
+from ...exceptions import EmbeddedServerError
+
+#: Locked as long as the server of a private directory, or its supervisor, lives.
+ALIVE_NAME = "alive.lock"
+
+
+def check(path: str) -> None:
+    """Raise EmbeddedServerError for a directory in which another user could put a server.
+
+    ``path`` has no symbolic links. The directory belongs to this process's user, and nobody else
+    may write to it; and nobody can put another one in its place.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+    finally:
+        os.close(fd)
+    if found.st_uid != os.geteuid():
+        raise _refusal(path, found, f"is not that of {user(os.geteuid())}, who uses it")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _refusal(path, found, "can be written to by others", f"; or chmod go-w {path}")
+    above = os.path.dirname(path)
+    while above != path:
+        found = os.stat(above)
+        if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+            raise _refusal(above, found, "can be written to by everybody, who could replace it")
+        path, above = above, os.path.dirname(above)
+
+
+def _refusal(path: str, found: os.stat_result, why: str, more: str = "") -> EmbeddedServerError:
+    mode = stat.filemode(found.st_mode)
+    return EmbeddedServerError(
+        f"the directory {path} is not safe for an embedded server: it {why} (owner "
+        f"{user(found.st_uid)}, mode {mode}). Use a directory that is yours alone{more}"
+    )
+
+
+def user(uid: int) -> str:
+    """A user's name and number."""
+    import pwd
+
+    with suppress(KeyError):
+        return f"user {pwd.getpwuid(uid).pw_name} ({uid})"
+    return f"user {uid}"
+
+
+def hold(directory: str) -> int | None:
+    """Lock a new private directory; the open file that keeps the lock, which a child process may
+    inherit. None when somebody cleared the directory up just before."""
+    path = os.path.join(directory, ALIVE_NAME)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(fd), os.stat(path)):
+            return fd
+    except OSError:
+        pass
+    os.close(fd)
+    return None
+
+
+def clear(parent: str, prefix: str) -> None:
+    """Remove what servers that were killed left behind: this user's directories in ``parent`` whose
+    names begin so, and whose lock nobody has. One that has no lock is somebody else's, or is just
+    being made."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix):
+                with suppress(OSError):
+                    _clear(entry)
+
+
+def _clear(entry: os.DirEntry[str]) -> None:
+    found = entry.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        return
+    fd = os.open(os.path.join(entry.path, ALIVE_NAME), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(entry.path, ignore_errors=True)
+    finally:
+        os.close(fd)

@@ -1,0 +1,190 @@
+"""One queue on one server, as all that does its requests sees it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from ...config import Address
+from ..contract.session import TICK, Durability, Options
+from . import keys, scripts, signals
+from .fast_paths import FastPath
+from .lanes import Lane
+from .packing import pack, pack_command
+from .rounds import Rounds
+
+#: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
+#: a request may still be under way to the server after its client gave up connecting again.
+_UNNOTICED, _STRAY = 10.0, 5.0
+
+#: The server counts whole milliseconds: so many seconds after its time a wait is over there.
+_CLOCK = 0.001
+#: Seconds for replicas or the disk to confirm what was done.
+CONFIRM_SECONDS = 5.0
+#: The calls that take items out for good. What an exception left of one is undone by ``take_back``.
+TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
+#: What is done with an item that was taken out: in another lane, so that the call which took it
+#: remains the last one of its lane, and can be undone.
+REJECTING = frozenset(("reject",))
+#: Scripts that move a part of a content, for which nothing is copied.
+CONTENT_OPERATIONS = ("store", "fetch")
+
+
+class Place(Protocol):
+    """Where queues are."""
+
+    address: Address
+
+    @property
+    def silence(self) -> float | None:
+        """Seconds after which a server that answers nothing is given up; None for never."""
+
+    def slot(self, key: bytes) -> int:
+        """Where a key is, for the pools' route."""
+
+    def rounds(self, name: str, discipline: str) -> Rounds:
+        """Those of all who look at a queue."""
+
+
+class Waiting(NamedTuple):
+    """A blocking command, after how many seconds its caller looks again, and whether the wait is
+    over at the server by then."""
+
+    command: tuple[Any, ...]
+    limit: float
+    ends: bool
+
+
+class _Command(NamedTuple):
+    """The constant part of a script's command for so many arguments."""
+
+    #: Packed, all up to the arguments; with the lane's id left out, if it ends with that.
+    head: bytes
+    arguments: int
+    wants_connection: bool
+    in_lane: bool
+
+
+class RedisBinding:
+    """One queue on one server: its key names, and the constant part of each of its commands."""
+
+    def __init__(self, place: Place, name: str, discipline: str, options: Options) -> None:
+        self.address = place.address
+        self.name = name
+        self.options = options
+        self.discipline = discipline
+        self.scripts = scripts.load(discipline)
+        self._numbered = {
+            op
+            for op, script in self.scripts.items()
+            if script.once and (options.reconnect or op in TAKING)
+        }
+        self.slot = place.slot(self.key("data"))
+        self._kept = keys.kept(self.address.prefix, name, discipline)
+        self._keep = options.reconnect + _UNNOTICED + _STRAY
+        self._durable: set[str] = set()
+        if options.durability:
+            self._durable = {op for op, script in self.scripts.items() if script.durable}
+            self._keep += CONFIRM_SECONDS
+        #: The operations that are one exchange over a connection and nothing else, at their best.
+        self.quick: set[str] = set()
+        if place.silence is None and options.until is None:
+            self.quick = set(self.scripts) - self._durable - set(CONTENT_OPERATIONS)
+        #: Those whose replies are to be read by :func:`scripts.read_bare`.
+        self.bare = {op for op, script in self.scripts.items() if script.bare}
+        self._commands: dict[str, _Command] = {}
+        #: The fast paths of a put and of a take of one item, of queues that have any.
+        self.offer: FastPath | None = None
+        self.poll: FastPath | None = None
+        if discipline == keys.FIFO:
+            self.offer = FastPath("offer")
+            self.poll = FastPath("poll", waiting=FastPath("stand_by"))
+        #: Whether a queue of tasks keeps those that are processed, as far as is known.
+        self.keeps_processed = False
+        self.rounds = place.rounds(name, discipline)
+        self._signals = signals.of(discipline, scripts.storage(discipline).item)
+        #: The operations that give back what was granted in line.
+        self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
+        self.quick -= self.giving_back | REJECTING | {"take_back"}
+
+    def durability(self, op: str) -> Durability | None:
+        """Who is to confirm the effect of ``op``."""
+        return self.options.durability if op in self._durable else None
+
+    def kept(self, lane: bytes) -> bytes:
+        """The name of the key that keeps a lane's last reply."""
+        return self._kept + lane
+
+    def key(self, part: str) -> bytes:
+        """The name of one of the queue's keys."""
+        return keys.key(self.address.prefix, self.name, part, self.discipline)
+
+    def command(
+        self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes
+    ) -> bytes:
+        """The command that runs a script: in a lane, under a number, for a connection's client."""
+        found = self._commands.get(op)
+        if found is None or found.arguments != len(args):
+            found = self._commands[op] = self._prepare(self.scripts[op], len(args))
+        head, _, wants_connection, in_lane = found
+        if wants_connection:
+            args = (*args, conn)
+        if in_lane:
+            return pack((head, lane.id), (*args, number))
+        return pack((head,), args)
+
+    def number(self, op: str, lane: Lane) -> bytes:
+        """The number of a new call of a script; none when it may be done twice."""
+        if op not in self._numbered:
+            return b""
+        return lane.number(self._kept, self._keep)
+
+    def _prepare(self, script: scripts.Script, arguments: int) -> _Command:
+        names = [self.key(part) for part in script.keys]
+        lane = b"-" * Lane.ID_SIZE if script.in_lane else b""
+        if script.in_lane:
+            names.append(self.kept(lane))
+        parts: tuple[Any, ...] = ("EVALSHA", script.sha, len(names), *names)
+        constant = pack_command(parts)
+        start = constant.index(b"\r\n")
+        more = arguments + script.wants_connection + script.in_lane
+        return _Command(
+            head=b"*%d" % (len(parts) + more) + constant[start:].removesuffix(lane + b"\r\n"),
+            arguments=arguments,
+            wants_connection=script.wants_connection,
+            in_lane=script.in_lane,
+        )
+
+    def is_line(self, signal: str) -> bool:
+        """Whether to wait for ``signal`` is to wait in line, where something is granted."""
+        return signal in self._signals.lines
+
+    def undo(self, signal: str) -> tuple[str, tuple[Any, ...]]:
+        """The call that gives back what was granted in line."""
+        return self._signals.lines[signal].undo
+
+    def bell(self, ticket: str) -> bytes:
+        """The name of the list on which one waiter alone waits."""
+        return keys.bell(self.address.prefix, self.name, ticket)
+
+    def waiting(self, signal: str, timeout: float | None) -> Waiting:
+        """The blocking command for a signal.
+
+        The server does not end a wait in line that may last longer than one tick: the place in
+        line would be lost.
+        """
+        limit = TICK if timeout is None else min(timeout, TICK)
+        if signal in self._signals.lines:
+            line = self._signals.lines[signal]
+            command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
+            if timeout is None or timeout > TICK:
+                return Waiting((*command, "0"), limit, False)
+        elif signal in self._signals.watches:
+            watched = self.key(self._signals.watches[signal])
+            command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
+        else:
+            bell = self.bell(signal.removeprefix(signals.BELL))
+            command = ("BLMOVE", bell, self.key(signals.HEARD), "RIGHT", "LEFT")
+        if self._signals.keeps_place:
+            return Waiting((*command, "0"), limit, False)
+        limit = max(round(limit, 3), 0.001)
+        return Waiting((*command, f"{limit:.3f}"), limit + _CLOCK, True)

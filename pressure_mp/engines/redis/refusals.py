@@ -1,0 +1,91 @@
+"""From a server's error reply to a call of a script to an error that names the thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...exceptions import BrokerError, ItemTooLargeError, PressureError, WrongKeyTypeError
+from . import keys
+from .binding import RedisBinding
+from .errors import not_done, refusal
+from .wire import Wire
+
+#: Digits; the scripts take a longer number for none.
+_LONGEST_BOUND = 300
+
+#: What a server answers when a key holds what no pressure client writes there.
+_WRONG_VALUE = ("WRONGTYPE", "not an integer", "increment or decrement would overflow")
+
+
+def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
+    """The error for a live call that the server takes for an old one."""
+    return BrokerError(
+        f"queue {binding.name!r} cannot be used by this connection: key "
+        f"{binding.kept(lane).decode()!r} holds what no pressure client writes there; delete it"
+    )
+
+
+def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
+    """Raise BrokerError for an error reply to a wait, unless the next call will tell more."""
+    text = str(reply)
+    if text.startswith(("UNBLOCKED", "WRONGTYPE")) or not_done(text, binding.address):
+        return
+    raise BrokerError(
+        f"the broker at {binding.address.url} refuses to wait for {signal} on queue "
+        f"{binding.name!r}: {reply}"
+    )
+
+
+async def translate(
+    reply: Any, binding: RedisBinding, op: str, args: tuple[Any, ...], wire: Wire
+) -> PressureError:
+    """The error to raise for an error reply to ``op``. May ask the server which key is wrong."""
+    text = str(reply)
+    address, queue = binding.address, binding.name
+    if "invalid bulk length" in text or "invalid multibulk length" in text:
+        size = max((len(arg) for arg in args if isinstance(arg, bytes)), default=0)
+        return ItemTooLargeError(
+            f"the broker at {address.url} refuses an item of {size} bytes for queue {queue!r}; "
+            "its setting proto-max-bulk-len is the limit"
+        )
+    if elsewhere := not_done(text, address):
+        return elsewhere
+    if any(sign in text for sign in _WRONG_VALUE):
+        wrong = await _wrong_key(binding, op, wire)
+        if wrong:
+            return WrongKeyTypeError(f"queue {queue!r} cannot be used: {wrong}")
+    return refusal(text, address, f"{op} on queue {queue!r}")
+
+
+async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:
+    named = [(binding.key(part), part) for part in binding.scripts[op].keys]
+    for name, part in [*named, (binding.kept(wire.lane.id), "kept")]:
+        kind = await wire.request("TYPE", name)
+        kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+        expected = keys.type_of(part, binding.discipline)
+        if kind not in ("none", expected):
+            return f"key {name.decode()!r} is a {kind}, where a {expected} belongs"
+        if part == "bound" and kind == "string":
+            value = await wire.request("GET", name)
+            if not value.isdigit() or len(value) > _LONGEST_BOUND:
+                return (
+                    f"key {name.decode()!r} holds {value[:40]!r}, where a number from 0 on "
+                    "belongs; set it right, or delete the queue"
+                )
+        elif expected == "string" and part not in ("producer", "consumer", "deleting"):
+            value = await wire.request("GET", name)
+            if value is not None and not _is_count(value):
+                return f"key {name.decode()!r} holds {value[:40]!r}, where a count belongs"
+    number = await wire.request("HGET", binding.kept(wire.lane.id), "number")
+    if number is not None and not (number.isdigit() and len(number) < 16):
+        kept = binding.kept(wire.lane.id).decode()
+        return f"key {kept!r} holds {number[:40]!r}, where the number of a call belongs"
+    return None
+
+
+def _is_count(value: bytes) -> bool:
+    """Whether the server can count on from there."""
+    digits = value.removeprefix(b"-")
+    if not digits.isdigit() or len(digits) > 19 or b"%d" % int(value) != value:
+        return False
+    return -(2**63) <= int(value) < 2**63

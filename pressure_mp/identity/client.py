@@ -1,0 +1,87 @@
+"""Who a client is: ``host:pid:thread:incarnation``, and the number of each of its operations."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import threading
+from typing import NamedTuple
+
+from .processes import incarnation, mark, start, state
+
+
+class _Identity(threading.local):
+    """One thread's client id; a forked child starts with a new one."""
+
+    def __init__(self) -> None:
+        incarnation = f"{mark()}-{start()}-{os.urandom(4).hex()}"
+        thread = threading.get_native_id()
+        self.text = f"{os.uname().nodename}:{os.getpid()}:{thread}:{incarnation}"
+        self.raw = self.text.encode()
+
+
+_CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):([0-9a-f]{12})-(\d*)-[0-9a-f]{8}", re.DOTALL)
+
+_identity = _Identity()
+_numbers = itertools.count(1)
+
+
+def client_id() -> str:
+    """The calling thread's id: hostname, process id, thread id, and an incarnation.
+
+    The incarnation is where that pid means one process, when the process was started, and 8 random
+    hex digits. Stays the same for the life of the thread; the child of a fork gets another
+    (specification: Clients).
+    """
+    return _identity.text
+
+
+def client_id_bytes() -> bytes:
+    """The same, as it is sent."""
+    return _identity.raw
+
+
+def ticket() -> str:
+    """A new name for one operation, unique over all clients: it marks what the operation holds.
+
+    :func:`is_gone` can tell from it whether the process still lives.
+    """
+    return f"{incarnation()}:{next(_numbers)}"
+
+
+def process_of(ticket: str) -> str:
+    """What all tickets of one process have in common."""
+    return ticket.rpartition(":")[0]
+
+
+class Client(NamedTuple):
+    """What a client id says."""
+
+    host: str
+    pid: int
+    thread: int
+
+
+def parse_client(text: str) -> Client | None:
+    """The parts of a client id; None when another implementation chose it in another form."""
+    found = _CLIENT_ID.fullmatch(text)
+    return Client(found[1], int(found[2]), int(found[3])) if found else None
+
+
+def is_gone(who: str) -> bool | None:
+    """Whether the process of a client id or of a ticket has ended; None when it is not known.
+
+    It is known of processes of this host only, and of those that the kernel shows to this one.
+    """
+    client = _CLIENT_ID.fullmatch(who)
+    seen = state(f"{client[1]}-{client[4]}/{client[2]}/{client[5]}" if client else who)
+    return None if seen == "unknown" else seen == "dead"
+
+
+def _after_fork_in_child() -> None:
+    global _identity
+    _identity = _Identity()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

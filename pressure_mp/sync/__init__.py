@@ -1,0 +1,1 @@
+"""What users hold: the classes for threads and processes."""

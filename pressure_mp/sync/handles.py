@@ -1,0 +1,423 @@
+"""What all handles share: where their queue is, and how an operation is run on it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import interrupts
+from ..background import at_exit, lifetimes, presence
+from ..background.presence import Presence
+from ..config import resolve
+from ..drivers import Watch, drive, drive_on
+from ..effects import AnyOperation, Operation, T
+from ..engines import registry
+from ..engines.contract.queues import How, Stats
+from ..engines.contract.session import Binding, Durability, Engine, Options, Session
+from ..exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BrokerUnavailable,
+    HandleClosedError,
+    PressureError,
+    QueueDoesNotExistError,
+)
+from ..hidden import hide_in
+from ..identity.client import client_id
+from ..identity.processes import host
+from ..operations.control import FIFO
+from ..operations.diagnosis import Diagnosis
+from ..operations.items import ItemOperations
+from ..operations.queues import QueueOperations
+from .options import ConnectionOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Handle:
+    """One object that refers to a queue. Threads may share it; it may be pickled."""
+
+    #: Whether a negative timeout is an error, as in the class of ``queue`` that this one mirrors.
+    #: Elsewhere the time is over then, as it is in ``multiprocessing``.
+    _refuses_negative_timeouts = False
+
+    #: How to open the queue: create it, attach to it, or whichever it needs.
+    _how = How.OPEN
+
+    def __init__(self, name: str | None, options: ConnectionOptions) -> None:
+        check_name(name)
+        self._anonymous = name is None
+        self._name = f"{{anonymous-{os.urandom(8).hex()}}}" if name is None else name
+        self._lease = check_lease(options["lease"])
+        self._options = Options(
+            check_reconnect(options["reconnect"]),
+            check_durability(options["durability"]),
+            lease=int(self._lease * 1000),
+        )
+        host, port, db = options["host"], options["port"], options["db"]
+        self._address = registry.settle(resolve(options["url"], host, port, db, options["prefix"]))
+        self._reset()
+
+    @classmethod
+    def _insist(cls, how: How, *args: Any, **options: Any) -> Self:
+        """A handle that is made as by the class itself, but opens the queue in this way."""
+        handle = cls.__new__(cls)
+        handle._how = how
+        cls.__init__(handle, *args, **hide_in(options))
+        del handle._how
+        return handle
+
+    def _reset(self) -> None:
+        """The state of a handle that has not been used in this process."""
+        self._operations = self._make_operations()
+        self._binding: Binding | None = None
+        self._hold: lifetimes.Hold | None = None
+        self._handle_closed = False
+        self._presence: Presence | None = None
+        self._token = object()  # tells this handle from every other one of the process
+        if self._anonymous:
+            _anonymous_handles.add(self)
+            if "multiprocessing" in sys.modules:
+                # A child that it forks is a user from its start, however late it first does.
+                from multiprocessing.util import register_after_fork
+
+                register_after_fork(self, _join_in_child)
+
+    def _make_operations(self) -> QueueOperations:
+        """What this handle's discipline can do."""
+        raise NotImplementedError
+
+    def _open(self, make: Callable[[str], Operation[T]]) -> T:
+        """Create or attach: the first words with the broker.
+
+        ``make`` is given the process to note as a user, or "", and returns the operation.
+        """
+        engine = self._engine()
+        if self._anonymous:
+            return self._open_anonymous(engine, make)
+        if rival := engine.rival(self._name, self._operations.discipline):
+            drive(self._operations.look_for_rival(), rival.session())
+        binding = self._bind(engine)
+        opened = drive(make(""), binding.session())
+        self._binding = binding
+        return opened
+
+    def _open_anonymous(self, engine: Engine, make: Callable[[str], Operation[T]]) -> T:
+        self._hold = lifetimes.adopt(engine, self._operations)
+        try:
+            user = lifetimes.note(engine, self._operations, self._options)
+            binding = self._bind(engine)
+            opened = drive(make(user), binding.session())
+        except PressureError:
+            self._hold.cancel()
+            raise
+        self._binding = binding
+        return opened
+
+    def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
+        return engine.bind(self._name, self._operations.discipline, options or self._options)
+
+    def _engine(self) -> Engine:
+        engine = registry.engine(self._address)
+        at_exit.meet(engine)
+        lifetimes.sweep(
+            engine,
+            QueueOperations,
+            self._options,
+        )
+        return engine
+
+    def _attach(self) -> Binding:
+        """The first use of a handle that came from elsewhere."""
+        engine = self._engine()
+        binding = self._bind(engine)
+        if self._anonymous:
+            self._hold = lifetimes.adopt(engine, self._operations)
+            try:
+                me = lifetimes.note(engine, self._operations, self._options)
+                drive(self._operations.enlist(me), binding.session())
+            except QueueDoesNotExistError:
+                self._hold.cancel()
+                engine.forget(host(), [(self._name, self._operations.discipline)])
+                raise QueueDoesNotExistError(
+                    f"anonymous queue {self._name!r} is gone: the processes that used it ended "
+                    f"before this one first did, or it is not at {self.url}"
+                ) from None
+            except PressureError:
+                self._hold.cancel()
+                raise
+        self._binding = binding
+        return binding
+
+    def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        binding = self._binding or self._attach()
+        try:
+            return drive(operation, binding.session(), watch)
+        except QueueDoesNotExistError:
+            if self._anonymous:
+                self._check_open()  # closed, and nobody else had it
+            raise
+
+    def _run_on(
+        self, operation: AnyOperation[T], session: Session, watch: Watch | None = None
+    ) -> T:
+        """The same on a session that the caller began, and ends."""
+        try:
+            return drive_on(operation, session, watch)
+        except QueueDoesNotExistError:
+            if self._anonymous:
+                self._check_open()
+            raise
+
+    def _session(self) -> Session:
+        return (self._binding or self._attach()).session()
+
+    def _seconds(self, timeout: float | None) -> float | None:
+        """The time to wait for a ``timeout``, None for no limit. Raises ArgumentError,
+        ArgumentTypeError."""
+        if timeout is None:
+            return None
+        try:
+            seconds = timeout + 0.0
+        except TypeError:
+            raise ArgumentTypeError(
+                f"'timeout' is a number of seconds or None, not {type(timeout).__name__}"
+            ) from None
+        if seconds != seconds:
+            raise ArgumentError("'timeout' is a number of seconds or None, not nan")
+        if seconds < 0 and self._refuses_negative_timeouts:
+            raise ArgumentError("'timeout' must be a non-negative number")
+        return max(seconds, 0.0)
+
+    def _check_open(self) -> None:
+        if self._handle_closed:
+            raise HandleClosedError(f"{type(self).__name__} {self._name!r} is closed")
+
+    def _close_handle(self) -> None:
+        self._handle_closed = True
+        if self._hold:
+            self._hold.release()
+
+    @property
+    def name(self) -> str:
+        """The queue's name at its broker."""
+        return self._name
+
+    @property
+    def url(self) -> str:
+        """The broker's address, without a password."""
+        return self._address.url
+
+    @property
+    def prefix(self) -> str:
+        """What the broker's key names begin with."""
+        return self._address.prefix
+
+    @property
+    def client_id(self) -> str:
+        """Who the calling thread is to others: host, pid, thread, incarnation."""
+        return client_id()
+
+    def exists(self) -> bool:
+        """Whether the queue exists. Never waits (specification: Exists)."""
+        return self._run(self._operations.exists())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name!r} at {self.url}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._anonymous and self._binding:
+            lifetimes.escape(self._name, registry.engine(self._address))
+        state = self.__dict__.copy()
+        state.pop("__orig_class__", None)  # of Queue[int](): what it names may not be picklable
+        for local in (
+            "_operations",
+            "_binding",
+            "_hold",
+            "_handle_closed",
+            "_presence",
+            "_token",
+        ):
+            del state[local]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+
+class ItemHandle(Handle):
+    """A handle to a queue of items, in whatever order it serves them."""
+
+    _operations: ItemOperations
+
+    def _make_operations(self) -> ItemOperations:
+        return ItemOperations(self._name, FIFO)
+
+    def _open_bounded(self, how: How, maxsize: int, is_stated: bool = True) -> None:
+        bound = check_maxsize(maxsize)
+        self._open(lambda user: self._operations.open(how, bound, user, is_stated))
+
+    def _handing_out(self, receive: Callable[[Any], T]) -> T:
+        """What ``receive`` returns. What ends this early gives back what was taken.
+
+        It is given a claim, to note there what it takes, and in its ``found`` what can no longer go
+        back, but to the next call of this handle. Between the end of the claim and that of the call
+        nothing can be interrupted.
+        """
+        if interrupts.abandoned:
+            interrupts.settle()
+        claim = self._claim()
+        try:
+            found = receive(claim)
+            claim.end()
+            return found
+        except PressureError as error:
+            if error.took_nothing:
+                claim.end()
+            else:
+                interrupts.abandoned += [(self, claim)]
+                self._see_to(error)
+            raise
+        except BaseException as error:
+            interrupts.abandoned += [(self, claim)]
+            self._see_to(error)
+            raise
+
+    def _see_to(self, error: BaseException) -> None:
+        """What was abandoned because of ``error`` goes back: at once, if the broker answers."""
+        if isinstance(error, BrokerUnavailable):
+            self._here.look_after()
+        else:
+            interrupts.settle()
+
+    def _claim(self) -> Any:
+        """What one call takes: the session that takes it."""
+        return self._session()
+
+    def _give_up(self, claim: Any) -> None:
+        """What was taken by an interrupted call goes back."""
+        claim.interrupted()
+        claim.end()
+        if claim.taken is not None:
+            self._here.take_back(claim.taken)
+
+    def _delete(self, block: bool, timeout: float | None) -> None:
+        self._run(self._operations.delete(block, self._seconds(timeout)))
+        registry.engine(self._address).leave([(self._name, self._operations.discipline)])
+
+    @property
+    def _here(self) -> Presence:
+        """This process in the queue."""
+        if self._presence is None:
+            engine = registry.engine(self._address)
+            self._presence = presence.of(
+                engine, self._name, self._operations.discipline, int(self._lease * 1000)
+            )
+        return self._presence
+
+    def stats(self) -> Stats:
+        """The queue at one moment. Never waits. Raises QueueDoesNotExistError."""
+        return self._run(self._operations.stats())
+
+    def why_blocked(self) -> Diagnosis:
+        """What a put and a get would wait for now, who is in the way, and whether that one lives.
+
+        ``print(queue.why_blocked())`` says it in words. Never waits. Roles that it tells to be
+        with a process of this host that has ended are free afterwards. Raises
+        QueueDoesNotExistError.
+        """
+        return self._run(self._operations.why_blocked())
+
+
+def check_name(name: object) -> None:
+    """Raise ArgumentTypeError or ArgumentError for what cannot name a queue."""
+    if name is not None and not isinstance(name, str):
+        raise ArgumentTypeError(f"a queue's name is a str, not {type(name).__name__}")
+    if name == "":
+        raise ArgumentError("a queue's name is empty; leave it out for an anonymous queue")
+
+
+def check_maxsize(maxsize: object) -> int:
+    """The bound for a ``maxsize``, where less than 1 is no bound. Raises ArgumentTypeError."""
+    if not isinstance(maxsize, int) or isinstance(maxsize, bool):
+        raise ArgumentTypeError(
+            f"maxsize is an int, not {type(maxsize).__name__}{ask_for_name(maxsize)}"
+        )
+    return max(maxsize, 0)
+
+
+def ask_for_name(given: object) -> str:
+    """The end of an error's text where a name may have been given for something else."""
+    return f": did you mean name={given!r}?" if isinstance(given, str) else ""
+
+
+def check_max_items(max_items: object) -> None:
+    """Raise ArgumentTypeError or ArgumentError for what is no number of items to get."""
+    if not isinstance(max_items, int) or isinstance(max_items, bool):
+        raise ArgumentTypeError(f"max_items is an int, not {type(max_items).__name__}")
+    if max_items < 1:
+        raise ArgumentError(f"max_items is 1 or more, not {max_items}")
+
+
+def check_buffering(buffering: object) -> int:
+    """Raise ArgumentTypeError or ArgumentError for what is no number of items to keep here."""
+    if not isinstance(buffering, int) or isinstance(buffering, bool):
+        raise ArgumentTypeError(f"buffering is an int, not {type(buffering).__name__}")
+    if not 0 <= buffering <= 1_000_000:
+        raise ArgumentError(f"buffering is {buffering} items; it must be from 0 to a million")
+    return buffering
+
+
+def check_lease(lease: object) -> float:
+    """Raise ArgumentTypeError or ArgumentError for what cannot be a lease in seconds."""
+    if not isinstance(lease, (int, float)) or isinstance(lease, bool):
+        raise ArgumentTypeError(f"lease is a number of seconds, not {type(lease).__name__}")
+    if not 0.1 <= lease < 86400:
+        raise ArgumentError(f"lease is {lease} s; it must be from 0.1 s to a day")
+    return float(lease)
+
+
+def check_reconnect(reconnect: object) -> float:
+    """Raise ArgumentTypeError or ArgumentError for what cannot be a time to connect again."""
+    if not isinstance(reconnect, (int, float)) or isinstance(reconnect, bool):
+        raise ArgumentTypeError(f"reconnect is a number of seconds, not {type(reconnect).__name__}")
+    if not 0 <= reconnect <= 86400:
+        raise ArgumentError(f"reconnect is {reconnect} s; it must be from 0 s to a day")
+    return float(reconnect)
+
+
+def check_durability(durability: object) -> Durability | None:
+    """Raise ArgumentTypeError or ArgumentError for what cannot say who is to confirm a put."""
+    if durability is None:
+        return None
+    if not isinstance(durability, str):
+        raise ArgumentTypeError(f"durability is a str or None, not {type(durability).__name__}")
+    replicas = re.fullmatch(r"replica:0*([1-9]\d{0,3})", durability)
+    if not replicas and durability != "fsync":
+        raise ArgumentError(f"durability is {durability!r}; it is 'replica:N', 'fsync' or None")
+    return Durability(int(replicas[1]) if replicas else 0)
+
+
+_anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+
+
+def _join_in_child(handle: Handle) -> None:
+    if handle._binding is None:
+        try:
+            handle._attach()
+        except (QueueDoesNotExistError, ConnectionError):
+            pass  # the first use says so
+
+
+def _after_fork_in_child() -> None:
+    for handle in list(_anonymous_handles):
+        handle._binding = handle._hold = None
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,573 @@
+"""What every queue of Python objects has: items are serialized, may be large, may be buffered."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .. import interrupts
+from ..buffering.buffers import Buffers
+from ..buffering.handle import FetchedAhead
+from ..buffering.incoming import PATIENCE, Incoming, IncomingForGood
+from ..drivers import drive
+from ..effects import AnyOperation
+from ..encoding import serializers, signing
+from ..encoding.codec import Codec
+from ..engines import registry
+from ..exceptions import (
+    ArgumentError,
+    Full,
+    HandleClosedError,
+    PressureError,
+    QueueDoesNotExistError,
+    RejectedItemWarning,
+)
+from ..operations.control import FIFO
+from ..operations.objects import ObjectOperations
+from . import readable
+from .defaults import chosen, is_stated
+from .handles import ItemHandle, check_buffering, check_max_items, check_maxsize
+from .options import QueueOptions, SignatureOf, read
+from .readable import Readable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class ObjectQueue(ItemHandle, Generic[Item]):
+    """What every queue of Python objects has; use one of its subclasses."""
+
+    _operations: ObjectOperations
+
+    __signature__ = SignatureOf(QueueOptions)
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """Attach to the queue called ``name``, or create it when it is not there.
+
+        Without a name: create an anonymous queue, which lives until the last process that uses
+        it has ended, and then leaves nothing behind.
+
+        :param maxsize: items the queue holds before a put waits; less than 1 means no bound.
+            To attach with another bound than the queue's own is an error; 0 takes any.
+        :param url: where the broker is: ``redis://``, ``rediss://``, ``unix://``,
+            ``redis+sentinel://``, ``redis+cluster://``, ``embedded://``, ``memory://``. Else
+            ``host``, ``port`` and ``db``; else the environment: ``PRESSURE_URL``, or
+            ``REDIS_SERVER``, ``REDIS_PORT``, ``REDIS_DB``; else ``127.0.0.1:6379``, database 0.
+        :param prefix: what key names begin with; else ``PRESSURE_PREFIX``, else ``__pressure__``.
+        :param serializer: ``"pickle"``, ``"json"``, ``"text"``, ``"raw"``, or an object with
+            ``dumps`` and ``loads``.
+        :param authkey: the secret that items are signed with: ``bytes``, ``str``, or several of
+            these, of which the first signs and any is accepted. Else ``PRESSURE_AUTHKEY``, where
+            commas separate several; else, without a name, the key that
+            ``multiprocessing.current_process()`` shares with its children; else nothing is signed.
+        :param lease: seconds after which the role of a client that stopped answering while it
+            waited is given to another; and what it has in flight, see :class:`JoinableQueue`.
+        :param reconnect: seconds for which an operation tries to reach the broker, when it is not
+            there yet or the connection is lost; 0 fails at once. What it does is done once, however
+            often the connection breaks. After about a second the log ``pressure_mp`` says so.
+        :param durability: who confirms a put or a shutdown before it returns, at most 5 seconds
+            after it was done: ``"replica:N"``, N replicas of the server; ``"fsync"``, the
+            server's append-only file; None, the server only. ``memory://`` has neither.
+        :param eof: ``"producers"``: get raises ShutDown too when the queue is empty and every
+            producer has ended. A producer is a process that put through a handle with this
+            option, from its first put until it closes the last such handle, ends, or dies.
+        :param buffering: how many items may wait on this side of the wire, each way; 0 is none.
+            Then put returns at once, and a thread sends what was put, all that has gathered at a
+            time; :meth:`flush`, :meth:`close` and the process's end wait for it. And get fetches up
+            to so many items at once, but no more than this consumer's share of what is there;
+            what is not handed out goes back. First-in, first-out queues only.
+
+        Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try. Raises
+        BrokerUnavailable, WrongServerError for what is no broker, BrokerError for a refused login,
+        QueueMismatchError (the queue has another maxsize or discipline), AddressError,
+        ArgumentError, ArgumentTypeError.
+        """
+        given = read(QueueOptions, options, self)
+        eof, buffering = given["eof"], given["buffering"]
+        encoder = serializers.find(given["serializer"])
+        keys = signing.gather(given["authkey"], name is None, os.environ)
+        bound = check_maxsize(chosen(maxsize))
+        if eof not in (None, "producers"):
+            raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
+        self._eof = eof is not None
+        self._buffering = check_buffering(buffering)
+        super().__init__(name, given)
+        self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
+        self._operations.codec = self._codec
+        if self._buffers is not None and self._operations.discipline != FIFO:
+            raise ArgumentError(
+                f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
+                "another order. Leave it out; put_many and get_many are fast too"
+            )
+        self._open_bounded(self._how, bound, is_stated(maxsize))
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._kept: deque[Item] = deque()  # got by calls that were interrupted
+        self._buffers = (
+            Buffers(self, self._make_incoming(), self._buffering) if self._buffering else None
+        )
+        self._was_put_to = False
+        self._readable: Readable | None = None
+
+    def _make_operations(self) -> ObjectOperations:
+        return ObjectOperations(self._name, FIFO)
+
+    def _make_incoming(self) -> Incoming:
+        return IncomingForGood(self, self._buffering)
+
+    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue; when this returns, the broker has it.
+
+        Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Those who wait are served in the order in which they came.
+
+        With ``buffering`` it returns when the item is in this handle's buffer, and blocks while
+        that is full too. What goes wrong afterwards is raised by the next call, or by
+        :meth:`flush`: in the error's ``rest`` are the items that were put and not sent, in order.
+        A large item is not buffered: it is sent after what was put before, and then this returns.
+
+        Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
+        but another producer was in the way), ShutDown when the queue is shut down, EncodingError
+        when the item cannot be serialized, AuthenticationError when this handle came to the
+        process without its key, ItemTooLargeError, QueueDoesNotExistError,
+        HandleClosedError after :meth:`close`. Then nothing
+        was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
+        or that it was away when ``timeout`` was over; whether it has the item is not known.
+        ``timeout`` is for space: a put that was sent is settled, which takes up to ``reconnect``
+        seconds longer when the connection breaks. With ``durability``, NotDurable says that the
+        item is in the queue, but was not confirmed within 5 seconds.
+
+        A pickle of 256 KB or more is sent in parts, before this waits for space; the time for that
+        is not part of ``timeout``. Arrays are sent from their own memory: what another thread
+        writes into one meanwhile may or may not be in the item (on a signed queue, such an item is
+        refused).
+        (``queue.Queue.put``; specification: Put)
+        """
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
+        if self._buffers is not None:
+            try:
+                self._buffers.outgoing.put(self, item, block, timeout)
+            except Full as error:
+                error.item = item
+                raise
+            return
+        self._check_open()
+        order = self._order(item)
+        try:
+            self._putting(self._operations.put_object(item, bool(block), timeout, order))
+        except Full as error:
+            error.item = item
+            raise
+
+    def _putting(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that puts something through this handle."""
+        self._was_put_to = True
+        if self._eof:
+            operation = self._operations.as_producer(self._here, self._token, operation)
+        return self._run(operation)
+
+    def _order(self, item: Item) -> bytes:
+        """Where the item belongs, as the discipline wants to know it."""
+        return b""
+
+    def _orders(self, items: Sequence[Item]) -> Sequence[bytes]:
+        """The same of each, in a discipline that wants to know anything."""
+        return ()
+
+    def put_many(
+        self, items: Iterable[Item], block: bool = True, timeout: float | None = None
+    ) -> None:
+        """Put all ``items`` into the queue, in order, up to 1,000 or 1 MB in each round trip.
+
+        The iterable is read to its end, and every item serialized, before the first is queued. A
+        bounded queue takes what it has space for; then this blocks as :meth:`put` does, at most
+        ``timeout`` seconds in all. Others may put items in between.
+
+        Raises what :meth:`put` does. Then the error's ``accepted`` says how many of the items are
+        in the queue, and ``rest`` has the others, in order: all of them after an EncodingError.
+        After BrokerUnavailable or NotDurable up to 1,000 items of ``rest`` may be queued too.
+
+        With ``buffering`` too it returns when the broker has them, and what was put before.
+        """
+        self._check_open()
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
+        if self._buffers is not None:
+            self._buffers.flush(self)
+        given = list(items)
+        try:
+            orders = self._orders(given)
+            self._putting(self._operations.put_objects(given, bool(block), timeout, orders))
+        except PressureError as error:
+            error.rest = given[error.accepted :]
+            raise
+
+    def get_many(
+        self, max_items: int, block: bool = True, timeout: float | None = None
+    ) -> list[Item]:
+        """Take the oldest items, 1 to ``max_items`` of them, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`get` does until there is one; the others are those that are there too.
+
+        Raises what :meth:`get` does. Items that cannot be decoded are set aside (see
+        :meth:`rejected`): with a RejectedItemWarning when others are returned, else with the
+        error of the first.
+
+        With ``buffering`` it hands out what was fetched before, and fetches when there is nothing
+        left; then what cannot be decoded raises when its turn comes.
+        """
+        self._check_open()
+        check_max_items(max_items)
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
+        if self._readable is not None:
+            return self._readable.after(
+                lambda look: self._get_many(max_items, bool(block), timeout, look)
+            )
+        return self._get_many(max_items, bool(block), timeout)
+
+    def _get_many(
+        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None = None
+    ) -> list[Item]:
+        """``look`` is called when the items are there. If they do not come to be returned, because
+        it was interrupted, they go back all the same."""
+        if self._buffers is not None and self._buffers.outgoing.failure is not None:
+            self._buffers.outgoing.raise_failure(self)
+        if self._kept and (kept := self._take_kept()):
+            return kept
+        if self._buffers is not None:
+            return self._buffers.incoming.get_many(self, limit, block, timeout, look)
+
+        def receive(claim: Any) -> list[Item]:
+            found, problem = self._get_some(limit, block, timeout, claim)
+            if problem is not None:
+                warnings.warn(str(problem), RejectedItemWarning, stacklevel=5)
+            return found
+
+        return self._handing_out(self._looking(receive, look))
+
+    def _take_kept(self) -> list[Item]:
+        """The first item that was got by a call that was interrupted, if there is one."""
+        try:
+            for item in interrupts.pops(self._kept):
+                return [item]
+        except IndexError:
+            pass
+        return []
+
+    def _looking(
+        self, receive: Callable[[Any], list[Item]], look: Callable[[], None] | None
+    ) -> Callable[[Any], list[Item]]:
+        """``receive``, and then a look."""
+        if look is None:
+            return receive
+        goes_back = self._goes_back
+
+        def receive_and_look(claim: Any) -> list[Item]:
+            found = receive(claim)
+            if not goes_back:
+                claim.found = found
+            look()
+            return found
+
+        return receive_and_look
+
+    @property
+    def _goes_back(self) -> bool:
+        """Whether the engine can take back what an interrupted get took."""
+        return registry.engine(self._address).outlives_process
+
+    def _give_up(self, claim: Any) -> None:
+        if claim.found is None:
+            super()._give_up(claim)
+            return
+        claim.interrupted()
+        claim.end()
+        # No call from here on: each is kept once, by whichever call and thread that comes first.
+        found, claim.found = claim.found, []
+        self._kept += found
+
+    def _get_one(self, block: bool, timeout: float | None, claim: Any) -> Item:
+        operation = self._operations.get_object(block, timeout, self._eof)
+        found: Item = self._getting(operation, claim)
+        return found
+
+    def _get_some(
+        self, limit: int, block: bool, timeout: float | None, claim: Any
+    ) -> tuple[list[Item], PressureError | None]:
+        """Objects; and the first error, if others could not be used."""
+        return self._getting(self._operations.get_objects(limit, block, timeout, self._eof), claim)
+
+    def _getting(self, operation: AnyOperation[T], claim: Any) -> T:
+        """Run an operation that gets something for good, on the session that is the claim."""
+        if self._eof:
+            with self._here:
+                return self._run_on(operation, claim)
+        return self._run_on(operation, claim, self._watching)
+
+    def _watching(self) -> contextlib.AbstractContextManager[None]:
+        """Who sees to it, while a get waits, that what a dead process had comes back."""
+        return self._here if self._operations.discipline == FIFO else contextlib.nullcontext()
+
+    def put_nowait(self, item: Item) -> None:
+        """``put(item, block=False)``."""
+        self.put(item, False)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Item:
+        """Take the oldest item out of the queue.
+
+        Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Those who wait are served in the order in which they came.
+
+        Raises Empty when the time is up (ConsumerInUseError, which is an Empty, when another
+        consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
+        for an item that cannot be decoded and AuthenticationError for one that is not signed with a
+        key of this handle (they are set aside, see :meth:`rejected`),
+        QueueDoesNotExistError, HandleClosedError after :meth:`close`, BrokerUnavailable.
+        ``timeout`` is for an item: a get that was sent is settled, which takes up to ``reconnect``
+        seconds longer when the connection breaks; so a short time loses no item. The parts of a
+        large item are read after it was got; the time for that is not part of ``timeout``.
+        (``queue.Queue.get``; specification: Get)
+
+        With ``buffering`` it hands out what was fetched before, and asks the broker when there is
+        nothing left. If this process is killed, items that it was handed in the last half second,
+        and that were fetched together with others, may be delivered again.
+        """
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
+        if self._readable is not None:
+            return self._readable.after(lambda look: self._get_watched(bool(block), timeout, look))[
+                0
+            ]
+        if self._buffers is not None:
+            return self._get_buffered(self._buffers, block, timeout)
+        self._check_open()
+        if self._kept and (kept := self._take_kept()):
+            return kept[0]
+        return self._handing_out(lambda claim: self._get_one(bool(block), timeout, claim))
+
+    def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Item:
+        if buffers.outgoing.failure is not None:
+            buffers.outgoing.raise_failure(self)
+        if self._kept and (kept := self._take_kept()):
+            return kept[0]
+        found: Item = buffers.incoming.get(self, block, timeout)
+        return found
+
+    def _get_watched(
+        self, block: bool, timeout: float | None, look: Callable[[], None]
+    ) -> list[Item]:
+        """One item, for a handle that somebody asked for its descriptor."""
+        if self._buffers is not None:
+            return self._get_many(1, block, timeout, look)
+        self._check_open()
+        if kept := self._take_kept():
+            return kept
+        return self._handing_out(
+            self._looking(lambda claim: [self._get_one(block, timeout, claim)], look)
+        )
+
+    def _may_get(self) -> bool:
+        """Whether a get would not wait, but give an item or raise that there is none to come."""
+        if self._kept or (self._buffers is not None and len(self._buffers.incoming)):
+            return True
+        # The next look tries again: this one must not keep a get waiting, or other queues.
+        at_once, kind = self._options._replace(reconnect=0), self._operations.discipline
+        try:
+            if self._binding is None:
+                self._attach()
+            binding = registry.engine(self._address).bind(self._name, kind, at_once)
+            return drive(self._operations.may_get(), binding.session())
+        except QueueDoesNotExistError:
+            return True
+
+    @property
+    def _reader(self) -> Readable:
+        """As of ``multiprocessing.Queue``, for programs that wait for several queues at once; see
+        :meth:`fileno`."""
+        return readable.of(self)
+
+    @property
+    def _poll(self) -> Callable[..., bool]:
+        return self._reader.poll
+
+    _writer = readable.Absent("a put goes to the broker at once; full() says if it would wait")
+    _rlock = readable.Absent("whose turn it is the broker says")
+    _wlock = readable.Absent("whose turn it is the broker says")
+    _sem = readable.Absent("the broker knows the bound; see maxsize and full()")
+    _notempty = readable.Absent(
+        "put() sends the item, or with buffering a thread does; see flush()"
+    )
+    _buffer = readable.Absent("put() sends the item, or with buffering a thread does; see flush()")
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable while an item may be got, for ``select``,
+        ``selectors``, ``multiprocessing.connection.wait`` and asyncio's ``add_reader``.
+
+        It is made when it is first asked for, and belongs to this process and this handle: a forked
+        child asks for its own. It is readable too when the queue is empty and shut down, or was
+        deleted: then get says so. Blocks for one look at the queue.
+
+        From then on a thread, one for all queues of the process, looks about a hundred times a
+        second; and each get through this handle looks again before it returns, so that the
+        descriptor does not tell of the item that it got. It can tell of one that another consumer
+        got, for about a hundredth of a second: where there are several, use :meth:`get_nowait`.
+        Raises HandleClosedError, an OSError.
+        """
+        return self._reader.fileno()
+
+    def _receive(self, claim: Any) -> Any:
+        """What is there, as it is, for a buffer that has it decoded by :meth:`_accept_received`."""
+        return self._getting(self._operations.get(False, None, self._eof), claim)
+
+    def _accept_received(self, received: Any, claim: Any) -> Item:
+        found: Item = self._run_on(self._operations.accept(received), claim)
+        return found
+
+    def get_nowait(self) -> Item:
+        """``get(block=False)``."""
+        return self.get(False)
+
+    def qsize(self) -> int:
+        """How many items are queued, at one moment. Never waits.
+
+        With ``buffering``, those that wait in this handle's buffers count too, and what is on its
+        way to the broker is waited for, as :meth:`empty` and :meth:`full` do.
+        """
+        if self._buffers is not None:
+            self._buffers.settle()
+            return self._run(self._operations.length()) + len(self._buffers)
+        return self._run(self._operations.length())
+
+    def empty(self) -> bool:
+        """Whether no item is queued, at one moment. Never waits.
+
+        On a closed handle it still answers, unless the queue was anonymous and is gone with its
+        last handle: then it raises HandleClosedError, an OSError, or, if nothing was ever put
+        through this handle, returns True. (``multiprocessing.Queue.empty``)
+        """
+        try:
+            return self.qsize() == 0
+        except HandleClosedError:
+            buffers = self._buffers
+            if self._was_put_to or (buffers is not None and buffers.outgoing.was_used):
+                raise
+            return True
+
+    def rejected(self, limit: int = 100) -> list[bytes]:
+        """Up to ``limit`` of the items that were set aside, oldest first, as they were queued.
+
+        They could not be decoded, were forged, or were delivered too often (``max_deliveries``).
+        Of a large item it is what was queued, and behind that its content.
+        """
+        return self._run(self._operations.rejected_with_content(limit))
+
+    def close(self) -> None:
+        """This handle is done; the queue and its other handles go on.
+
+        Afterwards put and get raise HandleClosedError, a ValueError. Does not wait. What was got
+        from a :class:`JoinableQueue` stays in flight, and ``task_done()`` goes on to work.
+        (``multiprocessing.Queue.close``; to close the queue for everyone is ``shutdown``)
+
+        With ``buffering``, what was fetched and not handed out goes back to the front of the queue,
+        and this blocks until the broker has what was put, unless :meth:`cancel_join_thread` was
+        called. Raises what :meth:`flush` does.
+        """
+        try:
+            if self._buffers is not None:
+                self._buffers.close(self)
+        finally:
+            if self._eof:
+                self._here.stop_producing(self._token)
+            if self._readable is not None:
+                self._readable.close()
+            self._close_handle()
+
+    def flush(self) -> None:
+        """Block until the broker has all that was put through this handle.
+
+        Raises what went wrong since the last call: what :meth:`put` raises for the broker's sake.
+        Then the error's ``rest`` has the items that were put and not sent, in order; after
+        BrokerUnavailable or NotDurable up to 1,000 of these may be queued too. Without
+        ``buffering`` there is nothing to wait for.
+        """
+        if self._buffers is not None:
+            self._buffers.flush(self)
+
+    def join_thread(self) -> None:
+        """Block until the broker has all that was put, as :meth:`flush` does."""
+        self.flush()
+
+    def cancel_join_thread(self) -> None:
+        """Let neither :meth:`close` nor the end of the process wait for what was put and is not yet
+        sent: then it can be lost (``multiprocessing.Queue.cancel_join_thread``)."""
+        if self._buffers is not None:
+            self._buffers.cancel_join()
+
+    def _settle(self, end: float | None = None) -> None:
+        """What was put through this handle is where it can be got, as far as there is space."""
+        if self._buffers is not None:
+            self._buffers.outgoing.settle(end=end)
+
+    def _space(self, incoming: FetchedAhead) -> float:
+        """How many items there is space for. What a handle fetched ahead is no longer queued: so it
+        goes back before the queue is found full."""
+        if self._eof:
+            self._run(self._operations.register(self._here, self._token))
+        stats = self._run(self._operations.stats())
+        if 0 < stats.maxsize <= stats.length + len(incoming) and incoming:
+            incoming.give_back(self, PATIENCE)
+            stats = self._run(self._operations.stats())
+        if stats.closed:
+            return 0  # so a put at the broker says it
+        if not stats.maxsize:
+            return math.inf
+        return max(stats.maxsize - stats.length - len(incoming), 0)
+
+    def delete(self, timeout: float | None = None) -> None:
+        """Remove the queue and all that is in it, for everyone (specification: Delete).
+
+        Blocks while another implementation has a role in it, at most ``timeout`` seconds.
+        Raises QueueInUseError when the time is up, QueueDoesNotExistError.
+        """
+        if self._buffers is not None:
+            self._buffers.discard()
+        self._delete(True, timeout)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._operations.codec = self._codec
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        del state["_buffers"], state["_readable"], state["_kept"]
+        return state
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]  # as of queue.Queue

@@ -1,0 +1,292 @@
+"""Queues that serve in another order than first in, first out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..encoding import sort_keys
+from ..engines.contract.queues import How
+from ..exceptions import ArgumentError, ArgumentTypeError
+from ..hidden import hide_in
+from ..operations.fair import FairOperations
+from ..operations.objects import ObjectOperations
+from .defaults import Default
+from .handles import ask_for_name
+from .object_queue import Item
+from .options import QueueOptions
+from .queues import Queue
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+#: The bound of a FairQueue, unless another is given; its reference has the same.
+DEFAULT_FAIR_MAXSIZE = 128
+
+_FAIR_MAXSIZE: Any = Default(DEFAULT_FAIR_MAXSIZE)
+#: What ``qsize`` counts the items of, if no key is stated: None is a key like any other.
+_ALL_KEYS: Any = Default("all")
+
+
+class _OrderedQueue(Queue[Item]):
+    """What the queues of other orders share."""
+
+    def _orders(self, items: Sequence[Item]) -> list[bytes]:
+        return [self._order(item) for item in items]
+
+
+class LifoQueue(_OrderedQueue[Item]):
+    """A last-in, first-out queue that processes on any machine share (``queue.LifoQueue``).
+
+    A negative timeout is a ValueError. All else is as for :class:`Queue`. Clients of the pressure
+    protocol in other languages cannot use it.
+    """
+
+    _refuses_negative_timeouts = True
+
+    def _make_operations(self) -> ObjectOperations:
+        return ObjectOperations(self._name, "lifo")
+
+
+class PriorityQueue(_OrderedQueue[Item]):
+    """A queue that serves the lowest priority first (``queue.PriorityQueue``).
+
+    Priorities compare as Python compares them: None, bool, int, float, str, bytes, and tuples and
+    lists of these. Those of equal priority come out in the order in which they went in. An item
+    is its own priority, as a number, or a tuple such as ``(number, text)``; of a tuple the first
+    members count that can be priorities, as in ``(number, job)``.
+
+    A negative timeout is a ValueError. All else is as for :class:`Queue`. Clients of the pressure
+    protocol in other languages cannot use it.
+    """
+
+    _refuses_negative_timeouts = True
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """As for :class:`Queue`.
+
+        :param key: tells an item's priority, for items that are none themselves. ``put`` calls
+            it, in its own thread. A handle that is pickled takes it along, so then it has to be
+            one that can be pickled: a function of a module, not a lambda.
+        """
+        self._key = _check_callable("key", key)
+        super().__init__(maxsize, name, **hide_in(options))
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`; ``key`` is as for the class itself."""
+        return cls._insist(How.CREATE, maxsize=maxsize, name=name, key=key, **hide_in(options))
+
+    @classmethod
+    def attach(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`; ``key`` is as for the class itself."""
+        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options))
+
+    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue by its priority; the rest is as for :meth:`Queue.put`.
+
+        Raises ArgumentTypeError, a TypeError, when it has no priority, or one that Python cannot
+        compare with those that are queued (a str and an int, for example), and ArgumentError for
+        nan. Then nothing was queued.
+        """
+        super().put(item, block, timeout)
+
+    def _order(self, item: Item) -> bytes:
+        if self._key is not None:
+            return sort_keys.encode(self._key(item))
+        try:
+            return sort_keys.encode_item(item)
+        except ArgumentTypeError as error:
+            raise ArgumentTypeError(
+                f"an item for queue {self._name!r} has no priority: {error}; "
+                "PriorityQueue(key=...) tells it"
+            ) from None
+
+    def _make_operations(self) -> ObjectOperations:
+        return ObjectOperations(self._name, "priority")
+
+
+class Snapshot(NamedTuple):
+    """A fair queue at one moment.
+
+    ``current`` has the items that were the first of each key (of a key with a weight: the first
+    ones) when it was last the turn of all, and are not yet served, in the order of service.
+    ``waiting`` has for each key the items behind those, the oldest first. ``is_whole`` is false
+    when the limit left some out.
+    """
+
+    current: list[Any]
+    waiting: dict[Any, list[Any]]
+    is_whole: bool
+
+
+class FairQueue(_OrderedQueue[Item]):
+    """A queue that is fair to keys, however many items one of them has queued.
+
+    In each round every key that has items queued is served one (its ``weight``, if it has one),
+    the oldest first; then the next round begins. So a key's next item waits for less than two
+    rounds: for at most two items of each other key. The order within a key is the order of
+    arrival. Nothing is kept of a key that has no items queued.
+
+    All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
+    use it.
+    """
+
+    def __init__(
+        self,
+        key: Callable[[Item], Any],
+        maxsize: int | None = _FAIR_MAXSIZE,
+        name: str | None = None,
+        *,
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """As for :class:`Queue`, but for these.
+
+        :param key: tells an item's key: None, a bool, int, float, str, bytes, or a tuple of
+            these. None is a key like any other.
+        :param maxsize: items the queue holds before a put waits, 128 if it is not stated; None or 0
+            is no bound. To attach and state another bound than the queue's own is an error; None or
+            0 takes any.
+        :param weight: tells of a key how many items it has served in a round, 1 or more. It is
+            asked when an item is put.
+
+        ``put`` calls ``key`` and ``weight``, in its own thread. A handle that is pickled takes
+        them along, so then they have to be such as can be pickled: functions of a module, not
+        lambdas.
+        """
+        if key is None:
+            raise ArgumentTypeError("a FairQueue needs a key: a callable that tells an item's key")
+        self._key = _check_callable("key", key)
+        self._weight = _check_callable("weight", weight)
+        super().__init__(0 if maxsize is None else maxsize, name, **hide_in(options))
+
+    @classmethod
+    def create(  # type: ignore[override]  # a FairQueue needs a key
+        cls,
+        name: str,
+        maxsize: int | None = _FAIR_MAXSIZE,
+        *,
+        key: Callable[[Item], Any],
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`; the other arguments are as for the class itself."""
+        own = {"key": key, "weight": weight}
+        return cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
+
+    @classmethod
+    def attach(  # type: ignore[override]
+        cls,
+        name: str,
+        maxsize: int | None = _FAIR_MAXSIZE,
+        *,
+        key: Callable[[Item], Any],
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`; the other arguments are as for the class itself."""
+        own = {"key": key, "weight": weight}
+        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
+
+    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue, behind those of its key; as :meth:`Queue.put` otherwise.
+
+        Full has the item as ``item``, and as ``current_size`` how many were queued. Raises
+        ArgumentTypeError, a TypeError, for what cannot be a key or a weight, and ArgumentError
+        for nan and for a weight below 1. Then nothing was queued.
+        """
+        super().put(item, block, timeout)
+
+    def snapshot(self, limit: int = 1000) -> Snapshot:
+        """What is queued, for monitoring; nothing is taken. Never waits.
+
+        It is one moment's picture of at most ``limit`` items, those that are next. Raises
+        ArgumentError for a limit below 1, and for an item that cannot be decoded (or that is
+        large, and was got meanwhile) what :meth:`get` raises; it stays queued.
+        """
+        if limit < 1:
+            raise ArgumentError(f"limit is {limit}; it must be 1 or more")
+        picture, objects = self._run(self._fair.snapshot_objects(limit))
+        current = objects[: picture.current]
+        waiting: dict[Any, list[Any]] = {}
+        keys = [sort_keys.decode(key) for key, _ in picture.items]
+        for key, one in list(zip(keys, objects, strict=True))[picture.current :]:
+            waiting.setdefault(key, []).append(one)
+        return Snapshot(current, waiting, picture.length <= limit)
+
+    def keys(self) -> list[Any]:
+        """The keys that have items queued, at one moment, in no order. Never waits.
+
+        A key that is a whole number is an int, also when it was put as a float or a bool.
+        """
+        return [sort_keys.decode(key) for key in self._run(self._fair.keys())]
+
+    def qsize(self, *, key: Any = _ALL_KEYS) -> int:
+        """How many items are queued, at one moment; with ``key=``, how many of that key.
+
+        Never waits.
+        """
+        if key is _ALL_KEYS:
+            return super().qsize()
+        return self._run(self._fair.queued(_encode_key(key)))
+
+    def _order(self, item: Item) -> bytes:
+        assert self._key is not None
+        key = self._key(item)
+        weight = 1 if self._weight is None else self._weight(key)
+        if not isinstance(weight, int) or isinstance(weight, bool):
+            raise ArgumentTypeError(
+                f"the weight of key {key!r} is an int, not {type(weight).__name__}"
+            )
+        if not 1 <= weight < 2**31:
+            raise ArgumentError(f"the weight of key {key!r} is {weight}; it must be 1 or more")
+        return b"%d %b" % (weight, _encode_key(key))
+
+    @property
+    def _fair(self) -> FairOperations:
+        assert isinstance(self._operations, FairOperations)
+        return self._operations
+
+    def _make_operations(self) -> ObjectOperations:
+        return FairOperations(self._name)
+
+
+def _encode_key(key: Any) -> bytes:
+    try:
+        hash(key)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"a {type(key).__name__} cannot be the key of an item: {key!r}; it can be None, a "
+            "bool, int, float, str, bytes, or a tuple of these"
+        ) from None
+    return sort_keys.encode(key)
+
+
+def _check_callable(name: str, given: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    if given is not None and not callable(given):
+        raise ArgumentTypeError(
+            f"{name} is a callable, not {type(given).__name__}{ask_for_name(given)}"
+        )
+    return given

@@ -1,0 +1,216 @@
+"""A file descriptor that is readable while an item may be got, for ``select`` and what is like it.
+
+A connection to the broker cannot be that descriptor: it is read by whoever uses it, and says
+nothing of a queue. So it is the end of a pipe, which has a byte in it while an item may be got. One
+thread of the process looks at all queues whose descriptor somebody asked for, about a hundred times
+a second: that is all it costs, and nothing before the first is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import threading
+import weakref
+from collections.abc import Callable
+from typing import NoReturn, Protocol, TypeVar
+
+from ..background.at_exit import call_at_end
+from ..exceptions import HandleClosedError, PressureError
+
+T = TypeVar("T")
+
+#: Seconds between two looks.
+LOOK = 0.01
+
+
+class WatchedHandle(Protocol):
+    """A handle, as its descriptor sees it."""
+
+    _handle_closed: bool
+    _readable: Readable | None
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+
+    def _may_get(self) -> bool:
+        """Whether a get would not wait."""
+
+
+class Absent:
+    """An attribute that programs look for and that is not there; ``instead`` says what is."""
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(f"a {owner.__name__} has no {self._name}: {self._instead}")
+
+
+class Readable:
+    """What ``q._reader`` is: the descriptor of one handle."""
+
+    recv = Absent("items come by the queue's get()")
+    recv_bytes = Absent("items come by the queue's get()")
+    send = Absent("items go by the queue's put()")
+    send_bytes = Absent("items go by the queue's put()")
+
+    def __init__(self, handle: WatchedHandle) -> None:
+        self._handle = weakref.ref(handle)
+        self._queue = handle.name
+        self.reset()
+        self._is_closed = handle._handle_closed
+
+    def reset(self) -> None:
+        """One that nobody asked for yet: a new one, or that of a forked child."""
+        self._lock = threading.Lock()
+        self._ends: tuple[int, int] | None = None
+        self._has_byte = False
+        self._is_closed = False
+
+    def fileno(self) -> int:
+        """The descriptor. Raises HandleClosedError."""
+        with self._lock:
+            if self._is_closed:
+                raise HandleClosedError(f"queue {self._queue!r} is closed, and has no descriptor")
+            if self._ends is None:
+                self._ends = os.pipe()
+                self._has_byte = False
+                _watch(self)
+            read_end = self._ends[0]
+        self.look()
+        return read_end
+
+    def poll(self, timeout: float | None = 0.0) -> bool:
+        """Whether an item may be got; waits for one without limit, or at most ``timeout`` seconds
+        (``multiprocessing.connection.Connection.poll``)."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno(), selectors.EVENT_READ)
+            return bool(selector.select(timeout))
+
+    def look(self) -> None:
+        """Be readable if an item may be got, and else not. A broker that does not answer changes
+        nothing."""
+        with self._lock:  # so that of two looks the later one counts
+            if self._ends is None:
+                return
+            try:
+                self._show(self._may_get())
+            except PressureError:
+                pass  # the next look tries again
+
+    def _may_get(self) -> bool:
+        handle = self._handle()
+        return handle is not None and handle._may_get()
+
+    def after(self, get: Callable[[Callable[[], None]], list[T]]) -> list[T]:
+        """Get items; what this says of the queue is true when they are returned. ``get`` is given
+        the look to be made when it has them, so that it gives them back if that is interrupted."""
+        try:
+            return get(self.look)
+        except PressureError:
+            self.look()
+            raise
+
+    def _show(self, is_readable: bool) -> None:
+        assert self._ends is not None
+        had_byte, self._has_byte = self._has_byte, is_readable
+        # With that step it is done: what comes from outside comes behind a call.
+        if is_readable and not had_byte:
+            os.write(self._ends[1], b"\0")
+        elif had_byte and not is_readable:
+            os.read(self._ends[0], 1)
+
+    def close(self) -> None:
+        """There is no descriptor any more."""
+        with self._lock:
+            self._is_closed = True
+            self.drop()
+        with _guard:
+            _all.discard(self)
+
+    def drop(self) -> None:
+        """Let go of the pipe."""
+        ends, self._ends = self._ends, None
+        for end in ends or ():
+            os.close(end)
+
+    def __del__(self) -> None:
+        self.drop()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a descriptor belongs to one process: pass the queue, and ask it for another"
+        )
+
+
+_guard = threading.Lock()
+_all: weakref.WeakSet[Readable] = weakref.WeakSet()
+_thread: threading.Thread | None = None
+_ending = threading.Event()
+
+
+def of(handle: WatchedHandle) -> Readable:
+    """The descriptor of a handle, which is made now if it was never asked for."""
+    with _guard:
+        if handle._readable is None:
+            handle._readable = Readable(handle)
+        return handle._readable
+
+
+def _watch(readable: Readable) -> None:
+    """Look at it from now on."""
+    global _thread
+    with _guard:
+        _all.add(readable)
+        if _thread is None and not _ending.is_set():
+            # Before this process says of its queues that it uses them no longer.
+            call_at_end(_end, priority=30)
+            _thread = threading.Thread(target=_look_at_all, name="pressure_mp select", daemon=True)
+            try:
+                _thread.start()
+            except BaseException:
+                _thread = None
+                raise
+
+
+def _look_at_all() -> None:
+    """What the thread does, until there is nothing to look at."""
+    global _thread
+    while True:
+        with _guard:
+            now = list(_all)
+            if not now:
+                _thread = None
+                return
+        for readable in now:
+            readable.look()
+        del now
+        readable = None  # type: ignore[assignment]  # keeps nothing alive
+        if _ending.wait(LOOK):
+            return
+
+
+def _end() -> None:
+    """The process ends: no look is on its way any more, but to a broker that does not answer."""
+    _ending.set()
+    thread = _thread
+    if thread is not None:
+        thread.join(1.0)
+
+
+def _after_fork_in_child() -> None:
+    """The pipes are the parent's: a byte that the child read would be missing there."""
+    global _guard, _thread, _ending
+    _guard, _thread, _ending = threading.Lock(), None, threading.Event()
+    for readable in list(_all):
+        readable.drop()
+        readable.reset()
+    _all.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,1 @@
+"""Queues of tasks: what users hold."""

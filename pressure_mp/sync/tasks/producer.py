@@ -1,0 +1,135 @@
+"""What a producer does with a queue of tasks: put them, and wait until they are processed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import overload
+
+from ...encoding.task_values import check_priority, check_times, check_tube, encode_id
+from ...exceptions import PressureError
+from ...operations.task_producing import PutOptions
+from .handle import TaskHandle
+from .task import Data, Task
+
+
+class TaskProducer(TaskHandle[Data]):
+    """The part of :class:`pressure_mp.TaskQueue` that is for producers."""
+
+    @overload
+    def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        id: int | str | None = None,
+        wait: None = None,
+    ) -> int | str: ...
+
+    @overload
+    def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        id: int | str | None = None,
+        wait: float,
+    ) -> tuple[Task[Data], bool]: ...
+
+    def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        id: int | str | None = None,
+        wait: float | None = None,
+    ) -> int | str | tuple[Task[Data], bool]:
+        """Put a task; returns its id. When this returns, the broker has it.
+
+        :param delay: seconds before it may be taken.
+        :param ttl: seconds for which it is ready; not taken by then, it is dropped. Excludes
+            ``delay``. Instead of the queue's own.
+        :param priority: the lowest is taken first; an int or a float.
+        :param tube: a part of the queue that :meth:`take` can ask for.
+        :param id: the task's id, an int or a str, instead of one that the queue makes.
+        :param wait: wait up to so many seconds until the task was processed, and return what
+            :meth:`wait` does.
+
+        Blocks only for ``wait``. Raises TaskExists when there is a task of that id, ShutDown,
+        EncodingError, AuthenticationError, ItemTooLargeError, QueueDoesNotExistError,
+        HandleClosedError, ArgumentError, ArgumentTypeError; then nothing was put.
+        BrokerUnavailable and NotDurable as for :meth:`pressure_mp.Queue.put`.
+        """
+
+        self._check_open()
+        options = _put_options(delay, ttl, priority, tube)
+        if wait is None:
+            return self._run(self._operations.put(data, id, options))
+        limit = self._seconds(wait)
+        putting = self._operations.put_and_wait(data, id, options, limit, self._here)
+        task, processed = self._run(putting)
+        return self._task(*task), processed
+
+    def put_many(
+        self,
+        data: Iterable[Data],
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        ids: Iterable[int | str] | None = None,
+    ) -> list[int | str]:
+        """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
+
+        Returns their ids. The options are those of :meth:`put`, and hold for each; ``ids`` are as
+        many as the tasks. Never waits. Raises what :meth:`put` does; then the error's ``accepted``
+        says how many tasks were put, and ``rest`` has the data of the others.
+        """
+
+        self._check_open()
+        given = list(data)
+        try:
+            options = _put_options(delay, ttl, priority, tube)
+        except PressureError as error:
+            error.rest = given
+            raise
+        return self._run(self._operations.put_many(given, ids, options))
+
+    def qsize(self, tube: str | None = None) -> int:
+        """How many tasks are ready to be taken, at one moment; in one tube, if one is given.
+
+        How many are in other states is in :meth:`stats`. Never waits.
+        """
+        return self._run(self._operations.length(check_tube(tube)))
+
+    def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
+        """Wait until a task was processed: the task as it is then, and whether it was.
+
+        It was not when the time is up, and when it was buried, killed or dropped. A task that is
+        gone has the state ``TaskState.VOID``, and the data it had when this was called.
+
+        Blocks without limit, or at most ``timeout`` seconds. Raises TaskNotFound when there is no
+        such task at first, DecodingError, AuthenticationError, QueueDoesNotExistError,
+        HandleClosedError, BrokerUnavailable.
+        """
+
+        self._check_open()
+        waiting = self._operations.wait(encode_id(id), self._seconds(timeout), self._here)
+        task, processed = self._run(waiting)
+        return self._task(*task), processed
+
+
+def _put_options(
+    delay: float | None, ttl: float | None, priority: float, tube: str | None
+) -> PutOptions:
+    """Raises ArgumentError, ArgumentTypeError."""
+    return *check_times(delay, ttl), check_priority(priority), check_tube(tube)

@@ -1,0 +1,269 @@
+"""What a worker does with a queue of tasks: take them, and say what became of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from ... import interrupts, states
+from ...effects import Operation
+from ...encoding.task_values import (
+    check_priority,
+    check_times,
+    check_tube,
+    encode_id,
+    milliseconds,
+)
+from ...engines.contract.task_records import Held
+from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
+from ...in_flight import Claim
+from ...operations.task_queue import DecodedTask
+from ...operations.task_settling import UNCHANGED, Subject
+from ..handles import check_max_items
+from .handle import TaskHandle
+from .task import Backoff, Data, Task, check_on_error
+
+
+class TaskTaker(TaskHandle[Data]):
+    """The part of :class:`pressure_mp.TaskQueue` that is for workers."""
+
+    def take(
+        self,
+        timeout: float | None = None,
+        *,
+        ttr: float | None = None,
+        tube: str | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+        ack: Task[Data] | None = None,
+    ) -> Task[Data]:
+        """Take the next task; of one tube, if one is given.
+
+        Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 or less not
+        at all. Those who wait are served in the order in which they came. A take that was sent is
+        settled, which takes up to ``reconnect`` seconds longer when the connection breaks.
+
+        :param ttr: seconds until the task is ready again if nothing is said of it; instead of the
+            queue's own.
+        :param on_error: what becomes of the task when a ``with`` block over it raises.
+        :param backoff: after that, seconds until it may be taken again; or a callable that is given
+            how often the task was delivered, and returns them.
+        :param ack: a task to acknowledge first: as :meth:`ack` does, for up to ``reconnect``
+            seconds whatever ``timeout`` is. Raises what that does; then nothing is taken. Mostly
+            both are one round trip.
+
+        Raises Empty when the time is up, ShutDown when the queue is shut down and no task is ready,
+        DecodingError for a task that cannot be decoded and AuthenticationError for one that is not
+        signed with a key of this handle (they are buried), QueueDoesNotExistError,
+        HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
+        """
+
+        limit = None if timeout is None else self._seconds(timeout)
+        if ack is None:
+            return self._take(1, limit, ttr, tube, on_error, backoff)[0]
+        if not isinstance(ack, Task):
+            raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
+        return self._take(1, limit, ttr, tube, on_error, backoff, ack)[0]
+
+    def take_many(
+        self,
+        max_tasks: int,
+        timeout: float | None = None,
+        *,
+        ttr: float | None = None,
+        tube: str | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+    ) -> list[Task[Data]]:
+        """Take the next tasks: 1 to ``max_tasks``, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`take` does until there is one; the others are those that are ready too.
+        Raises what :meth:`take` does. Those that cannot be decoded are buried: with a
+        RejectedItemWarning when others are returned, else with the error of the first.
+        """
+
+        check_max_items(max_tasks)
+        limit = self._seconds(timeout)
+        return self._take(max_tasks, limit, ttr, tube, on_error, backoff)
+
+    def _take(
+        self,
+        number: int,
+        timeout: float | None,
+        ttr: float | None,
+        tube: str | None,
+        on_error: str,
+        backoff: Backoff | None,
+        ack: Task[Data] | None = None,
+    ) -> list[Task[Data]]:
+        self._check_open()
+        check_on_error(on_error, backoff)
+        where = check_tube(tube)
+        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
+        here, claim = self._here, Claim()
+        try:
+            call = claim.begin()
+            taking = self._operations.take(
+                self._task, here, call, number, where, own_ttr, timeout, ack
+            )
+            tasks, problem = self._run(taking)
+            for task in tasks:
+                task.on_error, task.backoff = on_error, backoff
+            if problem is not None:
+                warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+            return tasks
+        except PressureError:
+            raise
+        except BaseException:
+            interrupts.abandoned += [(here, claim)]
+            interrupts.settle()
+            raise
+
+    def ack(
+        self,
+        task: Task[Data] | int | str,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        delay: float | None = None,
+        tube: str | None = None,
+    ) -> Task[Data]:
+        """The task is processed: it is removed, or stays as a zombie or as done.
+
+        Returns the task as it is now, with the state ``TaskState.VOID`` if it is removed. So do
+        :meth:`release`, :meth:`bury` and :meth:`touch`, which take these arguments too:
+
+        :param task: a task that was taken, or its id.
+        :param update: what the data is from now on; or a callable that is given the data, and
+            returns the new. With an id, when the data was changed meanwhile, it is called again.
+        :param delay: seconds as a zombie, instead of the queue's own; for a queue without ``keep``.
+        :param tube: move it there.
+
+        Never waits. Raises NotTaken when nobody has the task, NotOwner when another process or a
+        later take has it, TaskNotFound, EncodingError, QueueDoesNotExistError, ArgumentError,
+        ArgumentTypeError, BrokerUnavailable. It works on a closed handle.
+        """
+
+        wait = None if delay is None else milliseconds("delay", delay, least=0.001)
+        if wait is not None and self._settings.keep:
+            raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
+        where = None if tube is None else check_tube(tube)
+
+        return self._settle(
+            self._operations.ack(self._subject(task), self._here, update, wait, where)
+        )
+
+    def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
+        return self._task(*self._run(settling))
+
+    def _subject(self, task: Task[Data] | int | str) -> Subject:
+        """A task, with the number of the take by which this process has it."""
+        if isinstance(task, Task):
+            return Subject(task.key, task.call, True, task.data)
+        return Subject(*self._held(task))
+
+    def _held(self, task: Task[Data] | int | str) -> Held:
+        if isinstance(task, Task):
+            return task.key, task.record.call
+        id = encode_id(task)
+        return id, self._here.call_of(id)
+
+    def ack_many(self, tasks: Iterable[Task[Data] | int | str]) -> None:
+        """Acknowledge tasks, up to 1,000 in each round trip. Never waits.
+
+        Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
+        raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
+        """
+
+        given = list(tasks)
+        helds = [self._held(task) for task in given]
+        problems = self._run(self._operations.ack_many(helds, self._here))
+        processed = self._settings.processed
+        for place, task in enumerate(given):
+            if place not in problems and isinstance(task, Task):
+                task.become_record(task.record.into(processed))
+        if problems:
+            left = sorted(problems)
+            first = problems[left[0]]
+            first.accepted = len(given) - len(left)
+            first.rest = [given[place] for place in left]
+            raise first
+
+    def release(
+        self,
+        task: Task[Data] | int | str,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float | None = None,
+        tube: str | None = None,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        error: str | None = None,
+    ) -> Task[Data]:
+        """Give the task back: it is ready for others, in its old place, or waits for a delay.
+
+        :param delay: seconds before it may be taken again.
+        :param ttl: seconds for which it is ready, instead of the queue's own. Excludes ``delay``.
+        :param priority: its priority from now on.
+        :param error: what went wrong: it is kept with the task.
+
+        The rest is as for :meth:`ack`. After ``max_deliveries`` the task is buried instead.
+        """
+
+        wait, life = check_times(delay, ttl)
+        urgency = None if priority is None else check_priority(priority)
+        where = None if tube is None else check_tube(tube)
+
+        options = wait, life, urgency, where, error
+        return self._settle(
+            self._operations.release(self._subject(task), self._here, update, *options)
+        )
+
+    def bury(
+        self,
+        task: Task[Data] | int | str,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        ttl: float | None = None,
+        tube: str | None = None,
+        error: str | None = None,
+    ) -> Task[Data]:
+        """Put the task aside, until an administrator kicks, kills or switches it.
+
+        :param ttl: seconds for which it is buried; then it is dropped. None is for good.
+        :param error: why; it is kept with the task.
+
+        The rest is as for :meth:`ack`.
+        """
+
+        where = None if tube is None else check_tube(tube)
+        life = milliseconds("ttl", ttl, least=0.001)
+
+        return self._settle(
+            self._operations.bury(self._subject(task), self._here, update, life, where, error)
+        )
+
+    def touch(
+        self,
+        task: Task[Data] | int | str,
+        increment: float | None = None,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+    ) -> Task[Data]:
+        """Have the task for ``increment`` seconds more; without, for the queue's ``ttr`` from now.
+
+        A task that is ready is kept for longer too: it is dropped so much later; without
+        ``increment``, after the queue's ``ttl`` from now. Anybody may do that, with the task's id
+        or a :class:`Task` that was ready when it was looked at or given back. Who had taken a task
+        and lost it is told so.
+
+        Nothing changes for a task without a ttr, or a ready one without a ttl. The rest is as for
+        :meth:`ack`.
+        """
+
+        more = None if increment is None else milliseconds("increment", increment, least=0.001)
+
+        subject = self._subject(task)
+        if isinstance(task, Task) and task.state == states.READY:
+            subject = self._subject(task.id)  # it is nobody's
+        return self._settle(self._operations.touch(subject, self._here, update, more))

@@ -1,0 +1,119 @@
+"""Imports point down: each room of the package, and the rooms below it that it may know."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+import pressure_mp
+
+PACKAGE = Path(pressure_mp.__file__).parent
+
+#: From the ground up. A room is a folder or a module; what it imports stands above it here.
+ROOMS = {
+    "_version": "",
+    "states": "",
+    "exceptions": "states",
+    "authentication": "exceptions",
+    "exhaustive": "",
+    "deadlines": "",
+    "interrupts": "",
+    "hidden": "",
+    "in_flight": "",
+    "config": "exceptions hidden",
+    "identity": "",
+    "encoding": "authentication exceptions hidden interrupts",
+    "engines.contract": "config states",
+    "engines.memory": "config encoding engines.contract exceptions exhaustive identity states",
+    "engines.redis": (
+        "config encoding engines.contract exceptions exhaustive hidden identity states"
+    ),
+    "engines.embedded": "exceptions",
+    "engines": "config engines.contract exceptions",
+    "effects": "engines.contract",
+    "drivers": "effects engines.contract exceptions",
+    "operations": (
+        "deadlines effects encoding engines.contract exceptions exhaustive identity in_flight "
+        "interrupts states"
+    ),
+    "background": (
+        "drivers effects engines.contract exceptions identity in_flight interrupts operations"
+    ),
+    "buffering": (
+        "background config deadlines drivers effects encoding engines engines.contract "
+        "exceptions identity in_flight interrupts operations"
+    ),
+    "sync": (
+        "background buffering config drivers effects encoding engines engines.contract "
+        "exceptions hidden identity in_flight interrupts operations"
+    ),
+    "sync.tasks": (
+        "authentication background drivers effects encoding engines engines.contract "
+        "exceptions hidden in_flight interrupts operations states sync"
+    ),
+    "cli": "_version config exceptions",
+}
+
+
+def modules():
+    """Each module of the package by its dotted name below it; a package by its own."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        yield name.removesuffix("__init__").removesuffix("."), path
+
+
+KNOWN = dict(modules())
+
+
+def imported(name):
+    """The modules of the package that one imports, also in functions and for types only."""
+    path = KNOWN[name]
+    folder = path.relative_to(PACKAGE).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = folder[: len(folder) - node.level + 1]
+            found = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            for alias in node.names:
+                inside = f"{found}.{alias.name}".strip(".")
+                yield inside if inside in KNOWN else found
+
+
+def room_of(name):
+    """The room that a module is in: of those that it may be in, the innermost."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        if ".".join(parts[:end]) in ROOMS:
+            return ".".join(parts[:end])
+    return None
+
+
+@pytest.mark.parametrize("name", [name for name in KNOWN if name])
+def test_every_module_is_in_a_room_and_imports_only_from_rooms_below(name):
+    room = room_of(name)
+    assert room is not None, f"{name} is in none of the rooms"
+    below = {room, *ROOMS[room].split()}
+    strange = {one for one in imported(name) if one and room_of(one) not in below}
+    assert not strange, f"{name} imports {strange}"
+
+
+def test_no_room_knows_one_above_it():
+    order = list(ROOMS)
+    for room, below in ROOMS.items():
+        for one in below.split():
+            assert order.index(one) < order.index(room), f"{room} is below {one}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {name: set(imported(name)) - {name, ""} for name in KNOWN if name}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_operations_do_no_io():
+    for path in (PACKAGE / "operations").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = {alias.name for alias in node.names}
+                assert names <= {"typing", "dataclasses", "re"}, f"{path.name} imports {names}"
