@@ -202,9 +202,9 @@ def test_what_does_not_wait_does_not_ask_why(own_server, name):
         puts_and_gets()  # the scripts are loaded
         client.config_resetstat()
         puts_and_gets()
-        # To look whether the name is another kind's, and to open; a get that is declined the short
-        # way and the long one; one put that is done, and one that is refused as the get was; and
-        # the end of the queue.
+        # To look whether the name is another kind's, and to open; a get that is declined by the
+        # fast path and by the full call; one put that is done, and one that is refused as the get
+        # was; and the end of the queue.
         assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == 2 + 2 + 1 + 2 + 1
 
 

@@ -123,7 +123,7 @@ class Oracle(RuleBasedStateMachine):
             self.clients[client].do(call_once, binding, asked)
             for binding, asked in zip(self.bindings, (request, other or request), strict=True)
         )
-        assert plain(theirs) == plain(mine), request
+        assert plain(theirs, request) == plain(mine, request), request
         self.broken = False
         return mine, theirs
 

@@ -6,12 +6,15 @@ from typing import Any
 
 from oracle_steps import is_later
 
+from pressure_mp.engines.contract.fair import GetKeys
 from pressure_mp.engines.contract.items import Attendance, Taken
 from pressure_mp.engines.contract.queues import End, Inspection, Stats
 
 
-def plain(reply: Any) -> Any:
+def plain(reply: Any, request: Any = None) -> Any:
     """What must be the same on both."""
+    if isinstance(request, GetKeys) and isinstance(reply, list):
+        return sorted(reply)  # in no order
     if is_later(reply):
         return "later"
     if isinstance(reply, Taken):

@@ -208,6 +208,7 @@ def test_who_waits_for_a_task_is_told_of_an_ordinary_ack(server, name):
     queue.delete()
 
 
+@pytest.mark.usefixtures("no_looks")  # which go over the same server
 @pytest.mark.parametrize("call", [ordinary_put, ordinary_ack])
 def test_an_ordinary_put_and_ack_need_not_look_for_what_is_due(call, make, server):
     tasks = prepared(make())
