@@ -312,7 +312,7 @@ def test_the_thread_in_the_background_ends_by_itself(make, start):
     q = make()
     q.put(1)
     process, pipe = start(programs.threads_of, q)
-    assert "pressure_mp" in pipe.recv()
+    assert pipe.recv() == "it has ended"
     pipe.send("end")
     process.join()
     assert process.exitcode == 0

@@ -86,13 +86,15 @@ def get_and_fork(connection, q):
 
 
 def threads_of(connection, q):
-    """Use a queue and then leave it alone; say which threads there are, until told to end."""
+    """Use a queue until the thread in the background runs, and then leave it alone until that has
+    ended; end when told to."""
     q.get()
-    during = [thread.name for thread in threading.enumerate()]
+    while "pressure_mp" not in [thread.name for thread in threading.enumerate()]:
+        time.sleep(0.01)  # it was started, and nobody waited until it ran
     q.task_done()
     while "pressure_mp" in [thread.name for thread in threading.enumerate()]:
         time.sleep(0.05)
-    connection.send(during)
+    connection.send("it has ended")
     connection.recv()
 
 
