@@ -72,17 +72,13 @@ class Presence:
         self._lease = 0
         self._name = name
         self._discipline = discipline
-        self._use_lease(0)
+        self.operations = FlightOperations(name, discipline)
         #: Of its farewell; in a look each call has its own.
         self._options: Options | None = None
         #: When the last look began, and the seconds that each of its calls may take.
         self.looked = 0.0
         self.patience = _PATIENCE
         self.reset()
-
-    def _use_lease(self, lease: int) -> None:
-        """From now on the process's lease is so long."""
-        self.operations = FlightOperations(self._name, self._discipline)
 
     def reset(self) -> None:
         """A process that has not used the queue: a new one, or a forked child."""
@@ -100,9 +96,7 @@ class Presence:
 
     def want_lease(self, lease: int) -> None:
         """A handle's lease in milliseconds; the longest of this process's handles counts."""
-        if lease > self._lease:
-            self._lease = lease
-            self._use_lease(lease)
+        self._lease = max(self._lease, lease)
 
     @property
     def interval(self) -> float:

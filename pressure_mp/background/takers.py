@@ -24,8 +24,9 @@ _LOST = "it was taken, but the reply did not come through"
 class Takers(Presence):
     """This process in a queue of tasks, and the other takers, as it sees them."""
 
-    def _use_lease(self, lease: int) -> None:
-        self._tasks = TaskLeaseOperations(self._name)
+    def __init__(self, engine: Engine, name: str, discipline: str) -> None:
+        super().__init__(engine, name, discipline)
+        self._tasks = TaskLeaseOperations(name)
 
     def reset(self) -> None:
         super().reset()

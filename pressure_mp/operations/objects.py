@@ -113,20 +113,6 @@ class ObjectOperations(FlightOperations):
 
     # Taking, until it is acknowledged
 
-    def take_object(
-        self,
-        here: Holder,
-        claim: Claim,
-        limit: int,
-        block: bool,
-        timeout: float | None,
-        eof: bool = False,
-    ) -> Operation[Any]:
-        """One item, which is in flight ``here`` until it is acknowledged, or the caller gives up
-        the ``claim``. The rest is as for ``take_many``."""
-        (flight,) = yield from self.take_flights(here, claim, limit, 1, block, timeout, eof)
-        return (yield from self.accept(flight.item, flight.seq, here))
-
     def take_objects(
         self,
         here: Holder,
@@ -137,7 +123,8 @@ class ObjectOperations(FlightOperations):
         timeout: float | None,
         eof: bool = False,
     ) -> Operation[Delivery]:
-        """The same of many."""
+        """Up to ``number`` items, which are in flight ``here`` until they are acknowledged, or the
+        caller gives up the ``claim``. The rest is as for ``take_many``."""
         flights = yield from self.take_flights(here, claim, limit, number, block, timeout, eof)
         items, seqs = [flight.item for flight in flights], [flight.seq for flight in flights]
         return (yield from self._accept_all(items, seqs, here))

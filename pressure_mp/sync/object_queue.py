@@ -247,7 +247,9 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     ) -> list[Item]:
         """``look`` is called when the items are there. If they do not come to be returned, because
         it was interrupted, they go back all the same."""
-        if self._buffers is not None and self._buffers.outgoing.failure is not None:
+        if self._buffers is None:
+            self._check_open()
+        elif self._buffers.outgoing.failure is not None:
             self._buffers.outgoing.raise_failure(self)
         if self._kept and (kept := self._take_kept()):
             return kept
@@ -352,9 +354,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._readable is not None:
-            return self._readable.after(lambda look: self._get_watched(bool(block), timeout, look))[
-                0
-            ]
+            after = self._readable.after
+            return after(lambda look: self._get_many(1, bool(block), timeout, look))[0]
         if self._buffers is not None:
             return self._get_buffered(self._buffers, block, timeout)
         self._check_open()
@@ -369,19 +370,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             return kept[0]
         found: Item = buffers.incoming.get(self, block, timeout)
         return found
-
-    def _get_watched(
-        self, block: bool, timeout: float | None, look: Callable[[], None]
-    ) -> list[Item]:
-        """One item, for a handle that somebody asked for its descriptor."""
-        if self._buffers is not None:
-            return self._get_many(1, block, timeout, look)
-        self._check_open()
-        if kept := self._take_kept():
-            return kept
-        return self._handing_out(
-            self._looking(lambda claim: [self._get_one(block, timeout, claim)], look)
-        )
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""

@@ -196,10 +196,7 @@ class JoinableQueue(Queue[Item]):
         self._here._give_up(claim)
 
     def _get_one(self, block: bool, timeout: float | None, claim: Claim) -> Item:
-        taking = self._operations.take_object(
-            self._here, claim, self._limit, block, timeout, self._eof
-        )
-        found: Item = self._run(taking)
+        (found,), _ = self._get_some(1, block, timeout, claim)
         return found
 
     def _get_some(

@@ -91,15 +91,17 @@ class JoinableTwin(Twin):
     queue: JoinableQueue[Any]
 
     async def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        here, seconds = self.queue._here, self.queue._seconds(timeout)
-        claim = Claim(asyncio.current_task())
-        taking = self._operations.take_object(here, claim, self.queue._limit, block, seconds)
-        return await self._run(taking)
+        (found,) = await self._take(1, block, self.queue._seconds(timeout))
+        return found
 
     async def get_many(self, limit: int, timeout: float | None = None) -> list[Any]:
+        return await self._take(limit, True, timeout)
+
+    async def _take(self, limit: int, block: bool, timeout: float | None) -> list[Any]:
         here, claim = self.queue._here, Claim(asyncio.current_task())
-        taking = self._operations.take_objects(here, claim, self.queue._limit, limit, True, timeout)
-        found, _ = await self._run(taking)
+        found, _ = await self._run(
+            self._operations.take_objects(here, claim, self.queue._limit, limit, block, timeout)
+        )
         return found
 
     async def task_done(self) -> None:
