@@ -103,6 +103,16 @@ def url(request: pytest.FixtureRequest, name: str) -> str:
     return found.url if request.param == "valkey" else rights.url(found)
 
 
+@pytest.fixture(params=["memory", *KINDS])
+def full_url(request: pytest.FixtureRequest, name: str) -> str:
+    """The same, of a user who may do everything."""
+    if request.param == "memory":
+        return f"memory://{name}"
+    fixture = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
+    found: Server = request.getfixturevalue(fixture)
+    return found.url
+
+
 @pytest.fixture
 def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits in this process does not look again by itself: what wakes it ends its wait.

@@ -351,7 +351,7 @@ class Presence:
     def _keep_looking(self) -> None:
         """See to it that the thread runs, and looks as often as this queue needs."""
         self._is_gone = False
-        if self.engine.outlives_process or self._readers:
+        if self.engine.address.capabilities.persistent or self._readers:
             _needed.add(self)
             _start_looking(self.interval)
 

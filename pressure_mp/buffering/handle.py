@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from ..background.presence import Presence
-from ..config import Address
 from ..effects import AnyOperation
 from ..encoding.codec import Codec
+from ..engines.contract.address import Address
 from ..engines.contract.session import Binding, Engine, Options
 from ..operations.objects import ObjectOperations
 

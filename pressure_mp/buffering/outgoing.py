@@ -17,7 +17,7 @@ from ..encoding.large import THRESHOLD, Large
 from ..engines import registry
 from ..engines.contract.session import Options
 from ..exceptions import Full, PressureError
-from ..operations.batches import next_batch
+from ..operations.batches import next_items
 
 if TYPE_CHECKING:
     from .handle import BufferedHandle
@@ -240,7 +240,7 @@ class Outgoing:
 
     def _send(self, handle: BufferedHandle, items: list[bytes]) -> None:
         """One batch, or as much of it as there is space for."""
-        sending = handle._operations.put_batch(next_batch(items, 0))
+        sending = handle._operations.put_batch(next_items(items, 0))
         number = handle._run(noting(sending, self._note_waiting))
         with self._lock:
             if items is not self._items:

@@ -1,45 +1,119 @@
-"""From a URL's scheme to an engine, which is imported when it is first used."""
+"""From a URL to an address, and from an address to an engine; both are imported when first used.
+
+Here is all that is said of which engines there are.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
 
-from ..config import Address
-from ..exceptions import AddressError
+from ..exceptions import AddressError, ArgumentTypeError
+from ..hidden import hide, without_frames
+from ..urls import Url
+from .contract.address import DEFAULT_PREFIX, Address
 from .contract.session import Engine
 
-_ENGINES = {
-    "redis": "pressure_mp.engines.redis.engine:RedisEngine",
-    "rediss": "pressure_mp.engines.redis.engine:RedisEngine",
-    "unix": "pressure_mp.engines.redis.engine:RedisEngine",
-    "redis+sentinel": "pressure_mp.engines.redis.sentinel:SentinelEngine",
-    "rediss+sentinel": "pressure_mp.engines.redis.sentinel:SentinelEngine",
-    "redis+cluster": "pressure_mp.engines.redis.cluster:ClusterEngine",
-    "rediss+cluster": "pressure_mp.engines.redis.cluster:ClusterEngine",
-    "memory": "pressure_mp.engines.memory.engine:MemoryEngine",
+
+class _Kind(NamedTuple):
+    """What reads an engine's URLs, a module below this package with ``parse``; what makes the
+    engine for an address; and what the environment may say of either."""
+
+    address: str
+    engine: str
+    variables: tuple[str, ...] = ()
+
+
+_REDIS = _Kind(
+    "redis.address",
+    "redis.engine:RedisEngine",
+    ("REDIS_SERVER", "REDIS_PORT", "REDIS_DB", "PRESSURE_ALLOW_EVICTION"),
+)
+_SENTINEL = _REDIS._replace(engine="redis.sentinel:SentinelEngine")
+_CLUSTER = _REDIS._replace(engine="redis.cluster:ClusterEngine")
+
+_KINDS = {
+    "redis": _REDIS,
+    "rediss": _REDIS,
+    "unix": _REDIS,
+    "redis+sentinel": _SENTINEL,
+    "rediss+sentinel": _SENTINEL,
+    "redis+cluster": _CLUSTER,
+    "rediss+cluster": _CLUSTER,
+    "memory": _Kind("memory.address", "memory.engine:MemoryEngine"),
+    "embedded": _Kind("embedded.address", "embedded.engine:start", _REDIS.variables),
 }
+
+_VARIABLES = {"PRESSURE_URL", "PRESSURE_PREFIX"}.union(
+    *(kind.variables for kind in _KINDS.values())
+)
+
+#: Of the kind that is meant where no URL is given.
+_DEFAULT = _REDIS
+
+_NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 
 _lock = threading.Lock()
 _open: dict[Address, Engine] = {}
 
 
-def settle(address: Address) -> Address:
-    """The address that other processes can use too: an ``embedded://`` one starts its server.
+def resolve(
+    url: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    db: int | None = None,
+    prefix: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Address:
+    """The address that the arguments and the environment name (specification: Message Brokers).
 
-    A private server is named by its socket from then on; one that is kept in a directory by the
-    directory, because whoever comes next may have to start it again. Blocks up to 10 seconds
-    while a server starts; raises EmbeddedServerError, and AddressError for an unknown scheme.
+    An argument wins over the environment, ``url`` and ``PRESSURE_URL`` over ``REDIS_SERVER``,
+    ``REDIS_PORT`` and ``REDIS_DB``. Raises AddressError on what cannot be understood, and when
+    ``url`` comes together with ``host``, ``port`` or ``db``. Does no I/O.
     """
-    if address.scheme == "embedded" and not address.path:
-        return address._replace(scheme="unix", path=_embedded().start_private())
-    if address.scheme not in (*_ENGINES, "embedded"):
-        raise AddressError(
-            f"no engine for {address.url!r}: use one of {', '.join([*_ENGINES, 'embedded'])}"
-        )
-    return address
+    parts = {"host": host, "port": port, "db": db}
+    given = [name for name, value in parts.items() if value is not None]
+    if url is not None and given:
+        raise AddressError(f"give either url or {', '.join(given)}, not both")
+    found = {name: environ[name] for name in _VARIABLES if name in environ}
+    if "PRESSURE_URL" in found:
+        found["PRESSURE_URL"] = hide(found["PRESSURE_URL"])
+    del environ  # a traceback with local variables would show all of it
+    prefix = found.get("PRESSURE_PREFIX", DEFAULT_PREFIX) if prefix is None else prefix
+    if not isinstance(prefix, str):
+        raise ArgumentTypeError(f"prefix is a str, not {type(prefix).__name__}")
+    if url is None and not given:
+        url = found.get("PRESSURE_URL")
+    url = hide(url)
+    if url is not None:
+        return parse(url, prefix, found)
+    return cast(Address, _module(_DEFAULT.address).of_parts(host, port, db, prefix, found))
+
+
+def parse(
+    url: str, prefix: str = DEFAULT_PREFIX, variables: Mapping[str, str] = _NOTHING_SAID
+) -> Address:
+    """Read a broker's URL. ``variables`` is what the environment says. Raises AddressError, without
+    showing a password."""
+    if not isinstance(url, str):
+        raise ArgumentTypeError(f"url is a str, not {type(url).__name__}")
+    url = hide(url)
+    try:
+        return _parse(str(url), prefix, variables)
+    except AddressError as error:
+        raise without_frames(error) from None
+
+
+def _parse(text: str, prefix: str, variables: Mapping[str, str]) -> Address:
+    url = Url(text)
+    kind = _KINDS.get(url.scheme)
+    if kind is None:
+        raise AddressError(f"no engine for {url.shown!r}: use one of {', '.join(_KINDS)}")
+    return cast(Address, _module(kind.address).parse(url, prefix, variables))
 
 
 def engine(address: Address) -> Engine:
@@ -49,21 +123,13 @@ def engine(address: Address) -> Engine:
         if found is None:
             if not _open:
                 _close_at_end()
-            found = _open[address] = _make(address)
+            module, _, name = _KINDS[address.scheme].engine.partition(":")
+            found = _open[address] = cast(Engine, getattr(_module(module), name)(address))
         return found
 
 
-def _make(address: Address) -> Engine:
-    if address.scheme == "embedded":
-        socket = _embedded().start_shared(address.path)
-        address = address._replace(scheme="unix", path=socket)
-    module, _, name = _ENGINES[address.scheme].partition(":")
-    made: Engine = getattr(import_module(module), name)(address)
-    return made
-
-
-def _embedded() -> Any:
-    return import_module("pressure_mp.engines.embedded.launcher")
+def _module(name: str) -> Any:
+    return import_module(f".{name}", __package__)
 
 
 def _after_fork_in_child() -> None:

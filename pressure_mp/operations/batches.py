@@ -1,25 +1,39 @@
-"""Many items in one call: how many of them, so that no call holds the broker up for long."""
+"""Many in one request: how many of them, so that none holds the broker up for long."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, cast
 
 from ..encoding.large import Large
 from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
 
+T = TypeVar("T")
 
-def next_batch(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:
-    """The items from ``start`` on that one call can have: at least one, and none that is large."""
+
+def next_batch(ones: Sequence[T], start: int, size: Callable[[T], int]) -> Sequence[T]:
+    """Those from ``start`` on that one request can have, at least one; each has a ``size`` in
+    bytes."""
+    batch = ones[start : start + MOST_ITEMS]
+    if sum(map(size, batch)) <= MOST_BYTES:
+        return batch
+    room = MOST_BYTES
+    for count, one in enumerate(batch):
+        room -= size(one)
+        if room < 0:
+            return batch[: max(count, 1)]
+    return batch
+
+
+def next_items(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:
+    """The same of items, and none that is large, as the first is not."""
     found = items[start : start + MOST_ITEMS]
     if Large in set(map(type, found)):
         found = found[: next(at for at, item in enumerate(found) if type(item) is Large)]
-    batch = cast("Sequence[bytes]", found)
-    if sum(map(len, batch)) <= MOST_BYTES:
-        return batch
-    size = 0
-    for count, item in enumerate(batch):
-        size += len(item)
-        if size > MOST_BYTES:
-            return batch[: max(count, 1)]
-    return batch
+    return next_batch(cast("Sequence[bytes]", found), 0, len)
+
+
+def batches(ones: Sequence[T]) -> Iterator[tuple[int, Sequence[T]]]:
+    """All, in batches of what has no size to speak of; before each, where it begins."""
+    for start in range(0, len(ones), MOST_ITEMS):
+        yield start, ones[start : start + MOST_ITEMS]

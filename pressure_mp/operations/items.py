@@ -39,7 +39,7 @@ from ..exceptions import (
     ShutDown,
 )
 from ..exhaustive import assert_never
-from .batches import next_batch
+from .batches import next_items
 from .control import ControlOperations
 from .large import store, sweep
 from .waiting import served, served_after
@@ -133,7 +133,7 @@ class ItemOperations(ControlOperations):
                     yield from self._put_large(item, block, left, False, order)
                     accepted += 1
                 else:
-                    batch = next_batch(items, accepted)
+                    batch = next_items(items, accepted)
                     some = orders[accepted : accepted + len(batch)]
                     accepted += yield from self._put_batch(batch, some, block, timeout, left)
         except PressureError as error:

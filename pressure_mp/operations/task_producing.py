@@ -10,7 +10,6 @@ from .. import states
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Until, Wait
 from ..encoding.task_values import decode_id, encode_id, local_milliseconds, make_uuid
-from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
 from ..engines.contract.replies import Outcome, Unprocessed
 from ..engines.contract.task_records import Record, StoredTask
 from ..engines.contract.tasks import (
@@ -24,6 +23,7 @@ from ..engines.contract.tasks import (
 )
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
 from ..exhaustive import assert_never
+from .batches import next_batch
 from .task_queue import DecodedTask, TaskQueueOperations
 
 NewTask = tuple[bytes, bytes]
@@ -55,7 +55,7 @@ class TaskProducing(TaskQueueOperations):
             names = self._names(len(data), ids)
             tasks = list(zip(names, self.codec.encode_many_whole(data), strict=True))
             while len(put) < len(tasks):
-                batch = _next_batch(tasks, len(put))
+                batch = next_batch(tasks, len(put), _size)
                 reply: PutTasksReply = yield PutTasks(batch, self.settings.id, *options)
                 put += self._ids(reply)
         except PressureError as error:
@@ -172,12 +172,5 @@ def _gone(known: StoredTask | None, id: bytes) -> StoredTask:
     return known._replace(record=known.record.into(states.VOID))
 
 
-def _next_batch(tasks: Sequence[NewTask], start: int) -> Sequence[NewTask]:
-    """The tasks from ``start`` on that one request can have; at least one."""
-    batch = tasks[start : start + MOST_ITEMS]
-    size = 0
-    for count, (_, data) in enumerate(batch):
-        size += len(data)
-        if size > MOST_BYTES:
-            return batch[: max(count, 1)]
-    return batch
+def _size(task: NewTask) -> int:
+    return len(task[1])

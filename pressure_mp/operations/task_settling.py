@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..effects import Operation
-from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import Edit, Held, StoredTask
 from ..engines.contract.tasks import (
@@ -27,6 +26,7 @@ from ..exceptions import PressureError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..states import TAKEN
+from .batches import batches
 from .task_queue import DecodedTask, TaskQueueOperations, error_text
 
 #: What ``update`` is when the data stays as it is.
@@ -187,8 +187,7 @@ class TaskSettling(TaskQueueOperations):
     def ack_many(self, tasks: Sequence[Held], here: Keeper) -> Operation[dict[int, PressureError]]:
         """Tasks were processed; in batches. Returns what is wrong with some, by their place."""
         problems: dict[int, PressureError] = {}
-        for start in range(0, len(tasks), MOST_ITEMS):
-            batch = tasks[start : start + MOST_ITEMS]
+        for start, batch in batches(tasks):
             reply: AckTasksReply = yield AckTasks(incarnation(), batch)
             if reply is Outcome.MISSING:
                 raise self._missing()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from .. import interrupts
 from ..background import at_exit, lifetimes, presence
 from ..background.presence import Presence
-from ..config import resolve
 from ..drivers import Watch, drive, drive_on
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
+from ..engines.contract.address import Address
 from ..engines.contract.queues import How, Stats
 from ..engines.contract.session import Binding, Durability, Engine, Options, Session
 from ..exceptions import (
@@ -60,7 +60,9 @@ class Handle:
             lease=int(self._lease * 1000),
         )
         host, port, db = options["host"], options["port"], options["db"]
-        self._address = registry.settle(resolve(options["url"], host, port, db, options["prefix"]))
+        address = registry.resolve(options["url"], host, port, db, options["prefix"])
+        check_durable(self._options, address)
+        self._address = address.settled()
         self._reset()
 
     @classmethod
@@ -402,6 +404,15 @@ def check_durability(durability: object) -> Durability | None:
     if not replicas and durability != "fsync":
         raise ArgumentError(f"durability is {durability!r}; it is 'replica:N', 'fsync' or None")
     return Durability(int(replicas[1]) if replicas else 0)
+
+
+def check_durable(options: Options, address: Address) -> None:
+    """Raise ArgumentError if a put is to be confirmed where nobody can."""
+    if options.durability and not address.capabilities.durable:
+        raise ArgumentError(
+            f"{address.scheme}:// has neither replicas nor a disk: leave out "
+            f"durability={str(options.durability)!r}"
+        )
 
 
 _anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()

@@ -293,7 +293,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     @property
     def _goes_back(self) -> bool:
         """Whether the engine can take back what an interrupted get took."""
-        return registry.engine(self._address).outlives_process
+        return self._address.capabilities.persistent
 
     def _give_up(self, claim: Any) -> None:
         if claim.found is None:

@@ -62,12 +62,12 @@ def test_no_server_is_broker_unavailable_and_names_the_address():
 
 
 def test_no_server_at_the_default_address_tells_of_the_embedded_one(monkeypatch):
-    from pressure_mp.config import Address
+    from pressure_mp.engines.redis.address import RedisAddress
     from pressure_mp.engines.redis.connecting import unavailable
 
-    default = Address("redis", "127.0.0.1", 6379)
+    default = RedisAddress("redis", "127.0.0.1", 6379)
     assert "embedded://" in str(unavailable(default, OSError("refused")))
-    elsewhere = Address("redis", "127.0.0.1", 6380)
+    elsewhere = RedisAddress("redis", "127.0.0.1", 6380)
     assert "embedded://" not in str(unavailable(elsewhere, OSError("refused")))
 
 
@@ -105,6 +105,11 @@ def test_a_negative_maxsize_is_no_bound(url, name):
         ("gopher://localhost", "no engine for 'gopher://localhost'"),
         ("unix://", "names no socket"),
         ("redis://127.0.0.1:1/0?colour=blue", "unknown option"),
+        ("redis://one:1,two:2", "names several hosts"),
+        ("redis+cluster://", "names no host"),
+        ("memory://name?colour=blue", "memory:// has none"),
+        ("memory://user@name", "memory:// has none"),
+        ("embedded://directory", "names a host"),
     ],
 )
 def test_a_bad_url_is_an_address_error(url, message):
@@ -345,10 +350,10 @@ def test_a_full_server_refuses_puts_and_still_gives_out_items(kind, name):
 
 
 def test_a_server_that_is_too_old_is_refused_with_its_version():
-    from pressure_mp.config import Address
+    from pressure_mp.engines.redis.address import RedisAddress
     from pressure_mp.engines.redis.connecting import check_greeting
 
-    address = Address("redis", "127.0.0.1", 6379)
+    address = RedisAddress("redis", "127.0.0.1", 6379)
     with pytest.raises(pressure_mp.UnsupportedServerError, match=r"6\.0\.16.*needs Redis 6\.2"):
         check_greeting([b"version", b"6.0.16", b"id", 3], address)
     assert check_greeting([b"version", b"6.2.0", b"id", 3], address)[b"id"] == 3

@@ -52,6 +52,14 @@ def another(cluster, queue):
     return next(s for s in cluster.servers if s is not cluster.owner(slot_of(queue)))
 
 
+def test_the_queues_of_every_node_are_listed(cluster, name):
+    names = {f"{{{name}-{number}}}" for number in range(20)}
+    queues = [Queue(name=one, url=cluster.url, prefix=name) for one in names]
+    assert len({cluster.owner(slot_of(queue)) for queue in queues}) == 3
+    address = registry.parse(cluster.url, name)
+    assert set(registry.engine(address).queues()) == {(one, "fifo") for one in names}
+
+
 def test_queues_are_spread_over_the_nodes(cluster, name):
     queues = [Queue(2, f"{{{name}-{number}}}", url=cluster.url) for number in range(20)]
     for number, queue in enumerate(queues):

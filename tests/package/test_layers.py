@@ -23,16 +23,16 @@ ROOMS = {
     "interrupts": "",
     "hidden": "",
     "in_flight": "",
-    "config": "exceptions hidden",
+    "urls": "exceptions hidden",
     "identity": "",
     "encoding": "authentication exceptions hidden interrupts",
-    "engines.contract": "config states",
-    "engines.memory": "config encoding engines.contract exceptions exhaustive identity states",
+    "engines.contract": "states",
+    "engines.memory": "encoding engines.contract exceptions exhaustive identity states urls",
     "engines.redis": (
-        "config encoding engines.contract exceptions exhaustive hidden identity states"
+        "encoding engines.contract exceptions exhaustive hidden identity states urls"
     ),
-    "engines.embedded": "exceptions",
-    "engines": "config engines.contract exceptions",
+    "engines.embedded": "engines.contract engines.redis exceptions urls",
+    "engines": "engines.contract exceptions hidden urls",
     "effects": "engines.contract",
     "drivers": "effects engines.contract exceptions",
     "operations": (
@@ -43,18 +43,18 @@ ROOMS = {
         "drivers effects engines.contract exceptions identity in_flight interrupts operations"
     ),
     "buffering": (
-        "background config deadlines drivers effects encoding engines engines.contract "
+        "background deadlines drivers effects encoding engines engines.contract "
         "exceptions identity in_flight interrupts operations"
     ),
     "sync": (
-        "background buffering config drivers effects encoding engines engines.contract "
+        "background buffering drivers effects encoding engines engines.contract "
         "exceptions hidden identity in_flight interrupts operations"
     ),
     "sync.tasks": (
         "authentication background drivers effects encoding engines engines.contract "
         "exceptions hidden in_flight interrupts operations states sync"
     ),
-    "cli": "_version config exceptions",
+    "cli": "_version engines exceptions",
 }
 
 

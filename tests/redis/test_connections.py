@@ -18,7 +18,8 @@ from servers import Server, free_port
 from waiting import HOURS, LIMIT, Background, blocked, lasting, parks, until
 
 import pressure_mp
-from pressure_mp import PressureQueue, Queue, config
+from pressure_mp import PressureQueue, Queue
+from pressure_mp.engines import registry
 from pressure_mp.engines.redis.wire import AsyncWire
 
 
@@ -385,7 +386,7 @@ def test_a_task_that_is_cancelled_while_it_logs_in_is_cancelled(debian_redis, mo
     greeted = []  # then it is logged in, and a cancellation waits for the reply
     greet = AsyncWire._greet
     monkeypatch.setattr(AsyncWire, "_greet", lambda *args: greeted.append(1) or greet(*args))
-    address = config.resolve(rights.url(debian_redis), None, None, None, None)
+    address = registry.resolve(rights.url(debian_redis))
 
     async def cancel_at_every_step():
         for turns in range(12):

@@ -19,7 +19,6 @@ from pressure_mp import (
     Queue,
     TaskQueue,
 )
-from pressure_mp.config import parse_url, resolve
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
@@ -64,7 +63,7 @@ def test_a_server_that_removes_keys_by_itself_is_refused(start, kind, policy):
 
 def test_it_is_refused_under_asyncio_too(start):
     server = start(*LIMIT, "--maxmemory-policy", "allkeys-lru")
-    binding = registry.engine(parse_url(server.url)).bind("jobs", "fifo")
+    binding = registry.engine(registry.parse(server.url)).bind("jobs", "fifo")
 
     async def open_it():
         await adrive(ItemOperations("jobs", "fifo").open(How.OPEN, 0), binding.asession())
@@ -139,8 +138,8 @@ def test_a_server_that_does_not_tell_is_used(start, hidden):
 
 def test_what_is_neither_yes_nor_no_is_an_error():
     with pytest.raises(AddressError, match="allow_eviction"):
-        parse_url("redis://localhost/0?allow_eviction=maybe")
+        registry.parse("redis://localhost/0?allow_eviction=maybe")
     with pytest.raises(AddressError, match="PRESSURE_ALLOW_EVICTION"):
-        resolve(environ={"PRESSURE_ALLOW_EVICTION": "maybe"})
-    assert not parse_url("redis://localhost/0?allow_eviction=0").allow_eviction
-    assert resolve(environ={"PRESSURE_ALLOW_EVICTION": "1"}).allow_eviction
+        registry.resolve(environ={"PRESSURE_ALLOW_EVICTION": "maybe"})
+    assert not registry.parse("redis://localhost/0?allow_eviction=0").allow_eviction
+    assert registry.resolve(environ={"PRESSURE_ALLOW_EVICTION": "1"}).allow_eviction

@@ -21,7 +21,7 @@ from pressure_mp import (
     SimpleQueue,
     TaskQueue,
 )
-from pressure_mp.config import parse_url
+from pressure_mp.engines import registry
 
 PASSWORD = "s3cret/w0rd?#@:"
 QUOTED = "s3cret%2Fw0rd%3F%23%40%3A"
@@ -85,10 +85,10 @@ def test_a_login_over_a_unix_socket_is_not_shown(valkey, name):
 
 
 def test_options_that_are_passwords_are_not_shown():
-    address = parse_url(f"rediss://h?ssl_password={QUOTED}&ssl_ca_certs=ca.pem")
+    address = registry.parse(f"rediss://h?ssl_password={QUOTED}&ssl_ca_certs=ca.pem")
     assert address.url == "rediss://h:6379/0?ssl_ca_certs=ca.pem"
     assert QUOTED in address.query  # redis-py gets it
-    assert parse_url(f"rediss://h?ssl_password={QUOTED}").url == "rediss://h:6379/0"
+    assert registry.parse(f"rediss://h?ssl_password={QUOTED}").url == "rediss://h:6379/0"
 
 
 def test_a_refusal_shows_no_password(server, user):

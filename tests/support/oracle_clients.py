@@ -8,7 +8,7 @@ from typing import Any
 import redis
 import waiting
 
-from pressure_mp import config, drivers
+from pressure_mp import drivers
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.session import Options
@@ -24,7 +24,7 @@ class Client:
     """
 
     def __init__(self, url: str, name: str, lease: int = LEASE) -> None:
-        self.engine = registry.engine(registry.settle(config.parse_url(url)))
+        self.engine = registry.engine(registry.parse(url).settled())
         self.binding = self.engine.bind(name, "fifo", Options(lease=lease))
         self.operations = ItemOperations(name, "fifo")
 
@@ -88,7 +88,7 @@ class Client:
 
     def roles(self) -> list[str]:
         """What is wrong with the queue's roles when nobody uses them: nothing, it should be."""
-        if not self.engine.outlives_process:
+        if not self.engine.address.capabilities.persistent:
             lines = self.binding.queue.slot.lines
             return [f"{line.waiting()}" for line in (lines.putters, lines.takers) if line]
         wrong = []
@@ -113,7 +113,7 @@ def waiters(handle: Any) -> int:
 
 
 def _waiters(engine: Any, binding: Any) -> int:
-    if not engine.outlives_process:
+    if not engine.address.capabilities.persistent:
         return sum(map(len, binding.queue.slot.lines.all))
     with redis.Redis(host=engine.address.host, port=engine.address.port) as observer:
         return waiting.blocked(observer)

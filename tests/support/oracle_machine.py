@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from oracle_replies import plain
 from oracle_steps import Client, Pair, call_once, is_later
 
-from pressure_mp import config
 from pressure_mp.encoding import sort_keys
 from pressure_mp.encoding.large import HEAD_SIZE, PART, Large, Manifest, divide, is_manifest
 from pressure_mp.engines import registry
@@ -56,6 +55,7 @@ from pressure_mp.engines.contract.queues import (
 )
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import Options
+from pressure_mp.engines.memory.address import MemoryAddress
 from pressure_mp.engines.memory.engine import MemoryEngine
 
 CLIENTS = 4
@@ -92,8 +92,8 @@ class Oracle(RuleBasedStateMachine):
         super().__init__()
         self.name = f"test-{secrets.token_hex(8)}"
         engines = (
-            MemoryEngine(config.parse_url("memory://")),
-            registry.engine(config.parse_url(self.url)),
+            MemoryEngine(MemoryAddress()),
+            registry.engine(registry.parse(self.url)),
         )
         options = Options(lease=LEASE)
         self.bindings = tuple(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pressure_mp import config
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
 
 
 def bind(url: str, name: str, discipline: str = "fifo", lease: int = 5000) -> Any:
     """A queue of an engine, which need not exist."""
-    engine = registry.engine(registry.settle(config.parse_url(url)))
+    engine = registry.engine(registry.parse(url).settled())
     return engine.bind(name, discipline, Options(lease=lease))
 
 

@@ -7,7 +7,6 @@ from task_pair import ask
 from waiting import LIMIT, Background, parks, until
 
 from pressure_mp import PressureError, TaskQueue
-from pressure_mp.config import resolve
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import Dismiss, How, Mismatch
 from pressure_mp.engines.contract.replies import NoTask, Outcome
@@ -66,7 +65,7 @@ OF_A_QUEUE = [
 
 
 def play(url, name):
-    engine = registry.engine(registry.settle(resolve(url, None, None, None, None)))
+    engine = registry.engine(registry.parse(url).settled())
     binding = engine.bind(name, "tasks")
 
     def run(request):

@@ -6,7 +6,6 @@ import contextlib
 import secrets
 
 from pressure_mp import states
-from pressure_mp.config import resolve
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.replies import NoTask
@@ -32,8 +31,8 @@ class Pair:
 
     def __init__(self, url):
         self.name = f"test-{secrets.token_hex(8)}"
-        addresses = [resolve(one, None, None, None, None) for one in (url, "memory://model")]
-        engines = [registry.engine(registry.settle(address)) for address in addresses]
+        addresses = [registry.parse(one) for one in (url, "memory://model")]
+        engines = [registry.engine(address.settled()) for address in addresses]
         self.bindings = [engine.bind(self.name, "tasks") for engine in engines]
 
     def create(self, **options):

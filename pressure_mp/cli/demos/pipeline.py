@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from ... import Queue
-from ...config import parse_url
+from ...engines import registry
 from ...exceptions import AddressError
 from . import stages
 from .crew import Crew
@@ -32,11 +32,11 @@ AQueue = TypeVar("AQueue", bound=AnyQueue)
 def check_url(ctx: click.Context, option: click.Parameter, url: str) -> str:
     """Refuse a URL that no broker for several processes can have."""
     try:
-        scheme = parse_url(url).scheme
+        capabilities = registry.parse(url).capabilities
     except AddressError as error:
         raise click.BadParameter(str(error)) from error
-    if scheme == "memory":
-        raise click.BadParameter("memory:// is for the threads of one process; this needs more")
+    if not capabilities.persistent:
+        raise click.BadParameter(f"{url} is for the threads of one process; this needs more")
     return url
 
 

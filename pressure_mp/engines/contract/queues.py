@@ -188,7 +188,7 @@ DeleteReply = Done | InUse | Missing
 class Unlock(NamedTuple):
     """Take a role from whoever has it. The reply is who had it, empty when it was free.
 
-    Only of engines with ``foreign_clients``.
+    Where other implementations are at work that can die with one; elsewhere it is free.
     """
 
     role: Literal["producer", "consumer"]

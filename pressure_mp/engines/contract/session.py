@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ...config import Address
+from .address import Address
 from .items import TakeBack
 from .replies import Later
 
@@ -111,10 +111,9 @@ class Binding(Protocol):
 class Engine(Protocol):
     """One broker. Threads share it; a forked child starts it afresh."""
 
-    address: Address
-
-    outlives_process: bool
-    """Whether queues stay when a process that uses them ends."""
+    @property
+    def address(self) -> Address:
+        """Where it is, and what it can do."""
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         """The queue of that name and discipline; does no I/O, and the queue need not exist."""
@@ -122,6 +121,10 @@ class Engine(Protocol):
     def rival(self, name: str, discipline: str) -> Binding | None:
         """What else may have this name, beside the queue that ``bind`` gives: a queue of another
         kind, which is kept elsewhere."""
+
+    def queues(self, options: Options = DEFAULTS) -> Iterable[QueueKey]:
+        """The queues that exist, anonymous ones too, in no order. One that is created or deleted
+        meanwhile may be among them or not."""
 
     def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
         """Note that processes of ``host`` use the anonymous queue ``name``."""

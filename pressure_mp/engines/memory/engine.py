@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...config import Address
-from ...exceptions import ArgumentError
+from ..contract.queues import GetDiscipline, GetDisciplineReply
 from ..contract.session import DEFAULTS, Options, QueueKey
+from .address import MemoryAddress
 from .queue import MemoryItems
 from .session import AsyncMemorySession, MemorySession
 from .tasks import MemoryTasks
@@ -23,20 +23,13 @@ _KINDS: dict[str, type[_Queue]] = {"tasks": MemoryTasks}
 class MemoryEngine:
     """The queues of one ``memory://`` address in this process."""
 
-    outlives_process = False
-
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: MemoryAddress) -> None:
         self.address = address
         self._lock = threading.Lock()
         self._queues: dict[tuple[type[_Queue], str], _Queue] = {}
         self._hosts: dict[str, set[tuple[str, str]]] = {}
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
-        if options.durability:
-            raise ArgumentError(
-                f"memory:// has neither replicas nor a disk: leave out durability="
-                f"{str(options.durability)!r}"
-            )
         return MemoryBinding(self._find(_kind(discipline), name), discipline, options)
 
     def rival(self, name: str, discipline: str) -> MemoryBinding:
@@ -49,6 +42,13 @@ class MemoryEngine:
             if found is None:
                 found = self._queues[kind, name] = kind()
             return found
+
+    def queues(self, options: Options = DEFAULTS) -> Iterator[QueueKey]:
+        for kind, name in list(self._queues):
+            session = MemoryBinding(self._find(kind, name), "", options).session()
+            discipline: GetDisciplineReply = session.call(GetDiscipline())
+            if isinstance(discipline, str):
+                yield name, discipline
 
     def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
         self._hosts.setdefault(host, set()).add((name, discipline))

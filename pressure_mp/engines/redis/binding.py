@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from ...config import Address
 from ..contract.session import TICK, Durability, Options
 from . import keys, scripts, signals
+from .address import RedisAddress
 from .fast_paths import FastPath
 from .lanes import Lane
 from .packing import pack, pack_command
@@ -32,7 +32,7 @@ CONTENT_OPERATIONS = ("store", "fetch")
 class Place(Protocol):
     """Where queues are."""
 
-    address: Address
+    address: RedisAddress
 
     @property
     def silence(self) -> float | None:

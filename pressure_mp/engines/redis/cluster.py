@@ -10,10 +10,10 @@ from typing import Any
 
 from redis.crc import key_slot
 
-from ...config import Address
 from ...exceptions import ArgumentError, BrokerUnavailable, WrongServerError
 from ..contract.session import DEFAULTS, Options
 from . import keys
+from .address import RedisAddress
 from .engine import RedisEngine, RedisQueue
 from .errors import Moved, not_done
 from .routes import SILENCE, Route
@@ -25,7 +25,7 @@ class ClusterRoute(Route):
 
     silence = SILENCE
 
-    def __init__(self, address: Address, kind: type[Wire]) -> None:
+    def __init__(self, address: RedisAddress, kind: type[Wire]) -> None:
         super().__init__(address, kind)
         self._slots: dict[int, Node] = {}
         self._is_doubtful = True
@@ -37,6 +37,10 @@ class ClusterRoute(Route):
             return self._slots[slot]
         except KeyError:
             raise BrokerUnavailable(f"no node of {self.address.url} serves slot {slot}") from None
+
+    async def slots(self, timeout: float | None) -> list[int]:
+        await self.node(0, timeout)
+        return list({node: slot for slot, node in self._slots.items()}.values())
 
     async def open(self, node: Node, timeout: float | None) -> Wire:
         try:
@@ -63,7 +67,7 @@ class ClusterRoute(Route):
         for left in set(self.nodes()) - set(self._slots.values()):
             left.hang_up()
 
-    def _read(self, asked: Address, reply: Any) -> dict[int, Node]:
+    def _read(self, asked: RedisAddress, reply: Any) -> dict[int, Node]:
         if not isinstance(reply, list):
             raise not_done(str(reply), asked) or WrongServerError(
                 f"the server at {asked.url} has no slots: {reply}"

@@ -11,7 +11,6 @@ from redis.connection import parse_url
 from redis.exceptions import AuthenticationError, InvalidResponse, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from ...config import Address
 from ...exceptions import (
     AddressError,
     BrokerError,
@@ -20,6 +19,7 @@ from ...exceptions import (
     WrongServerError,
 )
 from ...hidden import hide_in, without_frames
+from .address import RedisAddress
 from .errors import not_done
 
 #: The oldest servers that have BLMOVE and scripts as this package uses them.
@@ -50,7 +50,7 @@ _KEEPALIVE: dict[str, Any] = {
 _NO_TLS = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE")
 
 
-def make(address: Address, module: Any, timeout: float | None) -> Any:
+def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
     """A redis-py connection object, not yet connected, from its blocking or asyncio module.
 
     redis-py's own retries are off: they know nothing of what a repeated script would do. Its
@@ -106,7 +106,7 @@ class NoReply(ConnectionError):
 
 
 def unavailable(
-    address: Address, error: BaseException, before: BaseException | None = None
+    address: RedisAddress, error: BaseException, before: BaseException | None = None
 ) -> Exception:
     """The error for a broker that does not answer, or that refuses the login.
 
@@ -132,7 +132,9 @@ def unavailable(
     return BrokerUnavailable(f"no broker answers at {address.url}: {error}{advice}")
 
 
-def _what_is_wrong(address: Address, error: BaseException, before: BaseException | None) -> str:
+def _what_is_wrong(
+    address: RedisAddress, error: BaseException, before: BaseException | None
+) -> str:
     """Why it would not help to try again; nothing if it might."""
     cause: BaseException | None = error
     while cause is not None and cause is not before:
@@ -153,7 +155,7 @@ def _what_is_wrong(address: Address, error: BaseException, before: BaseException
     return ""
 
 
-def check_greeting(greeting: Any, address: Address, info: Any = None) -> dict[bytes, Any]:
+def check_greeting(greeting: Any, address: RedisAddress, info: Any = None) -> dict[bytes, Any]:
     """HELLO's reply as a dict. ``info`` is the reply to INFO, which tells why there is none.
 
     Raises UnsupportedServerError for a server that is too old, BrokerUnavailable for one that
@@ -180,7 +182,7 @@ def is_unknown(reply: Any) -> bool:
     return isinstance(reply, Exception) and "unknown command" in str(reply).lower()
 
 
-def _no_hello(address: Address, info: Any) -> str:
+def _no_hello(address: RedisAddress, info: Any) -> str:
     """Why a server does not know HELLO."""
     found = re.search(rb"(?:redis|valkey)_version:([\d.]+)", info) if type(info) is bytes else None
     version = found[1].decode() if found else ""
@@ -196,7 +198,7 @@ def _is_old(version: str) -> bool:
     return tuple(int(part) for part in version.split(".")[:2]) < OLDEST
 
 
-def _too_old(address: Address, version: str) -> str:
+def _too_old(address: RedisAddress, version: str) -> str:
     return (
         f"the server at {address.url} is {version}; pressure_mp needs Redis 6.2 or "
         "Valkey 7.2, or later"

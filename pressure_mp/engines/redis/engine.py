@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
-from ...config import Address
+from ..contract.queues import GetDiscipline, GetDisciplineReply
+from ..contract.replies import Outcome
 from ..contract.session import DEFAULTS, Options, QueueKey
 from . import keys
+from .address import RedisAddress
 from .binding import RedisBinding
 from .blocking import BlockingSession
 from .errors import not_done, refusal
@@ -20,14 +22,21 @@ from .routes import Direct, Route
 from .session import RedisSession
 from .wire import AsyncWire, BlockingWire, finish
 
+T = TypeVar("T")
+
+#: One of the disciplines whose queues have keys of our own; these do not differ in what they have
+#: in common.
+_ANY_OWN = "lifo"
+#: So many keys a server looks at before it serves others, when it is searched for queues.
+_KEYS_AT_ONCE = 1000
+
 
 class RedisEngine:
     """One server. Threads share it, and so do event loops."""
 
-    outlives_process = True
     _route: type[Route] = Direct
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: RedisAddress) -> None:
         self.address = address
         self._rounds: weakref.WeakValueDictionary[QueueKey, Rounds] = weakref.WeakValueDictionary()
         self._threads = Pool(self._route(address, BlockingWire))
@@ -66,8 +75,34 @@ class RedisEngine:
         return 0
 
     def rival(self, name: str, discipline: str) -> RedisQueue | None:
-        other = "lifo" if discipline == keys.FIFO else keys.FIFO
+        other = _ANY_OWN if discipline == keys.FIFO else keys.FIFO
         return self.bind(name, other)
+
+    def queues(self, options: Options = DEFAULTS) -> Iterator[QueueKey]:
+        asked = "MATCH", keys.bounds(self.address.prefix), "COUNT", _KEYS_AT_ONCE, "TYPE", "string"
+        told: set[bytes] = set()  # a key may be found twice
+        for slot in finish(self._trying(self._threads.slots, options)):
+            cursor = b""
+            while cursor != b"0":
+                scanning = self._request(slot, "SCAN", cursor or b"0", *asked, options=options)
+                cursor, found = finish(scanning)
+                for bound in set(found) - told:
+                    yield from self._queue_with(bound, options)
+                told.update(found)
+
+    def _queue_with(self, bound: bytes, options: Options) -> Iterator[QueueKey]:
+        """The queue that has that key; none if it was deleted meanwhile."""
+        name, own = keys.names_of(self.address.prefix, bound)
+        if own is not None:
+            session = self.bind(own, _ANY_OWN, options).session()
+            discipline: GetDisciplineReply = session.call(GetDiscipline())
+            session.end()
+            if discipline is Outcome.MISSING:
+                return
+            if discipline != keys.FIFO:
+                yield own, discipline
+                return
+        yield name, keys.FIFO
 
     def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
         finish(self._registry("SADD", host, f"{discipline} {name}", options=options))
@@ -88,35 +123,42 @@ class RedisEngine:
         for name, discipline in queues:
             kept = keys.kept(self.address.prefix, name, discipline)
             found.setdefault(self.slot(kept), []).extend(kept + lane for lane in lanes)
-        for each in found.values():
+        for slot, each in found.items():
             if each:
-                finish(self._request("UNLINK", *each, options=options))
+                finish(self._request(slot, "UNLINK", *each, options=options))
 
     async def _registry(
         self, command: str, host: str, *names: str, options: Options = DEFAULTS
     ) -> Any:
         key = keys.registry(self.address.prefix, host)
-        return await self._request(command, key, *names, options=options)
+        return await self._request(self.slot(key), command, key, *names, options=options)
 
     async def _request(
-        self, command: str, key: bytes, *args: Any, options: Options = DEFAULTS
+        self, slot: int, command: str, *args: Any, options: Options = DEFAULTS
     ) -> Any:
         """A command that may be done twice."""
+
+        async def ask(limit: float | None) -> Any:
+            async with self._threads.borrowed(slot, limit) as wire:
+                reply = await wire.request(command, *args, timeout=limit)
+                if isinstance(reply, Exception) and (not_now := not_done(str(reply), self.address)):
+                    raise not_now
+                return reply
+
+        reply = await self._trying(ask, options)
+        if isinstance(reply, Exception):
+            raise refusal(str(reply), self.address, command)
+        return reply
+
+    async def _trying(self, ask: Callable[[float | None], Awaitable[T]], options: Options) -> T:
+        """What ``ask`` returns, which is given the seconds that it has for a reply; again and again
+        as long as the broker is lost, as ``options`` say."""
         outage = Outage(self._threads, options)
         while True:
-            limit = patience(None, self._threads.silence, options.until)
             try:
-                async with self._threads.borrowed(self.slot(key), limit) as wire:
-                    reply = await wire.request(command, key, *args, timeout=limit)
-                    refused = isinstance(reply, Exception)
-                    if refused and (not_now := not_done(str(reply), self.address)):
-                        raise not_now
+                return await ask(patience(None, self._threads.silence, options.until))
             except OSError as error:
                 await outage.ride_out(error)
-                continue
-            if refused:
-                raise refusal(str(reply), self.address, command)
-            return reply
 
     def after_fork(self) -> None:
         self._threads.after_fork()

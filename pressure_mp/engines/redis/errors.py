@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ...config import Address
 from ...exceptions import BrokerError, BrokerUnavailable
+from .address import RedisAddress
 
 #: What a server answers that cannot do it now, and has done nothing.
 _NOT_NOW = re.compile(
@@ -35,7 +35,7 @@ class Moved(NotDone):
         self.port = port
 
 
-def not_done(text: str, address: Address) -> NotDone | None:
+def not_done(text: str, address: RedisAddress) -> NotDone | None:
     """The error for a reply that says that nothing was done, and may be later or elsewhere."""
     moved = _MOVED.match(text)
     if moved and address.nodes:
@@ -45,7 +45,7 @@ def not_done(text: str, address: Address) -> NotDone | None:
     return None
 
 
-def refusal(text: str, address: Address, what: str) -> BrokerError:
+def refusal(text: str, address: RedisAddress, what: str) -> BrokerError:
     """The error for a reply that nothing can be done about here."""
     advice = ""
     if text.startswith(("MOVED ", "CROSSSLOT ")):

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import warnings
 
-from ...config import Address
 from ...exceptions import EvictingServerError, EvictionWarning
+from .address import RedisAddress
 from .wire import Wire
 
 #: The servers that this process has asked. A set's own methods need no lock.
-_asked: set[Address] = set()
+_asked: set[RedisAddress] = set()
 
 
-async def check(wire: Wire, address: Address, timeout: float | None) -> None:
+async def check(wire: Wire, address: RedisAddress, timeout: float | None) -> None:
     """Over the first connection of this process to a server: ask it whether it removes keys.
 
     Raises EvictingServerError; where ``allow_eviction`` was asked for it warns instead. A user who

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 #: The discipline of the protocol; its queues have the protocol's keys.
 FIFO = "fifo"
 
@@ -105,6 +107,21 @@ def bell(prefix: str, name: str, ticket: str) -> bytes:
 def _own(prefix: str, name: str) -> str:
     """What the keys of a queue begin with that is not the protocol's."""
     return f"{prefix}:mp:{{{name}}}:"
+
+
+def bounds(prefix: str) -> str:
+    """A pattern that the names of all keys match that are the bound of a queue."""
+    return re.sub(r"([*?\[\]\\])", r"\\\1", prefix) + f":*{_SUFFIXES['bound']}"
+
+
+def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
+    """The queue of the protocol that has this key as its bound; and the one of another discipline,
+    if one can have it."""
+    name = bound.decode(errors="replace")[len(prefix) + 1 : -len(_SUFFIXES["bound"])]
+    begin, end = _own(prefix, "\0")[len(prefix) + 1 : -1].split("\0")
+    if name.startswith(begin) and name.endswith(end):
+        return name, name[len(begin) : len(name) - len(end)]
+    return name, None
 
 
 def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:

@@ -63,6 +63,10 @@ class Pool:
             self._all.add(wire)
         return wire
 
+    async def slots(self, timeout: float | None) -> list[int]:
+        """One slot of each server that has queues; ``timeout`` is as of :meth:`checkout`."""
+        return await self._route.slots(timeout)
+
     @staticmethod
     def _idle(node: Node) -> Wire | None:
         idle = node.idle

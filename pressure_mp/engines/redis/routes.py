@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from ...config import Address
 from ...exceptions import (
     AddressError,
     BrokerError,
@@ -16,6 +15,7 @@ from ...exceptions import (
     WrongServerError,
 )
 from . import eviction
+from .address import RedisAddress
 from .wire import Node, Wire
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Route(ABC):
     #: place of is waited for.
     silence: float | None = None
 
-    def __init__(self, address: Address, kind: type[Wire]) -> None:
+    def __init__(self, address: RedisAddress, kind: type[Wire]) -> None:
         self.address = address
         self._kind = kind
         self._nodes: dict[tuple[str, int], Node] = {}
@@ -49,6 +49,10 @@ class Route(ABC):
 
         Raises BrokerUnavailable when nobody knows.
         """
+
+    async def slots(self, timeout: float | None) -> list[int]:
+        """One slot of each server that has queues."""
+        return [0]
 
     def known(self, slot: int) -> Node | None:
         """The server to go to, if that can be told without asking."""
@@ -74,9 +78,9 @@ class Route(ABC):
 
     async def _ask(
         self,
-        servers: Iterable[Address],
+        servers: Iterable[RedisAddress],
         command: tuple[str, ...],
-        read: Callable[[Address, Any], T],
+        read: Callable[[RedisAddress, Any], T],
         timeout: float | None,
     ) -> T:
         """What ``read`` makes of the first reply to ``command`` that it can use. All of them
@@ -120,7 +124,7 @@ class Route(ABC):
 class Direct(Route):
     """To the one server that the address names."""
 
-    def __init__(self, address: Address, kind: type[Wire]) -> None:
+    def __init__(self, address: RedisAddress, kind: type[Wire]) -> None:
         super().__init__(address, kind)
         self._node = self._nodes[address.host, address.port] = Node(address)
 
@@ -134,7 +138,7 @@ class Direct(Route):
         """There is no other."""
 
 
-def server(address: Address, host: str, port: int) -> Address:
+def server(address: RedisAddress, host: str, port: int) -> RedisAddress:
     """The address of one of the servers that ``address`` stands for."""
     scheme = address.scheme.partition("+")[0]
     return address._replace(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import Address
 from ...exceptions import BrokerUnavailable, WrongServerError
+from .address import RedisAddress
 from .engine import RedisEngine
 from .routes import SILENCE, Route, server
 from .wire import Node, Wire
@@ -20,7 +20,7 @@ class SentinelRoute(Route):
 
     silence = SILENCE
 
-    def __init__(self, address: Address, kind: type[Wire]) -> None:
+    def __init__(self, address: RedisAddress, kind: type[Wire]) -> None:
         super().__init__(address, kind)
         self._sentinels = [_sentinel(address, *place) for place in address.nodes]
         self._primary: Node | None = None
@@ -62,7 +62,7 @@ class SentinelRoute(Route):
         first, *others = self._sentinels
         self._sentinels = [*others, first]
 
-    def _read(self, sentinel: Address, reply: Any) -> Node:
+    def _read(self, sentinel: RedisAddress, reply: Any) -> Node:
         if not isinstance(reply, list):
             what = (
                 f"knows no service {self.address.service!r}" if reply is None else f"says {reply}"
@@ -74,7 +74,7 @@ class SentinelRoute(Route):
         return self._node_at(host.decode(), int(port))
 
 
-def _sentinel(address: Address, host: str, port: int) -> Address:
+def _sentinel(address: RedisAddress, host: str, port: int) -> RedisAddress:
     return server(address, host, port)._replace(
         username=address.sentinel_username,
         password=address.sentinel_password,

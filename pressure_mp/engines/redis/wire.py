@@ -22,9 +22,9 @@ import redis.asyncio.connection
 import redis.connection
 from redis.exceptions import RedisError
 
-from ...config import Address
 from ...hidden import without_frames
 from . import connecting
+from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
 
@@ -50,7 +50,7 @@ def finish(coroutine: Coroutine[Any, Any, T]) -> T:
 class Node:
     """One server, and the connections to it that are idle."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: RedisAddress) -> None:
         self.address = address
         self.idle: collections.deque[Wire] = collections.deque()
 
@@ -82,7 +82,7 @@ class Wire(ABC):
         self.idle_since = time.monotonic()
 
     @classmethod
-    async def open(cls, address: Address, timeout: float | None = None) -> Wire:
+    async def open(cls, address: RedisAddress, timeout: float | None = None) -> Wire:
         """Connect. Each step blocks at most ``timeout`` seconds, and at most 5 (which
         ``?socket_connect_timeout=`` changes).
 
@@ -97,7 +97,7 @@ class Wire(ABC):
             found = connecting.unavailable(address, error, before)
             raise found from without_frames(error)
 
-    async def _greet(self, address: Address, timeout: float) -> Wire:
+    async def _greet(self, address: RedisAddress, timeout: float) -> Wire:
         try:
             reply = info = await self._say_hello(timeout)
             if connecting.is_unknown(reply):

@@ -1,0 +1,41 @@
+"""Where queues are, and what the engine there can do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+DEFAULT_PREFIX = "__pressure__"
+
+
+class Capabilities(NamedTuple):
+    """In what engines differ, to those who use them."""
+
+    #: Queues stay when a process that uses them ends; other processes can use them.
+    persistent: bool
+    #: A put can be confirmed by replicas, or by the server's disk.
+    durable: bool
+
+
+class Address(Protocol):
+    """A broker and a key prefix on it. It can be hashed and pickled; two equal ones share one
+    engine."""
+
+    @property
+    def scheme(self) -> str:
+        """What its URL begins with."""
+
+    @property
+    def prefix(self) -> str:
+        """What the names begin with that the broker keeps."""
+
+    @property
+    def url(self) -> str:
+        """The address as a URL, without passwords and without options that are passwords."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Of the engine there."""
+
+    def settled(self) -> Address:
+        """The address that other processes can use too. May start a server, and raises what that
+        does."""

@@ -1,0 +1,60 @@
+"""Where a server of our own is: in a directory, or where this program starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from ...urls import Url
+from ..contract.address import Capabilities
+from ..redis import address as redis
+from ..redis.address import RedisAddress
+
+
+class EmbeddedAddress(NamedTuple):
+    """The server that keeps its data in a directory; or if that is empty, the private one of this
+    program. ``server`` is what there is to say of it, without its socket."""
+
+    scheme: str
+    directory: str
+    server: RedisAddress
+
+    @property
+    def prefix(self) -> str:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        return self.server.prefix
+
+    @property
+    def url(self) -> str:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        _, query, options = self.server.url.partition("?")
+        return f"embedded://{quote(self.directory)}{query}{options}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        return self.server.capabilities
+
+    def settled(self) -> EmbeddedAddress | RedisAddress:
+        """A private server is started, and is named by its socket from then on; one that is kept in
+        a directory by the directory, because whoever comes next may have to start it again.
+
+        Blocks up to 20 seconds while a server starts. Raises EmbeddedServerError.
+        """
+        if self.directory:
+            return self
+        from . import launcher
+
+        return self.server._replace(path=launcher.start_private())
+
+    def __repr__(self) -> str:
+        return f"EmbeddedAddress({self.url!r}, prefix={self.prefix!r})"
+
+
+def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> EmbeddedAddress:
+    """Read a URL. Raises AddressError."""
+    if url.place:
+        raise url.error("names a host; it may name a directory: embedded:///directory")
+    server = redis.settings(url, prefix, variables)._replace(scheme="unix")
+    return EmbeddedAddress(url.scheme, unquote(url.path), server)

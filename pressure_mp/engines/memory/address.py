@@ -1,0 +1,41 @@
+"""Where queues in memory are: in this process, under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from ...urls import Url
+from ..contract.address import DEFAULT_PREFIX, Capabilities
+
+_CAPABILITIES = Capabilities(persistent=False, durable=False)
+
+
+class MemoryAddress(NamedTuple):
+    """The queues of this process that have this name and prefix in common."""
+
+    scheme: str = "memory"
+    name: str = ""
+    prefix: str = DEFAULT_PREFIX
+
+    @property
+    def url(self) -> str:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        return f"memory://{quote(self.name)}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        return _CAPABILITIES
+
+    def settled(self) -> MemoryAddress:
+        """As it is."""
+        return self
+
+
+def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> MemoryAddress:
+    """Read a URL. Raises AddressError for one with a login or options."""
+    if url.has_login or url.options:
+        raise url.error("has a login or options; memory:// has none")
+    return MemoryAddress(name=unquote(url.place + url.path), prefix=prefix)

@@ -1,0 +1,183 @@
+"""Where a server is, or several that belong together: from a URL, or from arguments and the
+environment (specification: Message Brokers)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from ... import urls
+from ...exceptions import AddressError
+from ...hidden import hide_in
+from ...urls import Url
+from ..contract.address import DEFAULT_PREFIX, Capabilities
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 6379
+
+_TCP = ("redis", "rediss")
+_SENTINEL = ("redis+sentinel", "rediss+sentinel")
+_CLUSTER = ("redis+cluster", "rediss+cluster")
+#: The schemes whose URLs name several hosts, and the port of one that has none.
+_PORTS = {**dict.fromkeys(_SENTINEL, 26379), **dict.fromkeys(_CLUSTER, DEFAULT_PORT)}
+
+_CAPABILITIES = Capabilities(persistent=True, durable=True)
+
+
+class RedisAddress(NamedTuple):
+    """One server, or those that a service or a cluster has."""
+
+    scheme: str
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    db: int = 0
+    username: str | None = None
+    password: str | None = None
+    query: str = ""
+    prefix: str = DEFAULT_PREFIX
+    #: Hosts and ports of sentinels, or of nodes of a cluster.
+    nodes: tuple[tuple[str, int], ...] = ()
+    #: The name under which sentinels watch over the servers, and the login at the sentinels.
+    service: str = ""
+    sentinel_username: str | None = None
+    sentinel_password: str | None = None
+    #: Whether to use a server that removes keys by itself when its memory is full.
+    allow_eviction: bool = False
+
+    @property
+    def url(self) -> str:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        shown = self.shown_options()
+        user = f"{quote(self.username, safe='')}@" if self.username else ""
+        if self.scheme in _TCP:
+            path = f"{user}{urls.join(self.host, self.port)}/{self.db}"
+        elif self.nodes:
+            path = user + ",".join(urls.join(host, port) for host, port in self.nodes)
+            if self.service:
+                path += f"/{quote(self.service, safe='')}/{self.db}"
+            if self.sentinel_username:
+                shown.append(f"sentinel_username={quote(self.sentinel_username, safe='')}")
+        else:
+            path = quote(self.path)
+            if self.db:
+                shown.insert(0, f"db={self.db}")
+        return f"{self.scheme}://{path}" + (f"?{'&'.join(shown)}" if shown else "")
+
+    def shown_options(self) -> list[str]:
+        """Of its options those that are not passwords."""
+        options = filter(None, self.query.split("&"))
+        shown = [one for one in options if not urls.is_secret(one.partition("=")[0])]
+        return [*shown, "allow_eviction=1"] if self.allow_eviction else shown
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        return _CAPABILITIES
+
+    def settled(self) -> RedisAddress:
+        """As it is."""
+        return self
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody said where the broker is."""
+        return (self.scheme, self.host, self.port) == ("redis", DEFAULT_HOST, DEFAULT_PORT)
+
+    def __repr__(self) -> str:
+        return f"RedisAddress({self.url!r}, prefix={self.prefix!r})"
+
+
+def of_parts(
+    host: str | None,
+    port: int | None,
+    db: int | None,
+    prefix: str,
+    variables: Mapping[str, str],
+) -> RedisAddress:
+    """The server that arguments name, or else the environment. Raises AddressError."""
+    if port is None:
+        port = urls.number(variables.get("REDIS_PORT", str(DEFAULT_PORT)), "REDIS_PORT")
+    if db is None:
+        db = urls.number(variables.get("REDIS_DB", "0"), "REDIS_DB")
+    return RedisAddress(
+        scheme="redis",
+        host=variables.get("REDIS_SERVER", DEFAULT_HOST) if host is None else host,
+        port=port,
+        db=db,
+        prefix=prefix,
+        allow_eviction=_allows_eviction(variables),
+    )
+
+
+def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
+    """Read a URL. What the environment allows is allowed whatever the URL says. Raises
+    AddressError."""
+    if url.scheme in (*_TCP, *_PORTS):
+        url.check_whole()
+    found = settings(url, prefix, variables)
+    path = url.path.strip("/")
+    if url.scheme in _PORTS:
+        nodes = url.hosts(DEFAULT_HOST, _PORTS[url.scheme])
+        service, _, path = path.partition("/") if url.scheme in _SENTINEL else ("", "", path)
+        found = found._replace(nodes=nodes, service=unquote(service))
+    elif url.scheme in _TCP:
+        host, port = _only(url, url.hosts(DEFAULT_HOST, DEFAULT_PORT))
+        found = found._replace(host=host, port=port)
+    else:
+        found, path = found._replace(path=url.place + unquote(url.path)), ""
+    if path and not found.db:
+        found = found._replace(db=_database(url, path))
+    if problem := _problem(found):
+        raise url.error(problem)
+    return found
+
+
+def settings(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
+    """What a URL says of a server, but for where it is. Raises AddressError."""
+    own = ("sentinel_username", "sentinel_password") if url.scheme in _SENTINEL else ()
+    named = hide_in(url.take("db", "username", "password", "allow_eviction", *own))
+    allows = urls.yes_or_no(named.get("allow_eviction") or "0", "allow_eviction in a broker's URL")
+    return RedisAddress(
+        scheme=url.scheme,
+        db=_database(url, named["db"]) if named.get("db") else 0,
+        username=url.username or named.get("username") or None,
+        password=url.password or named.get("password") or None,
+        query=url.query,
+        prefix=prefix,
+        sentinel_username=named.get("sentinel_username") or None,
+        sentinel_password=named.get("sentinel_password") or None,
+        allow_eviction=allows or _allows_eviction(variables),
+    )
+
+
+def _only(url: Url, hosts: tuple[tuple[str, int], ...]) -> tuple[str, int]:
+    if len(hosts) > 1:
+        raise url.error("names several hosts: that is for redis+sentinel:// and redis+cluster://")
+    return hosts[0] if hosts else (DEFAULT_HOST, DEFAULT_PORT)
+
+
+def _database(url: Url, text: str) -> int:
+    if not text.isdecimal():
+        raise AddressError(f"broker URL {url.shown!r}: database {text!r} is not a number")
+    return int(text)
+
+
+def _problem(address: RedisAddress) -> str | None:
+    """What is missing that the scheme needs, or what it cannot have."""
+    scheme = address.scheme
+    if scheme == "unix" and not address.path:
+        return "names no socket: unix:///path/to/socket"
+    if scheme in _PORTS and not address.nodes:
+        return f"names no host: {scheme}://host1:port,host2:port"
+    if scheme in _SENTINEL and not address.service:
+        return f"names no service: {scheme}://host:26379/service"
+    if scheme in _CLUSTER and address.db:
+        return f"names database {address.db}; a cluster has database 0 only"
+    return None
+
+
+def _allows_eviction(variables: Mapping[str, str]) -> bool:
+    allowed = variables.get("PRESSURE_ALLOW_EVICTION", "")
+    return bool(allowed) and urls.yes_or_no(allowed, "PRESSURE_ALLOW_EVICTION")

@@ -1,0 +1,128 @@
+"""Brokers' URLs: to read them, and to show them without what is secret."""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
+
+from .exceptions import AddressError
+from .hidden import hide
+
+_ESCAPE = "a username or password in it has one of /?#[]@, to be written as %2F%3F%23%5B%5D%40"
+
+
+class Url:
+    """A broker's URL, taken apart.
+
+    Its texts may have a password: who raises an error with them in a frame removes the frames (see
+    :func:`pressure_mp.hidden.without_frames`).
+    """
+
+    def __init__(self, text: str) -> None:
+        """Raises AddressError, which shows no password."""
+        self._text = text
+        parts = self._split()
+        self._parts = parts
+        self.scheme = parts.scheme
+        if not parts.scheme or "://" not in text:
+            raise self.error("has no scheme, such as redis://")
+        #: Where the broker is, with nothing of the login.
+        self.place = parts.netloc.rpartition("@")[2]
+        #: As it is written.
+        self.path = parts.path
+        self.username = unquote(parts.username) if parts.username else None
+        self.password = hide(unquote(parts.password)) if parts.password else None
+        #: Names and values, as they are written.
+        self.options = [
+            (name, value)
+            for name, _, value in (option.partition("=") for option in parts.query.split("&"))
+            if name
+        ]
+
+    def _split(self) -> SplitResult:
+        try:
+            return urlsplit(self._text)
+        except ValueError:  # its text can show a password
+            pass
+        raise self._unreadable()
+
+    @property
+    def has_login(self) -> bool:
+        """Whether it names a user, or a password."""
+        return "@" in self._parts.netloc
+
+    def error(self, problem: str) -> AddressError:
+        """The error for this URL, which shows no password."""
+        return AddressError(f"broker URL {self.shown!r} {problem}")
+
+    def _unreadable(self) -> AddressError:
+        return self.error(f"cannot be read: its port is no number, or {_ESCAPE}")
+
+    @property
+    def shown(self) -> str:
+        """What may be shown of it, readable or not: no options, and nothing of a login."""
+        scheme, separator, rest = self._text.partition("://")
+        if not separator:
+            scheme, rest = "", self._text
+        shown, _, options = rest.partition("?")
+        if "@" in shown:
+            shown = f"…@{shown.rpartition('@')[2]}"
+        elif "@" in options:
+            shown = "…"
+        return f"{scheme}{separator}{shown}"
+
+    def check_whole(self) -> None:
+        """Raise AddressError if a character of a password ended the part of the URL that it is
+        in."""
+        names = (name for name, _ in self.options)
+        if self._parts.fragment or "@" in self._parts.path or any("@" in name for name in names):
+            raise self.error(f"cannot be read: {_ESCAPE}")
+
+    def hosts(self, default: str, port: int) -> tuple[tuple[str, int], ...]:
+        """The hosts that it names, and their ports; ``default`` where it has a port only, and
+        ``port`` for one that has none."""
+        try:
+            return tuple(_host(one, default, port) for one in self.place.split(",") if one)
+        except ValueError:
+            pass
+        raise self._unreadable()
+
+    def take(self, *names: str) -> dict[str, str]:
+        """These options, if it has them, and from now on no more."""
+        found = {name: unquote_plus(value) for name, value in self.options if name in names}
+        self.options = [option for option in self.options if option[0] not in names]
+        return found
+
+    @property
+    def query(self) -> str:
+        """The options that nobody took, as they are written."""
+        text = "&".join(f"{name}={value}" for name, value in self.options)
+        return hide(text) if any(is_secret(name) for name, _ in self.options) else text
+
+
+def _host(text: str, default: str, port: int) -> tuple[str, int]:
+    found = urlsplit(f"//{text}")
+    return unquote(found.hostname or default), port if found.port is None else found.port
+
+
+def is_secret(option: str) -> bool:
+    """Whether the value of an option is not to be shown."""
+    return "password" in option
+
+
+def join(host: str, port: int) -> str:
+    """A host and its port, as a URL has them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def yes_or_no(text: str, what: str) -> bool:
+    """What a setting of 1 or 0 says. Raises AddressError."""
+    if text not in ("0", "1"):
+        raise AddressError(f"{what} is {text!r}; it is 1, or 0 for no")
+    return text == "1"
+
+
+def number(text: str, what: str) -> int:
+    """The number that a setting is. Raises AddressError."""
+    if not text.isdecimal():
+        raise AddressError(f"{what} is {text!r}, which is not a number")
+    return int(text)

@@ -1,0 +1,47 @@
+"""Which queues a full_url has: of every engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from pressure_mp import FairQueue, LifoQueue, PressureQueue, PriorityQueue, Queue, TaskQueue
+from pressure_mp.engines import registry
+
+
+def listed(url, prefix):
+    found = list(registry.engine(registry.parse(url, prefix)).queues())
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+@pytest.mark.parametrize("prefix", ["{}", "{}:*", "{}[a-z]?", "{}\\"])
+def test_the_queues_of_every_discipline_are_listed_until_they_are_deleted(full_url, name, prefix):
+    options = {"url": full_url, "prefix": prefix.format(name)}
+    assert listed(full_url, options["prefix"]) == set()
+    queues = {
+        "fifo": Queue(name="one", **options),
+        "lifo": LifoQueue(name="two", **options),
+        "priority": PriorityQueue(name="three", **options),
+        "fair": FairQueue(lambda item: "key", name="four", **options),
+        "tasks": TaskQueue("five", **options),
+    }
+    kept = Queue(**options)
+    expected = {(queue.name, discipline) for discipline, queue in queues.items()}
+    assert listed(full_url, options["prefix"]) == {*expected, (kept.name, "fifo")}
+    for queue in queues.values():
+        queue.delete()
+    assert listed(full_url, options["prefix"]) == {(kept.name, "fifo")}
+
+
+def test_queues_whose_names_look_like_keys_are_listed_by_their_names(full_url, name):
+    names = {"jobs:bound", "mp:{jobs}", "mp:{}", ":bound", "é", "x:mp:meta"}
+    for one in names:
+        PressureQueue(one, url=full_url, prefix=name).create()
+    assert listed(full_url, name) == {(one, "fifo") for one in names}
+
+
+def test_more_queues_are_listed_than_a_server_looks_at_in_one_call(full_url, name):
+    names = {f"jobs-{number}" for number in range(1500)}
+    for one in names:
+        Queue(name=one, url=full_url, prefix=name)
+    assert listed(full_url, name) == {(one, "fifo") for one in names}
