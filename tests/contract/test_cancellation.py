@@ -643,6 +643,7 @@ class _Traffic:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        await oracle_loops.others_end()
         assert sorted(self.got) == sorted(self.items)
         await all_is_well(self.client)
 

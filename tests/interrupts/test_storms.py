@@ -24,7 +24,7 @@ while True:
             if len(got) == 300:
                 signal.signal(signal.SIGALRM, signal.SIG_IGN)
                 break
-            signal.setitimer(signal.ITIMER_REAL, random.expovariate(1 / limit))
+            signal.setitimer(signal.ITIMER_REAL, random.expovariate(1 / limit) + 1e-6)
             if owes:
                 try:
                     done()
@@ -33,10 +33,12 @@ while True:
                 owes = False
             item = q.get()
             got += (item,); owes = done is not None
+            if not interrupts:
+                limit *= 0.95  # however fast it is, it is interrupted
         break
     except KeyboardInterrupt:
         interrupts += 1
-        limit *= 1.02  # however slow the machine is, it ends
+        limit = max(limit, 0.003) * 1.02  # however slow the machine is, it ends
 if owes:
     done()
 if done:

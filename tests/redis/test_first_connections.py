@@ -340,7 +340,8 @@ def test_a_socket_that_this_user_may_not_open_is_named_at_once(valkey, name):
     def make():
         os.seteuid(65534)
         try:
-            Queue(name=name, url=valkey.unix_url, reconnect=PATIENT)
+            # Of a prefix that has no connection yet.
+            Queue(name=name, url=valkey.unix_url, prefix=name, reconnect=PATIENT)
         finally:
             os.seteuid(before)
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from lossy import LossyProxy
 from servers import Server
-from waiting import Background, lasting, until
+from waiting import HOURS, Background, lasting, until
 
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.encoding.large import PART
+from pressure_mp.engines.redis import outage
 from pressure_mp.engines.redis.requests import contents as requests_of_contents
 
 LEASE = 0.25  # then contents are kept for the shortest time there is, 3 s
@@ -332,7 +333,10 @@ def test_a_server_that_forgot_the_script_is_given_it_again(name):
         server.stop()
 
 
-def test_a_server_without_memory_refuses_and_keeps_nothing(name):
+def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
+    monkeypatch.setattr(
+        outage, "_GRACE", HOURS
+    )  # what was stored is removed, however long it takes
     server = Server("valkey", ("--maxmemory", "24mb", "--maxmemory-policy", "noeviction"))
     try:
         q = Queue(name=name, url=server.start().url)

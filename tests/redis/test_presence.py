@@ -383,7 +383,7 @@ def crowd(q, size):
     return ending
 
 
-def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch):
+def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch, no_looks):
     q = make(lease=60)
     ending = crowd(q, 100)
     ending.communicate()

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from servers import Server
-from waiting import Background, blocked, lasting, until
+from waiting import HOURS, Background, blocked, lasting, until
 
 from pressure_mp import (
     BrokerError,
@@ -24,10 +24,8 @@ from pressure_mp import (
 )
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
+from pressure_mp.engines.redis.pool import Pool
 from pressure_mp.engines.redis.wire import finish
-
-#: Seconds; what is not to wait would otherwise wait for ten, the usual time to connect again.
-OTHERWISE = 9.0
 
 
 @pytest.fixture
@@ -303,19 +301,22 @@ def test_the_time_to_connect_again_has_a_limit(own_server, name):
     assert time.monotonic() - begin > 0.9
 
 
-def test_without_time_to_connect_again_the_first_failure_is_raised(own_server, name):
+def test_without_time_to_connect_again_the_first_failure_is_raised(own_server, name, monkeypatch):
     q = Queue(name=name, url=own_server.url, reconnect=0)
     own_server.kill()
-    begin = time.monotonic()
+
+    async def sleep(self, seconds):
+        raise AssertionError(f"it tries again in {seconds} s")
+
+    monkeypatch.setattr(Pool, "sleep", sleep)
     with pytest.raises(BrokerUnavailable):
         q.put(1)
-    assert time.monotonic() - begin < OTHERWISE
 
 
 @pytest.mark.parametrize("way", ["killed", "stopped"])
 @pytest.mark.parametrize("side", ["get", "put"])
 def test_the_callers_time_holds_while_the_server_is_away(own_server, name, way, side):
-    q = Queue(1, name, url=own_server.url)
+    q = Queue(1, name, url=own_server.url, reconnect=HOURS)
     if side == "put":
         q.put("full")
     call = {"get": lambda: q.get(timeout=1), "put": lambda: q.put("x", timeout=1)}[side]
@@ -323,15 +324,13 @@ def test_the_callers_time_holds_while_the_server_is_away(own_server, name, way, 
     before = blocked(client)
     waiting = Background(call)
     until(lambda: blocked(client) == before + 1)
-    begin = time.monotonic()
     if way == "killed":
         own_server.kill()
     else:
         own_server.process.send_signal(signal.SIGSTOP)
     try:
         with pytest.raises(BrokerUnavailable):
-            waiting.result()
-        assert waiting.ended_at - begin < OTHERWISE
+            waiting.result()  # of its own accord: to connect again it has hours
     finally:
         if way == "stopped":
             own_server.process.send_signal(signal.SIGCONT)

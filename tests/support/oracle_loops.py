@@ -10,6 +10,9 @@ from typing import Any
 
 import waiting
 
+#: The name of the task that waits for all of a test.
+_LIMITED = "waits for the test"
+
 
 class _Complaints(logging.Handler):
     """What asyncio logs: a task that was destroyed while it waited, an error nobody saw."""
@@ -41,10 +44,21 @@ def run(main: Callable[[], Coroutine[Any, Any, Any]], limit: float = 50.0) -> An
 
 async def _limited(main: Callable[[], Coroutine[Any, Any, Any]], limit: float) -> Any:
     # asyncio.wait, because wait_for would report the cancelled task's outcome as its own.
+    this = asyncio.current_task()
+    assert this is not None
+    this.set_name(_LIMITED)
     task = asyncio.ensure_future(main())
     await asyncio.wait([task], timeout=limit)
     assert task.done(), f"still running after {limit} s: {task.get_stack()}"
     return task.result()
+
+
+async def others_end() -> None:
+    """Wait for the tasks that nobody waits for. ``asyncio.wait_for`` may leave one to its end:
+    before Python 3.12, when it is cancelled while it cancels what it waited for."""
+    waits = {task for task in asyncio.all_tasks() if task.get_name() == _LIMITED}
+    if others := asyncio.all_tasks() - waits - {asyncio.current_task()}:
+        await asyncio.wait(others)
 
 
 async def until(condition: Callable[[], Any], limit: float = waiting.LIMIT) -> Any:

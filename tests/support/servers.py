@@ -50,9 +50,19 @@ class Server:
         return redis.Redis(port=self.port)
 
     def start(self) -> Server:
-        binary = find_binary(self.kind)
-        self.port = self.port or free_port()
-        command = [binary]
+        given = self.port
+        while True:
+            self.port = given or free_port()
+            self._launch()
+            if self._is_ready():
+                return self
+            log = (self.directory / "log").read_text()
+            if given or "already in use" not in log:
+                raise RuntimeError(f"{self.kind} did not start: {log}")
+            (self.directory / "log").unlink()  # somebody else was given the same free port
+
+    def _launch(self) -> None:
+        command = [find_binary(self.kind)]
         if self.config:
             file = self.directory / "server.conf"
             file.write_text(self.config)
@@ -64,25 +74,24 @@ class Server:
         ]
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_too)
-        self._wait_until_ready()
-        return self
 
-    def _wait_until_ready(self) -> None:
+    def _is_ready(self) -> bool:
+        """Wait until it answers; whether it does. Another server may have its port: so it is asked
+        at its socket, which it listens at after the port."""
         assert self.process is not None
         deadline = time.monotonic() + START_LIMIT
-        while True:
+        while self.process.poll() is None and time.monotonic() < deadline:
             try:
-                with socket.create_connection(("127.0.0.1", self.port), 1) as probe:
+                with socket.socket(socket.AF_UNIX) as probe:
+                    probe.settimeout(1)
+                    probe.connect(self.socket)
                     probe.sendall(b"PING\r\n")
                     if probe.recv(10):  # a refusal to serve without a login is an answer too
-                        return
+                        return True
             except OSError:
                 pass
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(
-                    f"{self.kind} did not start: {(self.directory / 'log').read_text()}"
-                )
             time.sleep(0.01)
+        return False
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
