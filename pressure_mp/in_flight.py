@@ -64,7 +64,7 @@ class Asking:
         self.held: Held | None = None
 
 
-class Flights:
+class InFlight:
     """The numbers of the items in flight, each noted for the thread that got it, or for the asyncio
     task, which ``who`` then is."""
 

@@ -14,7 +14,7 @@ import rights
 from servers import Server
 from waiting import HOURS
 
-from pressure_mp.background import presence
+from pressure_mp.background import lease_thread
 from pressure_mp.engines.memory import session as memory_session
 from pressure_mp.engines.redis import binding, session, turns
 
@@ -127,7 +127,7 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_looks() -> Iterator[None]:
     """In the background nobody looks after queues, so that only the test writes."""
-    with presence._looking:
+    with lease_thread.looking:
         yield
 
 

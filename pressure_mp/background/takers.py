@@ -8,38 +8,44 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..effects import Operation
-from ..engines.contract.session import Engine, Options
+from ..engines.contract.session import Engine
 from ..engines.contract.task_records import Held
 from ..identity.processes import incarnation, state
 from ..in_flight import Claim
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
-from .presence import Presence, find, is_over
+from .lease import Lease, find
 
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
 _LOST = "it was taken, but the reply did not come through"
 
 
-class Takers(Presence):
-    """This process in a queue of tasks, and the other takers, as it sees them."""
+class Takers:
+    """This process in a queue of tasks, and the other takers, as it sees them. As a context
+    manager: while it waits for what others have."""
 
-    def __init__(self, engine: Engine, name: str, discipline: str) -> None:
-        super().__init__(engine, name, discipline)
-        self._tasks = TaskLeaseOperations(name)
+    def __init__(self, engine: Engine, name: str, discipline: str = TASKS) -> None:
+        self._operations = TaskLeaseOperations(name)
+        self.lease = Lease(engine, name, discipline, self)
+        self.reset()
 
     def reset(self) -> None:
-        super().reset()
+        """A process that has not used the queue: a new one, or a forked child."""
         self._guard = threading.Lock()
         #: Of each task that this process has: the number of the take, and how long that can last,
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
 
-    @property
-    def is_needed(self) -> bool:
-        return super().is_needed or (not self._is_gone and self._holds())
+    def __enter__(self) -> None:
+        self.lease.__enter__()
 
-    def _holds(self) -> bool:
+    def __exit__(self, *error: object) -> None:
+        self.lease.__exit__(*error)
+
+    @property
+    def has_something(self) -> bool:
+        """As of :class:`~.lease.LeaseHolder`."""
         with self._guard:
             self._forget_overdue()
             return bool(self._held)
@@ -53,12 +59,14 @@ class Takers(Presence):
         """The number of the take that has a task, 0 when this process does not have it."""
         return self._held.get(task, (0, 0.0))[0]
 
-    def _drop(self, claim: Claim) -> None:
+    def drop(self, claim: Claim) -> None:
+        """As of :class:`~.lease.LeaseHolder`."""
         with self._guard:
             self._lose([(task, claim.call) for task in self._held])
 
-    def _requeue_of(self, call: int) -> Operation[Any]:
-        return self._tasks.requeue(incarnation(), _LOST, call=call)
+    def requeue_of(self, call: int) -> Operation[Any]:
+        """As of :class:`~.lease.LeaseHolder`."""
+        return self._operations.requeue(incarnation(), _LOST, call=call)
 
     def keep(
         self, tasks: Iterable[bytes], call: int, longest: int, done: Held | None = None
@@ -71,7 +79,7 @@ class Takers(Presence):
                 del self._held[done[0]]
             for task in tasks:
                 self._held[task] = call, until
-        self.look_after()
+        self.lease.keep()
 
     def lose(self, tasks: Iterable[Held]) -> None:
         """This process does not have the tasks any more by those takes."""
@@ -83,25 +91,28 @@ class Takers(Presence):
             if task in self._held and self.call_of(task) == call:
                 del self._held[task]
 
-    def _renew_and_return(self) -> None:
-        me = incarnation()
-        self._requeue_doubtful()
-        there = self.run_now(self._tasks.renew(me, self._holds()))
-        for other, until in self._in_turn(there.leases):
-            if other != me and is_over(other, until, there.now):
+    def doubt(self, call: int) -> None:
+        """As of :class:`~.lease.Lease`."""
+        self.lease.doubt(call)
+
+    def renew_and_return(self) -> None:
+        """As of :class:`~.lease.LeaseHolder`."""
+        me, run = incarnation(), self.lease.run_now
+        self.lease.requeue_doubtful()
+        there = run(self._operations.renew(me, self.has_something))
+        for other, until in self.lease.those_over(there.leases, there.now):
+            if other != me:
                 error = _GONE if state(other) == "dead" else _SILENT
-                self.run_now(self._tasks.requeue(other, error, seen=until))
+                run(self._operations.requeue(other, error, seen=until))
 
-    @property
-    def _has_something(self) -> bool:
-        return bool(self._held or self._doubtful)
-
-    def _say_farewell(self, options: Options) -> None:
-        self._options = options
+    def say_farewell(self) -> None:
+        """As of :class:`~.lease.LeaseHolder`."""
+        self.lease.reset()
         self.reset()
-        self.run_now(self._tasks.requeue(incarnation(), _GONE))
+        self.lease.run_now(self._operations.requeue(incarnation(), _GONE))
 
 
-def of(engine: Engine, name: str, lease: int) -> Takers:
-    """This process in the queue of tasks of that name; does no I/O."""
-    return find(Takers, engine, name, TASKS, lease)
+def of(engine: Engine, name: str, length: int) -> Takers:
+    """This process in the queue of tasks of that name, with a lease of so many milliseconds or
+    more; does no I/O."""
+    return find(Takers, engine, name, TASKS, length)

@@ -19,11 +19,11 @@ from ..effects import Operation
 from ..exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from ..identity.processes import incarnation
 from ..in_flight import Claim
-from ..operations.flights import Flight
+from ..operations.deliveries import Delivery
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
-    from ..in_flight import Flights
+    from ..in_flight import InFlight
     from .handle import BufferedHandle
 
 #: Seconds for which one that cannot wait waits for another thread's words with the broker.
@@ -51,7 +51,7 @@ class Incoming(ABC):
         """A reader that never fetched: a new one, or that of a forked child."""
         self._ahead: deque[Any] = deque()
         self._pops = interrupts.pops(self._ahead)
-        self._raw: deque[Flight] = deque()
+        self._raw: deque[Delivery] = deque()
         self._lock = threading.Lock()
         self._waits = False  # the thread that fetches waits for an item
         self._passing = threading.Lock()  # it goes on to wait while another one gets an item
@@ -194,7 +194,7 @@ class Incoming(ABC):
             return handle._receive(claim)
 
     def _receive_alone(self, claim: Any) -> Any:
-        """An item whose content is in parts. Raises IndexError when it is no longer the next."""
+        """An item whose content is in chunks. Raises IndexError when it is no longer the next."""
         handle = self._handle()
         assert handle is not None
         for held in interrupts.attempts(self._lock, more=_MOMENT):
@@ -245,12 +245,12 @@ class Incoming(ABC):
         """What is to be done now and then: to tell what was handed out, or to put back."""
         if self._handle() is None:
             self._returns = True
-        self._look(presence, presence.run_now)
+        self._look(presence, presence.lease.run_now)
 
     def leave(self, presence: Presence) -> None:
         """The process ends."""
         self._returns = True
-        self._look(presence, presence.run_now)
+        self._look(presence, presence.lease.run_now)
 
     def _look(self, presence: Presence, run: Run[bool], patience: float = 0.0) -> None:
         for held in interrupts.attempts(self._lock, patience):
@@ -334,7 +334,7 @@ class IncomingForGood(Incoming):
             if items is None:
                 self._forget()
                 return False
-            objects, raw = _decoded(handle, [Flight(0, item) for item in items])
+            objects, raw = _decoded(handle, [Delivery(0, item) for item in items])
             fetched = len(items)
             # All of it, or nothing: there is no call.
             self._call, self._is_doubtful = call, False
@@ -358,7 +358,7 @@ class IncomingForGood(Incoming):
 
     def _report(self, presence: Presence) -> None:
         out = self._fetched - len(self)
-        if presence.run_now(presence.operations.handed(self._name, self._call, out)):
+        if presence.lease.run_now(presence.operations.handed(self._name, self._call, out)):
             self._told = out
         elif not self._is_doubtful:
             self._drain()
@@ -384,7 +384,7 @@ class _Pair(tuple[Any, int]):
 class IncomingUntilDone(Incoming):
     """Of a JoinableQueue: an item that is handed out stays in flight until ``task_done()``."""
 
-    _flights: Flights
+    _in_flight: InFlight
     _presence: Presence
 
     @property
@@ -395,7 +395,7 @@ class IncomingUntilDone(Incoming):
         for one in self._pops:
             item, seq = one
             try:
-                self._flights.add(seq)
+                self._in_flight.add(seq)
                 return item
             except BaseException:
                 interrupts.abandoned += [(self, [_Pair(one)])]
@@ -404,39 +404,40 @@ class IncomingUntilDone(Incoming):
         raise IndexError
 
     def _undo(self, item: Any) -> Any:
-        pair = item if type(item) is _Pair else (item, self._flights.last())
-        self._flights.discard(pair[1])
+        pair = item if type(item) is _Pair else (item, self._in_flight.last())
+        self._in_flight.discard(pair[1])
         return pair
 
     def _decode_next(self, handle: BufferedHandle) -> None:
-        flight = self._raw[0]
-        self._flights.add(flight.seq)
+        delivery = self._raw[0]
+        self._in_flight.add(delivery.seq)
         try:
-            accepting = handle._operations.accept(flight.item, flight.seq, self._presence)
+            accepting = handle._operations.accept(delivery.item, delivery.seq, self._presence)
             item = handle._run(accepting)
         except PressureError:
             del self._raw[0]
             raise
         finally:
-            self._flights.discard(flight.seq)
-        self._ahead += ((item, flight.seq),)
+            self._in_flight.discard(delivery.seq)
+        self._ahead += ((item, delivery.seq),)
         del self._raw[0]
 
     def _fetch(
         self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
     ) -> bool:
-        self._flights, self._presence = presence.flights, presence
+        self._in_flight, self._presence = presence.in_flight, presence
 
-        def run(operation: Operation[list[Flight]]) -> list[Flight]:
+        def run(operation: Operation[list[Delivery]]) -> list[Delivery]:
             return handle._run(noting(operation, self._note))
 
         claim = Claim()
         try:
-            flights = presence.take_ahead(
+            deliveries = presence.take_ahead(
                 run, self._size, block, seconds_left(end), handle._eof, self._name, claim
             )
-            objects, raw = _decoded(handle, flights)
-            ready = list(zip(objects, [flight.seq for flight in flights], strict=bool(objects)))
+            objects, raw = _decoded(handle, deliveries)
+            seqs = [delivery.seq for delivery in deliveries]
+            ready = list(zip(objects, seqs, strict=bool(objects)))
             # All of it, or nothing: there is no call.
             self._call = claim.call
             self._ahead += ready
@@ -446,20 +447,20 @@ class IncomingUntilDone(Incoming):
             raise
         except BaseException:
             if self._call != claim.call:
-                interrupts.abandoned += [(presence, claim)]
+                interrupts.abandoned += [(presence.lease, claim)]
                 interrupts.settle()
             raise
 
     def _report(self, presence: Presence) -> None:
         # What was handed out, task_done() tells.
-        if not presence.run_now(presence.operations.handed(self._name, self._call, 0)):
+        if not presence.lease.run_now(presence.operations.handed(self._name, self._call, 0)):
             self._drain()
             self._back = []
 
     def _return(self, presence: Presence, run: Run[bool]) -> None:
         self._drain()
         if self._back:
-            seqs = [one.seq if type(one) is Flight else one[1] for one in self._back]
+            seqs = [one.seq if type(one) is Delivery else one[1] for one in self._back]
             run(presence.operations.requeue(incarnation(), seqs=seqs))
         self._back = []
         run(presence.operations.put_back(self._name, self._call, 0))
@@ -470,12 +471,14 @@ class IncomingUntilDone(Incoming):
         self._returns = False
 
 
-def _decoded(handle: BufferedHandle, flights: list[Flight]) -> tuple[list[Any], list[Flight]]:
+def _decoded(
+    handle: BufferedHandle, deliveries: list[Delivery]
+) -> tuple[list[Any], list[Delivery]]:
     """The objects in what was fetched; or what was fetched, if one of them cannot be used, which is
     not the others' fault."""
     try:
-        return handle._codec.decode_many([flight.item for flight in flights]), []
+        return handle._codec.decode_many([delivery.item for delivery in deliveries]), []
     except Exception as error:
         if interrupts.is_from_outside(error):
             raise
-        return [], flights
+        return [], deliveries

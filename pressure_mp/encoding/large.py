@@ -1,13 +1,13 @@
-"""Items too large for one call: the content is kept beside the queue, in parts.
+"""Items too large for one call: the content is kept beside the queue, in chunks.
 
 What is queued is a manifest::
 
     mark | token | size | seal(mark | token | size | table | digest)
 
-The token is a random name and how many parts there are, the size counts the content's bytes; both
+The token is a random name and how many chunks there are, the size counts the content's bytes; both
 are hexadecimal digits, which scripts read. The table has the lengths of the content's segments: a
 pickle, and the buffers that belong to it. The seal is the signature of a signed queue, which has
-also the digest of the content, so that nobody can exchange a part; of another queue it is nothing,
+also the digest of the content, so that nobody can exchange a chunk; of another queue it is nothing,
 and there is no digest.
 """
 
@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 MARK = b"\xfamp1"
 #: An item whose content has so many bytes is divided. Below, one call is faster.
 THRESHOLD = 1 << 18
-#: Bytes in a part: a server is busy with one for about half a millisecond.
-PART = 1 << 19
+#: Bytes in a chunk: a server is busy with one for about half a millisecond.
+CHUNK = 1 << 19
 
 _NAME_SIZE = 16
 _TOKEN_SIZE = _NAME_SIZE + 8
@@ -43,7 +43,7 @@ class Large:
     ) -> None:
         self.segments = segments
         self.size = sum(segment.nbytes for segment in segments)
-        self.token = f"{os.urandom(_NAME_SIZE // 2).hex()}{-(-self.size // PART):08x}"
+        self.token = f"{os.urandom(_NAME_SIZE // 2).hex()}{-(-self.size // CHUNK):08x}"
         head = MARK + f"{self.token}{self.size:0{_SIZE_SIZE}x}".encode()
         table = [len(segments).to_bytes(_COUNT_SIZE, "big")]
         table += [segment.nbytes.to_bytes(_LENGTH_SIZE, "big") for segment in segments]
@@ -71,12 +71,12 @@ class Manifest:
             for at in range(_COUNT_SIZE, min(end, len(rest)), _LENGTH_SIZE)
         ]
         self.digest = rest[end:]
-        parts = int(self.token[_NAME_SIZE:], 16)
+        chunks = int(self.token[_NAME_SIZE:], 16)
         if (
             count == 0
             or len(rest) != end + (_DIGEST_SIZE if is_signed else 0)
             or sum(self.lengths) != self.size
-            or parts != -(-self.size // PART)
+            or chunks != -(-self.size // CHUNK)
         ):
             raise ValueError("its manifest contradicts itself")
 
@@ -106,20 +106,20 @@ def weight(item: bytes) -> int:
 
 
 def divide(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
-    """The content part by part, each as views of pieces of the segments."""
-    part: list[memoryview] = []
-    room = PART
+    """The content chunk by chunk, each as views of pieces of the segments."""
+    chunk: list[memoryview] = []
+    room = CHUNK
     for segment in segments:
         at = 0
         while at < segment.nbytes:
-            part.append(segment[at : at + room])
-            at += part[-1].nbytes
-            room -= part[-1].nbytes
+            chunk.append(segment[at : at + room])
+            at += chunk[-1].nbytes
+            room -= chunk[-1].nbytes
             if not room:
-                yield part
-                part, room = [], PART
-    if part:
-        yield part
+                yield chunk
+                chunk, room = [], CHUNK
+    if chunk:
+        yield chunk
 
 
 def digest(segments: Sequence[memoryview | bytearray]) -> bytes:

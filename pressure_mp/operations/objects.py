@@ -13,16 +13,16 @@ from ..engines.contract.items import Taken, TakeReply
 from ..engines.contract.replies import Outcome
 from ..exceptions import PressureError
 from ..identity.processes import incarnation
-from ..in_flight import Asking, Claim, Flights
+from ..in_flight import Asking, Claim, InFlight
 from ..interrupts import is_from_outside
-from .flights import Flight, FlightOperations
+from .deliveries import Delivery, DeliveryOperations
 from .large import fetch, sweep
 from .waiting import served_after
 
 T = TypeVar("T")
 
 #: Objects that were got; and the first error, if others could not be used and are set aside.
-Delivery = tuple[list[Any], "PressureError | None"]
+Received = tuple[list[Any], "PressureError | None"]
 
 
 class Holder(AbstractContextManager[None], Protocol):
@@ -30,7 +30,7 @@ class Holder(AbstractContextManager[None], Protocol):
     others have."""
 
     @property
-    def flights(self) -> Flights:
+    def in_flight(self) -> InFlight:
         """What it has."""
 
 
@@ -44,7 +44,7 @@ class Producers(Protocol):
         """The broker knows it now."""
 
 
-class ObjectOperations(FlightOperations):
+class ObjectOperations(DeliveryOperations):
     """What is got and cannot be used is set aside, and the error of the first such raised: it is
     forged, it cannot be decoded, or its content is gone.
 
@@ -105,7 +105,7 @@ class ObjectOperations(FlightOperations):
 
     def get_objects(
         self, limit: int, block: bool, timeout: float | None, eof: bool = False
-    ) -> Operation[Delivery]:
+    ) -> Operation[Received]:
         """As ``get_many``."""
         self.codec.prepare()
         items = yield from self.get_many(limit, block, timeout, eof)
@@ -122,14 +122,16 @@ class ObjectOperations(FlightOperations):
         block: bool,
         timeout: float | None,
         eof: bool = False,
-    ) -> Operation[Delivery]:
+    ) -> Operation[Received]:
         """Up to ``number`` items, which are in flight ``here`` until they are acknowledged, or the
         caller gives up the ``claim``. The rest is as for ``take_many``."""
-        flights = yield from self.take_flights(here, claim, limit, number, block, timeout, eof)
-        items, seqs = [flight.item for flight in flights], [flight.seq for flight in flights]
-        return (yield from self._accept_all(items, seqs, here))
+        deliveries = yield from self.take_deliveries(
+            here, claim, limit, number, block, timeout, eof
+        )
+        items = [delivery.item for delivery in deliveries]
+        return (yield from self._accept_all(items, claim.seqs, here))
 
-    def take_flights(
+    def take_deliveries(
         self,
         here: Holder,
         claim: Claim,
@@ -138,18 +140,18 @@ class ObjectOperations(FlightOperations):
         block: bool,
         timeout: float | None,
         eof: bool,
-    ) -> Operation[list[Flight]]:
+    ) -> Operation[list[Delivery]]:
         """The same, and nothing is decoded."""
         self.codec.prepare()
         call = claim.begin()
         with here:
-            flights = yield from self.take_many(
+            deliveries = yield from self.take_many(
                 incarnation(), call, limit, number, block, timeout, eof
             )
-        claim.seqs = [flight.seq for flight in flights]
+        claim.seqs = [delivery.seq for delivery in deliveries]
         for seq in claim.seqs:
-            here.flights.add(seq, claim.who)
-        return flights
+            here.in_flight.add(seq, claim.who)
+        return deliveries
 
     def acknowledge_next(self, here: Holder, asking: Asking) -> Operation[bool]:
         """The caller's oldest item is dealt with, else this process's, else the queue's.
@@ -159,7 +161,7 @@ class ObjectOperations(FlightOperations):
         a step behind which nothing can be interrupted: else it repeats this, with the same item.
         """
         while True:
-            asking.held, before, has_newer = here.flights.ask(asking.who)
+            asking.held, before, has_newer = here.in_flight.ask(asking.who)
             held = asking.held
             reply = yield from self.acknowledge(incarnation(), None if held is None else held.seq)
             # When it is late, a call that was interrupted did it: the caller repeats that call,
@@ -208,7 +210,7 @@ class ObjectOperations(FlightOperations):
 
     def _accept_all(
         self, items: Sequence[bytes], seqs: Sequence[int], here: Holder | None
-    ) -> Operation[Delivery]:
+    ) -> Operation[Received]:
         try:
             return self.codec.decode_many(items), None
         except Exception as error:  # one cannot be used, which is not the others' fault
@@ -233,7 +235,7 @@ class ObjectOperations(FlightOperations):
             yield from self.reject(item)
         else:
             yield from self.set_aside(item, incarnation(), seq)
-            here.flights.discard(seq)
+            here.in_flight.discard(seq)
 
     # Looking
 

@@ -53,11 +53,10 @@ class Handle:
         check_name(name)
         self._anonymous = name is None
         self._name = f"{{anonymous-{os.urandom(8).hex()}}}" if name is None else name
-        self._lease = check_lease(options["lease"])
         self._options = Options(
             check_reconnect(options["reconnect"]),
             check_durability(options["durability"]),
-            lease=int(self._lease * 1000),
+            lease=int(check_lease(options["lease"]) * 1000),
         )
         host, port, db = options["host"], options["port"], options["db"]
         address = registry.resolve(options["url"], host, port, db, options["prefix"])
@@ -80,7 +79,7 @@ class Handle:
         self._binding: Binding | None = None
         self._hold: lifetimes.Hold | None = None
         self._handle_closed = False
-        self._presence: Presence | None = None
+        self._presence: Any = None  # this process in the queue
         self._token = object()  # tells this handle from every other one of the process
         if self._anonymous:
             _anonymous_handles.add(self)
@@ -294,7 +293,7 @@ class ItemHandle(Handle):
     def _see_to(self, error: BaseException) -> None:
         """What was abandoned because of ``error`` goes back: at once, if the broker answers."""
         if isinstance(error, BrokerUnavailable):
-            self._here.look_after()
+            self._here.lease.keep()
         else:
             interrupts.settle()
 
@@ -317,11 +316,10 @@ class ItemHandle(Handle):
     def _here(self) -> Presence:
         """This process in the queue."""
         if self._presence is None:
-            engine = registry.engine(self._address)
-            self._presence = presence.of(
-                engine, self._name, self._operations.discipline, int(self._lease * 1000)
-            )
-        return self._presence
+            engine, discipline = registry.engine(self._address), self._operations.discipline
+            self._presence = presence.of(engine, self._name, discipline, self._options.lease)
+        found: Presence = self._presence
+        return found
 
     def stats(self) -> Stats:
         """The queue at one moment. Never waits. Raises QueueDoesNotExistError."""

@@ -152,7 +152,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         seconds longer when the connection breaks. With ``durability``, NotDurable says that the
         item is in the queue, but was not confirmed within 5 seconds.
 
-        A pickle of 256 KB or more is sent in parts, before this waits for space; the time for that
+        A pickle of 256 KB or more is sent in chunks, before this waits for space; the time for that
         is not part of ``timeout``. Arrays are sent from their own memory: what another thread
         writes into one meanwhile may or may not be in the item (on a signed queue, such an item is
         refused).
@@ -343,7 +343,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         key of this handle (they are set aside, see :meth:`rejected`),
         QueueDoesNotExistError, HandleClosedError after :meth:`close`, BrokerUnavailable.
         ``timeout`` is for an item: a get that was sent is settled, which takes up to ``reconnect``
-        seconds longer when the connection breaks; so a short time loses no item. The parts of a
+        seconds longer when the connection breaks; so a short time loses no item. The chunks of a
         large item are read after it was got; the time for that is not part of ``timeout``.
         (``queue.Queue.get``; specification: Get)
 

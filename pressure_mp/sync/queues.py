@@ -19,7 +19,7 @@ from ..exceptions import (
 )
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim
-from ..operations.flights import Flight
+from ..operations.deliveries import Delivery
 from .handles import check_maxsize
 from .object_queue import Item, ObjectQueue
 from .options import QueueOptions
@@ -193,7 +193,7 @@ class JoinableQueue(Queue[Item]):
         return Claim()
 
     def _give_up(self, claim: Claim) -> None:
-        self._here._give_up(claim)
+        self._here.lease._give_up(claim)
 
     def _get_one(self, block: bool, timeout: float | None, claim: Claim) -> Item:
         (found,), _ = self._get_some(1, block, timeout, claim)
@@ -207,13 +207,13 @@ class JoinableQueue(Queue[Item]):
         )
         return self._run(taking)
 
-    def _receive(self, claim: Claim) -> Flight:
-        taking = self._operations.take_flights(
+    def _receive(self, claim: Claim) -> Delivery:
+        taking = self._operations.take_deliveries(
             self._here, claim, self._limit, 1, False, None, self._eof
         )
         return self._run(taking)[0]
 
-    def _accept_received(self, received: Flight, claim: Claim) -> Item:
+    def _accept_received(self, received: Delivery, claim: Claim) -> Item:
         found: Item = self._run(self._operations.accept(received.item, received.seq, self._here))
         return found
 
@@ -243,7 +243,7 @@ class JoinableQueue(Queue[Item]):
             raise
         except BaseException:
             if asking.held is not None:
-                self._here.flights.leave(asking.held)
+                self._here.in_flight.leave(asking.held)
             raise
         if asking.held is not None:
             asking.held.is_done = True

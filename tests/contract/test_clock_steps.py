@@ -9,7 +9,7 @@ import pytest
 from pressure_mp import Empty, JoinableQueue, TaskQueue
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_no_lease_ends_early_after_a_step_of_the_clock(url, name, step):
     with JoinableQueue(name=name, url=url) as q:
         q.put(1)
         q.get()
-        operations = FlightOperations(name, "fifo")
+        operations = DeliveryOperations(name, "fifo")
 
         def there():
             binding = registry.engine(q._address).bind(name, "fifo")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from flight_clients import Broker
+from delivery_clients import Broker
 
 from pressure_mp import Empty, JoinableQueue, ShutDown
 from pressure_mp.engines.contract.items import Take
@@ -39,7 +39,7 @@ def test_many_items_are_in_flight_each_until_its_task_done(url, name):
 def test_many_items_come_back_in_their_order(broker):
     items = broker.fill(10)
     first = broker.take(A, 3)
-    assert [flight.item for flight in first] == items[:3]
+    assert [delivery.item for delivery in first] == items[:3]
     broker.take(B, 4)
     broker.requeue(B)
     broker.requeue(A)
@@ -48,8 +48,8 @@ def test_many_items_come_back_in_their_order(broker):
 
 def test_what_nobody_was_given_comes_back_without_a_delivery(broker):
     items = broker.fill(4)
-    flights = broker.take(A, 3)
-    broker.requeue(A, seqs=[flight.seq for flight in flights[1:]])
+    deliveries = broker.take(A, 3)
+    broker.requeue(A, seqs=[delivery.seq for delivery in deliveries[1:]])
     assert (broker.length(), broker.stats().in_flight) == (3, 1)
     (once,) = broker.run(broker.operations.take_many(B, 1000, 1, 1, False, None))
     assert once.item == items[1]
@@ -157,7 +157,7 @@ def test_what_a_reader_takes_does_not_say_that_what_it_fetched_was_handed_out(br
         with pytest.raises(Empty):
             broker.take(A, reader=A1)
     else:
-        assert [flight.item for flight in broker.take(A, more, reader=A1)] == items[3:]
+        assert [delivery.item for delivery in broker.take(A, more, reader=A1)] == items[3:]
     assert broker.stats().in_flight == 2 + more
     broker.requeue(A)
     assert broker.drain() == items[1 : 3 + more]

@@ -9,10 +9,10 @@ import pytest
 
 import pressure_mp
 from pressure_mp import Full, JoinableQueue, Queue
-from pressure_mp.encoding.large import PART, THRESHOLD, is_manifest
+from pressure_mp.encoding.large import CHUNK, THRESHOLD, is_manifest
 from pressure_mp.engines.contract.items import NextIsLarge, Prefetch
 from pressure_mp.engines.contract.replies import NoItem
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 
 KINDS = [Queue, JoinableQueue]
 A = "elsewhere/1/1/aaaaaaaa"
@@ -24,7 +24,7 @@ def array(size):
 
 
 def left_over(q):
-    return contents.count_parts(q), contents.count_uploads(q)
+    return contents.count_chunks(q), contents.count_uploads(q)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def make(url, name):
 def broker(url, name):
     """Operations in the name of any owner and of any reader."""
     client = oracle_clients.Client(url, name)
-    client.operations = FlightOperations(name, "fifo")
+    client.operations = DeliveryOperations(name, "fifo")
     client.open()
     return client
 
@@ -56,7 +56,16 @@ def broker(url, name):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("authkey", [None, b"a secret"], ids=["plain", "signed"])
 def test_large_items_keep_their_place_among_the_others(make, kind, authkey):
-    items = [1, b"2" * PART, 3, 4, array(2 * PART), array(THRESHOLD // 2), {"text": "x" * PART}, 8]
+    items = [
+        1,
+        b"2" * CHUNK,
+        3,
+        4,
+        array(2 * CHUNK),
+        array(THRESHOLD // 2),
+        {"text": "x" * CHUNK},
+        8,
+    ]
     sender, receiver = make(kind, authkey=authkey), make(kind, authkey=authkey)
     for item in items:
         sender.put(item)
@@ -69,7 +78,7 @@ def test_large_items_keep_their_place_among_the_others(make, kind, authkey):
     assert left_over(receiver) == (0, 0)
 
 
-@pytest.mark.parametrize("size", [800, THRESHOLD - 8, THRESHOLD, 3 * PART])
+@pytest.mark.parametrize("size", [800, THRESHOLD - 8, THRESHOLD, 3 * CHUNK])
 def test_an_array_is_queued_as_it_was_when_it_was_put(make, size):
     sender, item = make(), array(size)
     for _ in range(2):  # the first put of a handle goes another way than those that follow
@@ -83,7 +92,7 @@ def test_an_array_is_queued_as_it_was_when_it_was_put(make, size):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_fetched_goes_back_before_a_large_item(make, kind):
     first, second = make(kind), make(kind)
-    items = [1, 2, 3, b"4" * PART, 5]
+    items = [1, 2, 3, b"4" * CHUNK, 5]
     first.put_many(items)
     assert first.get() == 1
     first.close()
@@ -93,7 +102,7 @@ def test_what_was_fetched_goes_back_before_a_large_item(make, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_items_are_had_at_once_with_buffers_too(make, kind):
     q = make(kind)
-    items = [1, 2, b"3" * PART, 4]
+    items = [1, 2, b"3" * CHUNK, 4]
     q.put_many(items)
     got = [q.get()]
     while len(got) < len(items):
@@ -107,13 +116,13 @@ def test_a_full_queue_refuses_a_large_item_and_keeps_nothing_of_it(make):
     q.put(2)
     for arguments in ({"block": False}, {"timeout": 0.05}):
         with pytest.raises(Full) as caught:
-            q.put(array(2 * PART), **arguments)
-        assert caught.value.item.nbytes == 2 * PART
+            q.put(array(2 * CHUNK), **arguments)
+        assert caught.value.item.nbytes == 2 * CHUNK
     assert left_over(q) == (0, 0)
     assert q.get() == 1
-    q.put(array(2 * PART), timeout=10)
+    q.put(array(2 * CHUNK), timeout=10)
     assert q.get() == 2
-    assert np.array_equal(q.get(), array(2 * PART))
+    assert np.array_equal(q.get(), array(2 * CHUNK))
 
 
 def test_a_large_item_does_not_overtake_what_could_not_be_sent(make, url, name):
@@ -124,7 +133,7 @@ def test_a_large_item_does_not_overtake_what_could_not_be_sent(make, url, name):
     plain.shutdown()
     q.put("lost")
     with pytest.raises(pressure_mp.ShutDown) as caught:
-        q.put(array(PART))
+        q.put(array(CHUNK))
     assert caught.value.rest == ["lost"]
     assert plain.get() == "before"
     assert plain.qsize() == 0
@@ -133,8 +142,8 @@ def test_a_large_item_does_not_overtake_what_could_not_be_sent(make, url, name):
 
 def test_those_who_produce_large_items_only_are_producers(make):
     sender, receiver = make(eof="producers"), make(eof="producers")
-    sender.put(array(PART))
-    assert receiver.get(timeout=10).nbytes == PART
+    sender.put(array(CHUNK))
+    assert receiver.get(timeout=10).nbytes == CHUNK
     sender.close()
     with pytest.raises(pressure_mp.ShutDown):
         receiver.get(timeout=10)
@@ -169,7 +178,7 @@ def test_a_large_item_is_taken_alone_and_comes_back_with_its_content(broker):
     run(operations.put_many([b"1", b"2", large, b"4"], True, None))
     size = run(operations.stats()).produced_bytes
     taken = [run(operations.take_many(A, call, 0, 9, False, None)) for call in (1, 2, 3)]
-    assert [[flight.item for flight in flights] for flights in taken] == [
+    assert [[delivery.item for delivery in deliveries] for deliveries in taken] == [
         [b"1", b"2"],
         [large.manifest],
         [b"4"],

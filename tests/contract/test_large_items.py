@@ -1,4 +1,4 @@
-"""Large items: kept beside the queue, in parts, and like every other item to whoever uses it."""
+"""Large items: kept beside the queue, in chunks, and like every other item to whoever uses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pressure_mp import (
     Queue,
     SimpleQueue,
 )
-from pressure_mp.encoding.large import MARK, PART, THRESHOLD
+from pressure_mp.encoding.large import CHUNK, MARK, THRESHOLD
 from pressure_mp.encoding.signing import Key, Signer
 from pressure_mp.engines.contract.contents import StoreChunk
 from pressure_mp.engines.contract.replies import Outcome
@@ -42,12 +42,12 @@ def array(size, dtype="f8"):
 
 
 def left_over(q):
-    return contents.count_parts(q), contents.count_uploads(q)
+    return contents.count_chunks(q), contents.count_uploads(q)
 
 
 @pytest.mark.parametrize(
     "size",
-    [*(THRESHOLD + off for off in (-1, 0, 1)), PART - 1, PART, PART + 1, 5 * PART + 7],
+    [*(THRESHOLD + off for off in (-1, 0, 1)), CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK + 7],
 )
 def test_bytes_of_every_size_come_back(q, size):
     item = bytes(range(256)) * (size // 256 + 1)
@@ -57,15 +57,15 @@ def test_bytes_of_every_size_come_back(q, size):
 
 
 def test_arrays_come_back_and_can_be_written_to(q):
-    big, small, frozen = array(3 * PART), array(800), array(PART)
+    big, small, frozen = array(3 * CHUNK), array(800), array(CHUNK)
     frozen.flags.writeable = False
     item = {
         "big": big,
         "small": small,
         "frozen": frozen,
-        "fortran": np.asfortranarray(array(2 * PART).reshape(512, -1)),
+        "fortran": np.asfortranarray(array(2 * CHUNK).reshape(512, -1)),
         "empty": array(0),
-        "text": "x" * PART,
+        "text": "x" * CHUNK,
     }
     q.put(item)
     got = q.get()
@@ -80,14 +80,14 @@ def test_arrays_come_back_and_can_be_written_to(q):
 
 
 def test_the_same_array_twice_is_the_same_array_twice(q):
-    one = array(2 * PART)
+    one = array(2 * CHUNK)
     q.put([one, one])
     first, second = q.get()
     assert first is second
 
 
 def test_what_is_queued_of_an_array_is_a_copy(q):
-    item = array(2 * PART)
+    item = array(2 * CHUNK)
     q.put(item)
     item[0] = 99
     assert q.get()[0] == 0
@@ -101,14 +101,14 @@ def test_small_items_are_plain_pickles(q, url, name):
 
 def test_what_cannot_be_pickled_is_said_before_anything_is_sent(q):
     with pytest.raises(EncodingError, match="list"):
-        q.put([array(2 * PART), lambda: None])
+        q.put([array(2 * CHUNK), lambda: None])
     assert left_over(q) == (0, 0)
 
 
 @pytest.mark.parametrize("kind", [Queue, LifoQueue, JoinableQueue, SimpleQueue])
 def test_large_and_small_items_keep_their_order(kind, url, name):
     with kind(name=name, url=url) as q:
-        items = [1, array(PART), 2, b"3" * PART, array(2 * PART)]
+        items = [1, array(CHUNK), 2, b"3" * CHUNK, array(2 * CHUNK)]
         for item in items:
             q.put(item)
         assert q.qsize() == 5
@@ -125,12 +125,12 @@ def test_large_and_small_items_keep_their_order(kind, url, name):
 def test_a_priority_queue_and_a_fair_one_have_large_items(url, name):
     with PriorityQueue(name=name, url=url) as q:
         for priority in (2, 3, 1):
-            q.put((priority, array(PART)))
+            q.put((priority, array(CHUNK)))
         assert [q.get()[0] for _ in range(3)] == [1, 2, 3]
         assert left_over(q) == (0, 0)
         q.delete()
     with FairQueue(len, name=name, url=url) as q:
-        q.put_many([b"a" * PART, b"b" * PART, "short"])
+        q.put_many([b"a" * CHUNK, b"b" * CHUNK, "short"])
         picture = q.snapshot()
         assert [item[0] for items in picture.waiting.values() for item in items] == [97, 98, "s"]
         assert [item[0] for _ in range(3) for item in q.get_many(3)] == [97, "s", 98]
@@ -141,7 +141,7 @@ def test_a_priority_queue_and_a_fair_one_have_large_items(url, name):
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_many_items_at_once_may_have_large_ones_among_them(url, name, kind):
     q = kind(name=name, url=url)
-    items = [1, 2, b"3" * PART, 4, array(3 * PART), 6, 7]
+    items = [1, 2, b"3" * CHUNK, 4, array(3 * CHUNK), 6, 7]
     q.put_many(items)
     assert q.qsize() == 7
     got, calls = [], 0
@@ -161,44 +161,44 @@ def test_a_full_queue_takes_no_large_item_and_keeps_nothing_of_it(url, name):
         q.put(1)
         for arguments in ({"block": False}, {"timeout": 0.05}):
             with pytest.raises(pressure_mp.Full) as caught:
-                q.put(array(2 * PART), **arguments)
+                q.put(array(2 * CHUNK), **arguments)
             assert caught.value.current_size == 1
             assert left_over(q) == (0, 0)
         with pytest.raises(pressure_mp.Full) as caught:
-            q.put_many([array(PART), 2], timeout=0.05)
+            q.put_many([array(CHUNK), 2], timeout=0.05)
         assert (caught.value.accepted, len(caught.value.rest)) == (0, 2)
         q.get()
-        q.put(array(2 * PART), block=False)
+        q.put(array(2 * CHUNK), block=False)
         q.delete()
 
 
 def test_a_large_item_counts_with_its_size(q):
-    q.put(array(4 * PART))
-    q.put_many([1, array(2 * PART)])
+    q.put(array(4 * CHUNK))
+    q.put_many([1, array(2 * CHUNK)])
     while not q.empty():
         q.get()
     found = q.stats()
-    assert 6 * PART < found.produced_bytes == found.consumed_bytes < 6 * PART + 1000
+    assert 6 * CHUNK < found.produced_bytes == found.consumed_bytes < 6 * CHUNK + 1000
 
 
 def test_after_a_shutdown_nothing_large_is_put_and_what_is_there_can_be_got(q):
-    q.put(array(2 * PART))
+    q.put(array(2 * CHUNK))
     q.shutdown()
     with pytest.raises(pressure_mp.ShutDown):
-        q.put(array(2 * PART))
-    assert q.get().nbytes == 2 * PART
+        q.put(array(2 * CHUNK))
+    assert q.get().nbytes == 2 * CHUNK
     assert left_over(q) == (0, 0)
 
 
-def test_an_immediate_shutdown_drops_what_is_queued_with_its_parts(q):
+def test_an_immediate_shutdown_drops_what_is_queued_with_its_chunks(q):
     for _ in range(3):
-        q.put(array(10 * PART))
+        q.put(array(10 * CHUNK))
     q.shutdown(immediate=True)
     assert left_over(q) == (0, 0)
 
 
-def test_deleting_a_queue_deletes_the_parts(q, url, name):
-    q.put(array(2 * PART))
+def test_deleting_a_queue_deletes_the_chunks(q, url, name):
+    q.put(array(2 * CHUNK))
     q.delete()
     again = Queue(name=name, url=url)
     assert left_over(again) == (0, 0)
@@ -207,12 +207,12 @@ def test_deleting_a_queue_deletes_the_parts(q, url, name):
 
 def test_what_is_in_flight_keeps_its_content_until_it_is_acknowledged(url, name):
     with JoinableQueue(name=name, url=url) as q:
-        q.put(array(20 * PART))
-        assert q.get().nbytes == 20 * PART
-        assert left_over(q) == (20 + 1, 0)  # 20 parts of the array, and a bit of pickle
-        q._here.leave()  # as when this process ends
+        q.put(array(20 * CHUNK))
+        assert q.get().nbytes == 20 * CHUNK
+        assert left_over(q) == (20 + 1, 0)  # 20 chunks of the array, and a bit of pickle
+        q._here.lease.leave()  # as when this process ends
         assert q.qsize() == 1
-        assert q.get().nbytes == 20 * PART
+        assert q.get().nbytes == 20 * CHUNK
         q.task_done()
         assert left_over(q) == (0, 0)
         assert q.stats().produced_bytes == q.stats().consumed_bytes
@@ -221,13 +221,13 @@ def test_what_is_in_flight_keeps_its_content_until_it_is_acknowledged(url, name)
 
 def test_what_was_delivered_too_often_is_set_aside_with_its_content(url, name):
     with JoinableQueue(name=name, url=url, max_deliveries=1) as q:
-        q.put(array(2 * PART))
+        q.put(array(2 * CHUNK))
         q.get()
-        q._here.leave()
+        q._here.lease.leave()
         assert q.empty()
         (item,) = q.rejected()
         assert item.startswith(MARK)
-        assert array(2 * PART).tobytes() in item
+        assert array(2 * CHUNK).tobytes() in item
         q.delete()
 
 
@@ -242,11 +242,11 @@ class Poison:
 
 
 def test_what_cannot_be_unpickled_is_set_aside_whole(q):
-    q.put_many([Poison(2 * PART), 1])
+    q.put_many([Poison(2 * CHUNK), 1])
     with pytest.raises(DecodingError, match="poison") as caught:
         q.get()
     assert q.rejected() == [caught.value.payload]
-    assert len(caught.value.payload) > 2 * PART
+    assert len(caught.value.payload) > 2 * CHUNK
     assert q.get() == 1
     assert q.stats().unfinished == 1
 
@@ -285,9 +285,9 @@ def test_to_a_queue_of_pickles_such_bytes_are_no_item(q, url, name):
 
 def test_a_signed_large_item_comes_back(url, name):
     with Queue(name=name, url=url, authkey=SECRET) as q:
-        q.put([array(3 * PART), "and more"])
+        q.put([array(3 * CHUNK), "and more"])
         got, text = q.get()
-        assert (got.nbytes, text) == (3 * PART, "and more")
+        assert (got.nbytes, text) == (3 * CHUNK, "and more")
         assert left_over(q) == (0, 0)
         q.delete()
 
@@ -304,10 +304,10 @@ def _storing(token, number, chunk):
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_a_chunk_that_was_exchanged_is_found_and_never_unpickled(kind, url, name, monkeypatch):
     with kind(name=name, url=url, authkey=SECRET) as q:
-        q.put(array(3 * PART))
+        q.put(array(3 * CHUNK))
         item = q._run(q._operations.get(False, None))
         token = item[4:28].decode()
-        exchange_a_chunk(q, token, 1, bytes(PART))
+        exchange_a_chunk(q, token, 1, bytes(CHUNK))
         q._run(q._operations.put(item, True, None))
         monkeypatch.setattr(pickle, "loads", None)
         with pytest.raises(AuthenticationError, match="exchanged"):
@@ -318,7 +318,7 @@ def test_a_chunk_that_was_exchanged_is_found_and_never_unpickled(kind, url, name
 
 def test_the_content_of_one_signed_item_is_not_that_of_another(url, name):
     with Queue(name=name, url=url, authkey=SECRET) as q:
-        q.put_many([b"a" * PART, b"b" * PART])
+        q.put_many([b"a" * CHUNK, b"b" * CHUNK])
         first, second = (q._run(q._operations.get(False, None)) for _ in range(2))
         for forged in (first[:44] + second[44:], first[:36] + second[36:44] + first[44:]):
             q._run(q._operations.put(forged, True, None))
@@ -330,7 +330,7 @@ def test_the_content_of_one_signed_item_is_not_that_of_another(url, name):
 @pytest.mark.parametrize("keys", [(None, SECRET), (SECRET, None), (SECRET, b"another")])
 def test_a_large_item_of_another_key_is_refused(keys, url, name):
     theirs, ours = (Queue(name=name, url=url, authkey=key) for key in keys)
-    theirs.put(array(PART))
+    theirs.put(array(CHUNK))
     with pytest.raises(AuthenticationError) as caught:
         ours.get()
     assert caught.value.payload.startswith(MARK)

@@ -8,7 +8,7 @@ import pickle
 from urllib.parse import quote
 
 import contents
-import flight_programs as programs
+import delivery_programs as programs
 import pytest
 import rights
 from deployments import clustered
@@ -26,7 +26,7 @@ from pressure_mp import (
     TaskQueue,
 )
 from pressure_mp.drivers import adrive
-from pressure_mp.encoding.large import PART
+from pressure_mp.encoding.large import CHUNK
 from pressure_mp.engines import registry
 
 
@@ -74,15 +74,15 @@ def test_queues_are_spread_over_the_nodes(cluster, name):
         queue.delete()
 
 
-def test_a_large_item_follows_a_slot_that_moves_between_its_parts(cluster, tagged):
+def test_a_large_item_follows_a_slot_that_moves_between_its_chunks(cluster, tagged):
     with Queue(name=tagged, url=cluster.url) as q:
 
         def move(number):
             if number == 3:
                 cluster.move(slot_of(q), another(cluster, q))
 
-        item = bytes(6 * PART)
-        with contents.before_each_part(move):
+        item = bytes(6 * CHUNK)
+        with contents.before_each_chunk(move):
             q.put(item)
             assert q.get() == item
         assert q.stats().produced_messages == q.stats().consumed_messages == 1

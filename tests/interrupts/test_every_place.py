@@ -412,7 +412,7 @@ def test_task_done_that_was_interrupted_before(server, name, sweep, monkeypatch,
 def test_task_done_of_what_was_taken_away(server, name, sweep):
     """It counts nothing, also when it is repeated; the next one counts once."""
     with JoinableQueue(0, name, url=server.url) as q:
-        operations, run, calls, taken = q._here.operations, q._here.run_now, count(1), []
+        operations, run, calls, taken = q._here.operations, q._here.lease.run_now, count(1), []
 
         def prepare():
             q.put_many(THREE)

@@ -8,7 +8,7 @@ import multiprocessing
 
 import contents as large_contents
 import pytest
-from flight_clients import Broker
+from delivery_clients import Broker
 from servers import Server
 from stepwise import Stop
 from waiting import Background, until
@@ -136,18 +136,18 @@ def test_what_came_back_is_forgotten_with_its_queue(broker, again, passed):
     again(passed)
     broker.put(b"same")
     broker.calls += 1
-    (flight,) = broker.run(broker.operations.take_many(A, broker.calls, 2, 1, False, None))
+    (delivery,) = broker.run(broker.operations.take_many(A, broker.calls, 2, 1, False, None))
     broker.requeue(A)
     assert broker.run(broker.operations.rejected(9)) == []
-    assert broker.drain() == [flight.item]
+    assert broker.drain() == [delivery.item]
 
 
 def test_an_acknowledgement_of_another_queues_item_does_nothing(broker, again):
     broker.open()
     broker.put(b"old")
-    (flight,) = broker.take(A)
+    (delivery,) = broker.take(A)
     again(1)
-    assert broker.run(broker.operations.acknowledge(A, flight.seq)) is Outcome.LATE
+    assert broker.run(broker.operations.acknowledge(A, delivery.seq)) is Outcome.LATE
     assert not broker.handed(f"{A}#1", 1, 1)
     assert not broker.put_back(f"{A}#1", 1, 0)
     assert broker.run(broker.operations.stats()).unfinished == 1
@@ -175,10 +175,10 @@ def test_producers_of_another_queue_do_not_end_this_one(broker, again, passed):
 def test_a_large_item_is_stored_for_the_queue_that_it_is_put_to(server, name, again, kept):
     q = Queue(name=name, url=server.url)
     q.put(b"x" * 600_000)
-    assert large_contents.count_parts(q) > 1
+    assert large_contents.count_chunks(q) > 1
     again()
     assert q.stats().length == 0
-    assert large_contents.count_parts(q) == 0
+    assert large_contents.count_chunks(q) == 0
     q.put(b"y" * 600_000)
     assert q.get() == b"y" * 600_000
     q.put(b"z" * 600_000)
@@ -198,7 +198,7 @@ def test_a_large_item_is_stored_again_when_its_queue_became_another(server, name
             other.create()
 
     renewed: list[bool] = []
-    with large_contents.before_each_part(renew):
+    with large_contents.before_each_chunk(renew):
         q.put(b"x" * 600_000)
     assert renewed
     q.stats()

@@ -15,7 +15,7 @@ from pressure_mp import (
     ProducerInUseError,
     Queue,
 )
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 
 pytestmark = pytest.mark.usefixtures("no_looks")
 
@@ -73,7 +73,7 @@ def test_a_get_that_finds_nothing_puts_the_sign_of_space_back(server, name, sign
     q = Queue(maxsize, name, url=server.url)
     sign(remove=True)
     with pytest.raises(Empty):
-        GETS[get](q, FlightOperations(name, "fifo"))
+        GETS[get](q, DeliveryOperations(name, "fifo"))
     assert sign()
 
 

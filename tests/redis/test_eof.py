@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-import flight_programs as programs
+import delivery_programs as programs
 import pytest
 from waiting import HOURS, LIMIT, Background, lasting, until
 
@@ -17,7 +17,7 @@ from pressure_mp import ArgumentError, Empty, JoinableQueue, Queue, ShutDown, Si
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.identity.processes import incarnation
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 
 METHODS = ["fork", "spawn"]
 KINDS = [Queue, JoinableQueue, SimpleQueue]
@@ -67,7 +67,7 @@ def start(start):
 def elsewhere(q, operation, *args, **kwargs):
     """An operation of a process on another host."""
     binding = registry.engine(q._address).bind(q.name, "fifo", q._options)
-    operations = FlightOperations(q.name, "fifo")
+    operations = DeliveryOperations(q.name, "fifo")
     return drive(getattr(operations, operation)(*args, **kwargs), binding.session())
 
 
@@ -151,11 +151,11 @@ def test_the_end_waits_for_what_is_in_flight_in_other_processes(make):
     with make(serializer="raw") as producer:
         producer.put(b"1")
         producer.put(b"2")
-    (flight,) = elsewhere(q, "take_many", STRANGER, 1, 0, 1, False, None)
+    (delivery,) = elsewhere(q, "take_many", STRANGER, 1, 0, 1, False, None)
     assert q.get() == b"2"
     with pytest.raises(Empty):
         q.get_nowait()
-    elsewhere(q, "acknowledge", STRANGER, flight.seq)
+    elsewhere(q, "acknowledge", STRANGER, delivery.seq)
     with pytest.raises(ShutDown):  # what this process has in flight it need not wait for
         q.get_nowait()
     q.task_done()

@@ -19,13 +19,13 @@ from waiting import HOURS, Background, lasting, until
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
 from pressure_mp.drivers import adrive
-from pressure_mp.encoding.large import PART
+from pressure_mp.encoding.large import CHUNK
 from pressure_mp.engines.redis import outage
 from pressure_mp.engines.redis.requests import contents as requests_of_contents
 
 LEASE = 0.25  # then contents are kept for the shortest time there is, 3 s
-SIZE = 8 * PART
-PARTS = 9  # and a bit of pickle
+SIZE = 8 * CHUNK
+CHUNKS = 9  # and a bit of pickle
 
 
 def array(size=SIZE):
@@ -65,13 +65,13 @@ def kill(process):
 
 def test_a_producer_that_is_killed_leaves_nothing_for_longer_than_its_lease(q):
     producer = start(contents.put_and_stop, q, array(), 5)
-    assert contents.count_parts(q) == 5
+    assert contents.count_chunks(q) == 5
     kill(producer)
     assert q.empty()
     q.put(array())  # others go on
     assert np.array_equal(q.get(), array())
     getting = Background(q.get)  # one who waits clears away
-    until(lambda: contents.count_parts(q) == 0)
+    until(lambda: contents.count_chunks(q) == 0)
     assert contents.count_uploads(q) == 0
     q.put(1)
     assert getting.result() == 1
@@ -81,20 +81,20 @@ def test_the_next_large_item_clears_away_what_a_killed_producer_left(q, server):
     kill(start(contents.put_and_stop, q, array(), 5))
     end_the_leases(q, server)
     q.put(array())
-    assert contents.count_parts(q) == PARTS
+    assert contents.count_chunks(q) == CHUNKS
 
 
 def test_a_consumer_that_is_killed_takes_its_item_along_and_no_more(q, server):
     q.put_many([array(), "next"])
     kill(start(contents.get_and_stop, q, 5))
     assert q.get() == "next"
-    assert contents.count_parts(q) == PARTS
+    assert contents.count_chunks(q) == CHUNKS
     with pytest.raises(pressure_mp.Empty):
         q.get(timeout=0.01)
-    assert contents.count_parts(q) == PARTS  # it may still be reading
+    assert contents.count_chunks(q) == CHUNKS  # it may still be reading
     end_the_leases(q, server)
     getting = Background(q.get)
-    until(lambda: contents.count_parts(q) == 0)
+    until(lambda: contents.count_chunks(q) == 0)
     q.put(1)
     assert getting.result() == 1
 
@@ -113,7 +113,7 @@ def test_the_item_of_a_killed_consumer_goes_back_with_its_content(server, name, 
             got[type(item)] = item
             q.task_done()
         assert np.array_equal(got[np.ndarray], array())
-        assert contents.count_parts(q) == contents.count_uploads(q) == 0
+        assert contents.count_chunks(q) == contents.count_uploads(q) == 0
         q.delete()
 
 
@@ -124,26 +124,26 @@ def test_what_a_consumer_could_not_read_to_the_end_goes_back(server, name):
 
     with JoinableQueue(name=name, url=server.url) as q:
         q.put(array())
-        with contents.before_each_part(interrupt), pytest.raises(KeyboardInterrupt):
+        with contents.before_each_chunk(interrupt), pytest.raises(KeyboardInterrupt):
             q.get()
         assert np.array_equal(q.get(timeout=10), array())
         q.task_done()
-        assert q.unfinished_tasks == contents.count_parts(q) == 0
+        assert q.unfinished_tasks == contents.count_chunks(q) == 0
         q.delete()
 
 
-def test_connections_cut_between_parts_change_nothing(q, server):
+def test_connections_cut_between_chunks_change_nothing(q, server):
     with server.client() as client:
 
         def cut(number):
             if number % 3 == 1:
                 client.client_kill_filter(_type="normal", skipme=True)
 
-        with contents.before_each_part(cut):
+        with contents.before_each_chunk(cut):
             for _ in range(3):
                 q.put(array())
                 assert np.array_equal(q.get(), array())
-        assert contents.count_parts(q) == contents.count_uploads(q) == 0
+        assert contents.count_chunks(q) == contents.count_uploads(q) == 0
         assert q.stats().produced_messages == 3
 
 
@@ -151,14 +151,14 @@ def test_replies_that_get_lost_change_nothing(server, name):
     proxy = LossyProxy(server.port)
     try:
         q = Queue(name=name, url=proxy.url)
-        with contents.before_each_part(lambda number: number in (2, 5) and proxy.lose()):
+        with contents.before_each_chunk(lambda number: number in (2, 5) and proxy.lose()):
             q.put(array())
             assert np.array_equal(q.get(), array())
         for _ in range(4):  # of the put itself, the get, and what clears away
             proxy.lose()
-            q.put(array(PART))
+            q.put(array(CHUNK))
             proxy.lose()
-            assert np.array_equal(q.get(), array(PART))
+            assert np.array_equal(q.get(), array(CHUNK))
         assert proxy.lost == 12
         assert q.stats().produced_messages == q.stats().consumed_messages == 5
         q.delete()
@@ -166,7 +166,7 @@ def test_replies_that_get_lost_change_nothing(server, name):
         proxy.stop()
 
 
-def test_connections_cut_in_the_midst_of_parts_change_nothing(server, name):
+def test_connections_cut_in_the_midst_of_chunks_change_nothing(server, name):
     proxy = LossyProxy(server.port)
     q = Queue(name=name, url=proxy.url)
     going = True
@@ -192,7 +192,7 @@ def test_connections_cut_in_the_midst_of_parts_change_nothing(server, name):
 
 
 def test_what_was_stored_too_slowly_is_stored_again(q, server):
-    """As when a producer is stopped for longer than its lease, before its last part and after."""
+    """As when a producer is stopped for longer than its lease, before its last chunk and after."""
     uploads = contents.key(q, "uploads")
     with server.client() as client:
         times = []
@@ -204,9 +204,9 @@ def test_what_was_stored_too_slowly_is_stored_again(q, server):
                 client.zadd(uploads, {token: 1})
                 with pytest.raises(pressure_mp.Empty):
                     Queue(name=q.name, url=server.url).get(timeout=0.01)  # clears away
-                assert client.hlen(contents.key(q, "parts")) == 0
+                assert client.hlen(contents.key(q, "chunks")) == 0
 
-        with contents.before_each_part(expire):
+        with contents.before_each_chunk(expire):
             q.put(array())
         assert times == [3, 3]
         assert np.array_equal(q.get(), array())
@@ -252,7 +252,7 @@ def test_one_who_reads_slowly_keeps_the_content(q, server, monkeypatch):
         def look(number):
             held.extend(score for _, score in client.zrange(uploads, 0, -1, withscores=True))
 
-        with contents.before_each_part(look):
+        with contents.before_each_chunk(look):
             assert np.array_equal(q.get(), array())
     assert held == sorted(held)
     assert held[-1] > held[0]
@@ -264,10 +264,10 @@ def test_a_content_that_is_gone_is_an_error_and_not_a_wrong_item(q, server):
 
         def lose(number):
             if number == 4:
-                client.unlink(contents.key(q, "parts"))
+                client.unlink(contents.key(q, "chunks"))
 
         with (
-            contents.before_each_part(lose),
+            contents.before_each_chunk(lose),
             pytest.raises(DecodingError, match="no content any more"),
         ):
             q.get()
@@ -275,19 +275,19 @@ def test_a_content_that_is_gone_is_an_error_and_not_a_wrong_item(q, server):
     assert q.stats().rejected == 1
 
 
-def test_what_another_client_takes_off_the_list_leaves_no_parts(q, server):
+def test_what_another_client_takes_off_the_list_leaves_no_chunks(q, server):
     q.put(array())
     with server.client() as client:
         assert client.rpop(contents.key(q, "data")).startswith(b"\xfamp1")
     with pytest.raises(pressure_mp.Empty):
         q.get(block=False)
-    assert contents.count_parts(q) == contents.count_uploads(q) == 0
+    assert contents.count_chunks(q) == contents.count_uploads(q) == 0
 
 
 def test_a_queue_that_is_deleted_meanwhile_keeps_nothing_of_an_item(server, name):
     q = Queue(name=name, url=server.url)
     with (
-        contents.before_each_part(lambda number: number == 4 and q.delete()),
+        contents.before_each_chunk(lambda number: number == 4 and q.delete()),
         pytest.raises(pressure_mp.QueueDoesNotExistError),
     ):
         q.put(array())
@@ -295,7 +295,7 @@ def test_a_queue_that_is_deleted_meanwhile_keeps_nothing_of_an_item(server, name
         assert lasting(client, f"*{name}*") == []
 
 
-def test_an_anonymous_queue_leaves_no_part(server):
+def test_an_anonymous_queue_leaves_no_chunk(server):
     q = Queue(url=server.url)
     q.put(array())
     q.close()
@@ -325,7 +325,7 @@ def test_a_server_that_forgot_the_script_is_given_it_again(name):
         q.put(array())
         with (
             server.client() as client,
-            contents.before_each_part(lambda number: number == 3 and client.script_flush()),
+            contents.before_each_chunk(lambda number: number == 3 and client.script_flush()),
         ):
             q.put(array())
         assert np.array_equal(q.get(), array())
@@ -342,7 +342,7 @@ def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
         q = Queue(name=name, url=server.start().url)
         with pytest.raises(pressure_mp.BrokerError, match="OOM"):
             q.put(array(64 << 20))
-        assert contents.count_parts(q) == 0
+        assert contents.count_chunks(q) == 0
         q.put(array(4 << 20))
         assert q.get().nbytes == 4 << 20
     finally:
@@ -351,8 +351,8 @@ def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
 
 def test_a_key_of_another_type_is_named(q, server):
     with server.client() as client:
-        client.set(contents.key(q, "parts"), "no hash")
-        with pytest.raises(pressure_mp.WrongKeyTypeError, match="mp:parts"):
+        client.set(contents.key(q, "chunks"), "no hash")
+        with pytest.raises(pressure_mp.WrongKeyTypeError, match="mp:chunks"):
             q.put(array())
 
 
@@ -384,10 +384,10 @@ def test_tasks_put_and_get_large_items(server, name):
         return await run(q._operations.get_object(True, None))
 
     async def cancelled(number, operation):
-        """The operation is cancelled before it moves this part."""
+        """The operation is cancelled before it moves this chunk."""
         task = asyncio.ensure_future(run(operation))
         with (
-            contents.before_each_part(lambda at: at == number and task.cancel()),
+            contents.before_each_chunk(lambda at: at == number and task.cancel()),
             pytest.raises(asyncio.CancelledError),
         ):
             await task
@@ -410,9 +410,9 @@ def test_large_items_of_other_orders_go_back_to_their_place_after_nothing(server
         q.put((2, array()))
         putting = Background(q.put, (1, array()))
         with server.client() as client:
-            until(lambda: client.hlen(contents.key(q, "parts")) == 2 * PARTS)
+            until(lambda: client.hlen(contents.key(q, "chunks")) == 2 * CHUNKS)
         assert q.get()[0] == 2
         putting.result()
         assert q.get()[0] == 1
-        assert contents.count_parts(q) == contents.count_uploads(q) == 0
+        assert contents.count_chunks(q) == contents.count_uploads(q) == 0
         q.delete()

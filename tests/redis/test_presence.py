@@ -9,19 +9,19 @@ import sys
 import threading
 import time
 
-import flight_programs as programs
+import delivery_programs as programs
 import psutil
 import pytest
 from waiting import HOURS, LIMIT, Background, lasting, until
 
 import pressure_mp
 from pressure_mp import Empty, JoinableQueue
-from pressure_mp.background import presence
+from pressure_mp.background import lease
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.identity import processes
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 
 METHODS = ["fork", "spawn"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -56,7 +56,7 @@ def timed(call, *args, **kwargs):
 def elsewhere(q, operation, *args, **kwargs):
     """An operation of a process on another host."""
     binding = registry.engine(q._address).bind(q.name, "fifo", q._options)
-    operations = FlightOperations(q.name, "fifo")
+    operations = DeliveryOperations(q.name, "fifo")
     return drive(getattr(operations, operation)(*args, **kwargs), binding.session())
 
 
@@ -269,7 +269,7 @@ def test_a_process_of_another_host_that_renews_keeps_its_items(make):
     q.put("a")
 
     def renew(seconds):
-        operations = FlightOperations(q.name, "fifo")
+        operations = DeliveryOperations(q.name, "fifo")
         options = Options(lease=int(seconds * 1000))
         binding = registry.engine(q._address).bind(q.name, "fifo", options)
         return drive(operations.renew(STRANGER, True, False), binding.session())
@@ -388,9 +388,9 @@ def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch, n
     ending = crowd(q, 100)
     ending.communicate()
     looked_at = []
-    seen = presence.state
-    monkeypatch.setattr(presence, "state", lambda other: looked_at.append(other) or seen(other))
-    q._here.look()
+    seen = lease.state
+    monkeypatch.setattr(lease, "state", lambda other: looked_at.append(other) or seen(other))
+    q._here.lease.look()
     assert q.qsize() == 1
     assert len(looked_at) <= 33
 
@@ -401,7 +401,7 @@ def test_of_many_processes_one_that_nobody_waited_for_is_found_in_turn(make):
     ending.stdin.close()
     until(lambda: psutil.Process(ending.pid).status() == psutil.STATUS_ZOMBIE)
     for _ in range(4):  # 32 at a time
-        q._here.look()
+        q._here.lease.look()
     assert q.qsize() == 1
     ending.wait()
 

@@ -18,7 +18,7 @@ from pressure_mp.encoding.large import HEAD_SIZE, MARK, Large, Manifest
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.binding import RedisBinding
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 from pressure_mp.operations.items import ItemOperations
 from pressure_mp.operations.large import fetch, sweep
 
@@ -93,7 +93,7 @@ class Uses:
 
     def take_and_requeue(self):
         """Two come back one after the other, and then the stream is over while one is in flight."""
-        operations = FlightOperations(self.name, "fifo")
+        operations = DeliveryOperations(self.name, "fifo")
         self.queue.put_nowait(4)
         self.queue.put_nowait(5)
         self.run(operations.take_many("A", 1, 0, 1, False, None))
@@ -126,7 +126,7 @@ class Uses:
         return self.operations.reject(MARK + manifest.token.encode() + b"0" * 16)
 
     def fetch_and_put_back(self):
-        operations = FlightOperations(self.name, "fifo")
+        operations = DeliveryOperations(self.name, "fifo")
         self.queue.put_many([6, 7], block=False)
         self.run(operations.prefetch("A#1", 1, 1, False, None))
         self.run(operations.handed("A#1", 1, 0))

@@ -26,7 +26,7 @@ from pressure_mp.engines.redis.blocking import BlockingSession
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.engines.redis.statuses import MISMATCH
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 from pressure_mp.operations.items import ItemOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
@@ -178,7 +178,7 @@ def note_answers(monkeypatch):
     """Fills a table of the scripts with what each answers from now on."""
     seen: dict[str, set[str]] = {op: set() for op in SCRIPTS}
     understand, call_quickly = RedisSession._understand, BlockingSession._call_quickly
-    call_with_a_part = redis_contents.call
+    call_with_a_chunk = redis_contents.call
 
     def note(binding, op, args, reply):
         script, folders = binding.scripts[op], scripts.folders(binding.discipline)
@@ -197,8 +197,8 @@ def note_answers(monkeypatch):
     def noting_quickly(session, wire, op, args):
         return note(session.binding, op, args, call_quickly(session, wire, op, args))
 
-    async def noting_parts(wire, binding, op, args, limit):
-        reply = await call_with_a_part(wire, binding, op, args, limit)
+    async def noting_chunks(wire, binding, op, args, limit):
+        reply = await call_with_a_chunk(wire, binding, op, args, limit)
         return note(binding, op, args, reply) if op in binding.scripts else reply
 
     async def noting_an_adoption(wire, binding, limit):
@@ -207,7 +207,7 @@ def note_answers(monkeypatch):
 
     adopt = redis_session.adopt
     monkeypatch.setattr(redis_session, "adopt", noting_an_adoption)
-    monkeypatch.setattr(redis_contents, "call", noting_parts)
+    monkeypatch.setattr(redis_contents, "call", noting_chunks)
     monkeypatch.setattr(RedisSession, "_understand", noting)
     monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)
     return seen
@@ -216,7 +216,7 @@ def note_answers(monkeypatch):
 def play(server, name, theirs, client):
     """Brings about every answer there is."""
     ours = PressureQueue(name, url=server.url)
-    operations = FlightOperations(name, "fifo")
+    operations = DeliveryOperations(name, "fifo")
 
     def run(operation):
         binding = registry.engine(ours._address).bind(name, operations.discipline)
@@ -330,12 +330,12 @@ def play(server, name, theirs, client):
     # Items in flight, producers, and the end of both.
     q.maxsize = 0
     q.get()
-    flights = [run(operations.take_many("A", call, 0, 1, False, None))[0] for call in (1, 2)]
+    deliveries = [run(operations.take_many("A", call, 0, 1, False, None))[0] for call in (1, 2)]
     refused(run, operations.take_many("A", 3, 0, 1, False, None))
     run(operations.acknowledge("B", None))
-    run(operations.acknowledge("A", flights[0].seq))
-    run(operations.acknowledge("B", flights[1].seq))
-    run(operations.set_aside(b"x", "B", flights[1].seq))
+    run(operations.acknowledge("A", deliveries[0].seq))
+    run(operations.acknowledge("B", deliveries[1].seq))
+    run(operations.set_aside(b"x", "B", deliveries[1].seq))
     run(operations.take_back(TakeBack((Lane(), "1"))))
     run(operations.requeue("A", seen=1))
     run(operations.renew("A", True, True))

@@ -187,7 +187,7 @@ def test_it_is_declined_while_another_client_deletes_the_queue(broker, waits):
 
 
 @before
-def test_it_is_declined_when_the_next_content_is_in_parts(broker, waits):
+def test_it_is_declined_when_the_next_content_is_in_chunks(broker, waits):
     if waits:
         assert broker.stand_by() == [EMPTY, b"item"]
     manifest = MARK + b"x" * 60

@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
-from pressure_mp.encoding.large import PART, Large, divide
+from pressure_mp.encoding.large import CHUNK, Large, divide
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis import keys
 from pressure_mp.operations import large
 
 
-def sample(parts: int = 2) -> Large:
+def sample(chunks: int = 2) -> Large:
     """An item of no queue in particular."""
-    return Large([memoryview(b"x" * PART * parts)], bytes, is_signed=False)
+    return Large([memoryview(b"x" * CHUNK * chunks)], bytes, is_signed=False)
 
 
-def count_parts(q: Any) -> int:
-    """How many parts the queue's broker has."""
-    return _count(q, "chunks", "parts", "HLEN")
+def count_chunks(q: Any) -> int:
+    """How many chunks the queue's broker has."""
+    return _count(q, "chunks", "chunks", "HLEN")
 
 
 def count_uploads(q: Any) -> int:
@@ -28,17 +28,17 @@ def count_uploads(q: Any) -> int:
     return _count(q, "kept", "uploads", "ZCARD")
 
 
-def _count(q: Any, kept: str, part: str, command: str) -> int:
+def _count(q: Any, kept: str, chunk: str, command: str) -> int:
     engine = registry.engine(q._address)
     if q.url.startswith("memory:"):
         state = engine.bind(q.name, q._operations.discipline).queue.slot.state
         return len(getattr(state.contents, kept)) if state else 0
     with _client(engine) as client:
-        return int(client.execute_command(command, key(q, part)))
+        return int(client.execute_command(command, key(q, chunk)))
 
 
-def key(q: Any, part: str) -> bytes:
-    return keys.key(q.prefix, q.name, part, q._operations.discipline)
+def key(q: Any, chunk: str) -> bytes:
+    return keys.key(q.prefix, q.name, chunk, q._operations.discipline)
 
 
 def _client(engine: Any) -> Any:
@@ -50,26 +50,26 @@ def _client(engine: Any) -> Any:
     )
 
 
-def before_each_part(call: Callable[[int], Any]) -> Any:
-    """While this context lasts, ``call`` is called with the number of each part that is next."""
+def before_each_chunk(call: Callable[[int], Any]) -> Any:
+    """While this context lasts, ``call`` is called with the number of each chunk that is next."""
 
     def dividing(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
-        for number, part in enumerate(divide(segments)):
+        for number, chunk in enumerate(divide(segments)):
             call(number)
-            yield part
+            yield chunk
 
     return mock.patch.object(large, "divide", dividing)
 
 
 def stop_at(number: int, reached: Any) -> Any:
-    """The process goes no further than to this part, and says when it is there."""
+    """The process goes no further than to this chunk, and says when it is there."""
 
     def stop(at: int) -> None:
         if at == number:
             reached.set()
             time.sleep(600)
 
-    return before_each_part(stop)
+    return before_each_chunk(stop)
 
 
 def put_and_stop(q: Any, item: Any, number: int, reached: Any) -> None:

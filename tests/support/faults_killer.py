@@ -52,7 +52,9 @@ class Killer:
     pause: float = PAUSE
     made: Counter[str] = field(default_factory=Counter)
     slept: set[str] = field(default_factory=set)
-    due: list[tuple[float, Client, signal.Signals]] = field(default_factory=list)
+    #: What is to come for those that were stopped: when, to whom, what; and when the lease ended
+    #: that each had then, 0 for none.
+    due: list[tuple[float, Client, signal.Signals, int]] = field(default_factory=list)
 
     def populate(self) -> None:
         for role, arguments in self.population.items():
@@ -70,19 +72,23 @@ class Killer:
         if what == KILL:
             victim.send(signal.SIGKILL)
         else:
+            end = self.leases.end_of(victim) if self.leases else 0
             victim.send(signal.SIGSTOP)
             after = {NAP: LEASE / 4, SLEEP: 2 * LEASE, COMA: LEASE / 2}[what]
             then = signal.SIGKILL if what == COMA else signal.SIGCONT
-            self.due.append((time.monotonic() + self.random.uniform(0.2, 1) * after, victim, then))
+            when = time.monotonic() + self.random.uniform(0.2, 1) * after
+            self.due.append((when, victim, then, end))
         self.populate()
 
     def follow(self, everything: bool = False) -> None:
         """What was to come later for those that were stopped."""
         for event in list(self.due):
-            when, victim, then = event
+            when, victim, then, before = event
             if everything or time.monotonic() >= when:
                 self.due.remove(event)
                 end = self.leases.end_of(victim) if self.leases else 0
+                # What it sent before it was stopped may have renewed a lease that had run out.
+                end = min(before, end) if before else end
                 victim.send(then)
                 # Who is seen to run loses nothing, whatever its lease.
                 if self.leases and end <= self.leases.now:

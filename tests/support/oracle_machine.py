@@ -16,7 +16,7 @@ from oracle_replies import plain
 from oracle_steps import Client, Pair, call_once, is_later
 
 from pressure_mp.encoding import sort_keys
-from pressure_mp.encoding.large import HEAD_SIZE, PART, Large, Manifest, divide, is_manifest
+from pressure_mp.encoding.large import CHUNK, HEAD_SIZE, Large, Manifest, divide, is_manifest
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.contents import ReadChunk, StoreChunk, SweepContents
 from pressure_mp.engines.contract.fair import GetKeys, GetQueued, GetSnapshot
@@ -110,7 +110,7 @@ class Oracle(RuleBasedStateMachine):
         self.calls = 0
         self.got: list[bytes] = []
         #: Owner, the numbers on both, and the item, of those that were taken.
-        self.flights: list[tuple[str, tuple[int, int], bytes]] = []
+        self.in_flight: list[tuple[str, tuple[int, int], bytes]] = []
         #: Of each reader, the last call that took items, and how many.
         self.prefetched: dict[str, tuple[int, int]] = {}
 
@@ -178,13 +178,13 @@ class Oracle(RuleBasedStateMachine):
         if isinstance(mine, Taken):
             self.got += mine.items
 
-    def note_flights(self, owner: str) -> Callable[[Any, Any], None]:
+    def note_deliveries(self, owner: str) -> Callable[[Any, Any], None]:
         """Items were taken, and are in flight."""
 
         def note(mine: Any, theirs: Any) -> None:
             if isinstance(mine, Taken):
                 numbers = zip(mine.numbers, theirs.numbers, strict=True)
-                self.flights += zip([owner] * len(mine.items), numbers, mine.items, strict=True)
+                self.in_flight += zip([owner] * len(mine.items), numbers, mine.items, strict=True)
 
         return note
 
@@ -218,7 +218,7 @@ class Oracle(RuleBasedStateMachine):
     def put_many_now(self, client: int, number: int) -> None:
         self.ask(client, Put([self.new_item() for _ in range(number)], waits=False))
 
-    @rule(client=clients, length=st.sampled_from([5, PART + 1]), data=st.data())
+    @rule(client=clients, length=st.sampled_from([5, CHUNK + 1]), data=st.data())
     def put_large_now(self, client: int, length: int, data: st.DataObject) -> None:
         content = self.new_item().ljust(length)
         item = Large([memoryview(content)], bytes, is_signed=False)
@@ -267,7 +267,7 @@ class Oracle(RuleBasedStateMachine):
     ) -> None:
         hold = Hold(owner, self.next_call(), most, reader)
         replies = self.ask(client, Take(limit, hold, until_ended, waits=False))
-        self.note_flights(owner)(*replies)
+        self.note_deliveries(owner)(*replies)
 
     @precondition(in_fifo)
     @rule(client=clients, reader=readers, limit=st.integers(1, 4), until_ended=st.booleans())
@@ -283,10 +283,10 @@ class Oracle(RuleBasedStateMachine):
         del self.prefetched[reader]
         self.ask(client, HandOut(reader, call, min(part, number), ends))
 
-    @precondition(lambda self: self.flights)
+    @precondition(lambda self: self.in_flight)
     @rule(client=clients, owner=owners, own=st.booleans(), data=st.data())
     def acknowledge(self, client: int, owner: str, own: bool, data: st.DataObject) -> None:
-        whose, numbers, _ = data.draw(st.sampled_from(self.flights))
+        whose, numbers, _ = data.draw(st.sampled_from(self.in_flight))
         self.ask(client, *(Acknowledge(whose if own else owner, number) for number in numbers))
 
     @precondition(in_fifo)
@@ -294,10 +294,10 @@ class Oracle(RuleBasedStateMachine):
     def acknowledge_the_oldest(self, client: int, owner: str) -> None:
         self.ask(client, Acknowledge(owner, None))
 
-    @precondition(lambda self: self.flights)
+    @precondition(lambda self: self.in_flight)
     @rule(client=clients, data=st.data())
     def set_aside(self, client: int, data: st.DataObject) -> None:
-        owner, numbers, item = data.draw(st.sampled_from(self.flights))
+        owner, numbers, item = data.draw(st.sampled_from(self.in_flight))
         self.ask(client, *(SetAside(item, owner, number) for number in numbers))
 
     @precondition(lambda self: self.got)
@@ -315,10 +315,10 @@ class Oracle(RuleBasedStateMachine):
     def requeue_a_call(self, client: int, owner: str, data: st.DataObject) -> None:
         self.ask(client, Requeue(owner, call=data.draw(st.integers(1, self.calls))))
 
-    @precondition(lambda self: self.flights)
+    @precondition(lambda self: self.in_flight)
     @rule(client=clients, data=st.data())
     def requeue_items(self, client: int, data: st.DataObject) -> None:
-        chosen = data.draw(st.lists(st.sampled_from(self.flights), min_size=1, max_size=3))
+        chosen = data.draw(st.lists(st.sampled_from(self.in_flight), min_size=1, max_size=3))
         numbers = zip(*(numbers for _, numbers, _ in chosen), strict=True)
         self.ask(client, *(Requeue(chosen[0][0], numbers=half) for half in numbers))
 
@@ -403,7 +403,7 @@ class Oracle(RuleBasedStateMachine):
     def everyone_sees_that_it_is_gone(self, client: int) -> None:
         self.dropped = False
         self.got.clear()
-        self.flights.clear()
+        self.in_flight.clear()
         self.prefetched.clear()
         for number, pair in sorted(self.waiting.items()):
             self.go_on(number, pair)
@@ -425,7 +425,7 @@ class Oracle(RuleBasedStateMachine):
     @rule(client=clients, owner=owners, limit=st.integers(1, 2), until_ended=st.booleans())
     def take_and_wait(self, client: int, owner: str, limit: int, until_ended: bool) -> None:
         hold = Hold(owner, self.next_call(), 2)
-        self.begin(client, Take(limit, hold, until_ended), self.note_flights(owner))
+        self.begin(client, Take(limit, hold, until_ended), self.note_deliveries(owner))
 
     @precondition(lambda self: in_fifo(self) and len(self.waiting) < CLIENTS)
     @rule(client=clients, limit=st.integers(1, 2))

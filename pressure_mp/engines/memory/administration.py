@@ -76,7 +76,7 @@ def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsR
         consumer=state.consumer,
         unfinished=state.unfinished,
         rejected=len(state.rejected),
-        in_flight=state.in_flight,
+        in_flight=state.number_in_flight,
     )
 
 

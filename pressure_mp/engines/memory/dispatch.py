@@ -41,7 +41,7 @@ from ..contract.queues import (
 )
 from ..contract.replies import Outcome
 from ..contract.requests import ItemRequest, QueueRequest
-from . import administration, fair, flights, items, large, opening
+from . import administration, deliveries, fair, items, large, opening
 from .line import Caller
 from .state import QueueState, Slot
 
@@ -86,17 +86,17 @@ def _choose(request: ItemRequest | QueueRequest) -> Does:
         case HandOut():
             return _existing(HandOut, items.hand_out)
         case Acknowledge():
-            return _existing(Acknowledge, flights.acknowledge)
+            return _existing(Acknowledge, deliveries.acknowledge)
         case SetAside():
-            return _existing(SetAside, flights.set_aside)
+            return _existing(SetAside, deliveries.set_aside)
         case GetRejected():
-            return _existing(GetRejected, flights.get_rejected)
+            return _existing(GetRejected, deliveries.get_rejected)
         case Requeue():
-            return _existing(Requeue, flights.requeue)
+            return _existing(Requeue, deliveries.requeue)
         case Renew():
-            return _existing(Renew, flights.renew)
+            return _existing(Renew, deliveries.renew)
         case Retire():
-            return _existing(Retire, flights.retire)
+            return _existing(Retire, deliveries.retire)
         case CountDone():
             return _existing(CountDone, administration.count_done)
         case Join():

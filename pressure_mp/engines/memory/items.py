@@ -24,7 +24,7 @@ from .clock import milliseconds
 from .line import Caller
 from .orders import Entry
 from .returning import put_back
-from .state import Flight, QueueState, Reader, owner_of
+from .state import Delivery, QueueState, Reader, owner_of
 
 
 def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
@@ -71,8 +71,8 @@ def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:
     for entry in taken:
         delivered = entry._replace(deliveries=entry.deliveries + 1)
         _, token = state.contents.weigh(entry.item)
-        flight = Flight(delivered, hold.owner, hold.call, hold.limit, token)
-        state.flights[entry.number] = flight
+        delivery = Delivery(delivered, hold.owner, hold.call, hold.limit, token)
+        state.in_flight[entry.number] = delivery
         state.contents.forget(token)
     if counts:
         until = milliseconds() + caller.lease

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .orders import Entry, Fifo
-from .state import Flight, QueueState
+from .state import Delivery, QueueState
 
 
 def put_back(state: QueueState, back: list[Entry]) -> None:
@@ -26,16 +26,16 @@ def _number(entry: Entry) -> int:
     return entry.number
 
 
-def comes_back(state: QueueState, flight: Flight) -> bool:
+def comes_back(state: QueueState, delivery: Delivery) -> bool:
     """Whether an item in flight may be put back; else it is dropped or set aside, and done."""
     if state.dropping:
-        state.contents.end(flight.token)
+        state.contents.end(delivery.token)
         state.done += 1
         return False
-    if 0 < flight.limit <= flight.entry.deliveries:
-        state.rejected.append(flight.entry.item)
+    if 0 < delivery.limit <= delivery.entry.deliveries:
+        state.rejected.append(delivery.entry.item)
         state.done += 1
         return False
-    if flight.token:
-        state.contents.queue(flight.token)
+    if delivery.token:
+        state.contents.queue(delivery.token)
     return True

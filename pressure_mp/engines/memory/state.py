@@ -14,7 +14,7 @@ from .orders import Entry, Storage
 
 
 @dataclass
-class Flight:
+class Delivery:
     """An item in flight. ``passed``: another process said that it is dealt with."""
 
     entry: Entry
@@ -61,7 +61,7 @@ class QueueState:
     rejected: list[bytes] = field(default_factory=list)
     users: set[str] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    flights: dict[int, Flight] = field(default_factory=dict)
+    in_flight: dict[int, Delivery] = field(default_factory=dict)
     readers: dict[str, Reader] = field(default_factory=dict)
     contents: Contents = field(default_factory=Contents)
     consumers: dict[str, int] = field(default_factory=dict)  # the leases of owners
@@ -78,10 +78,10 @@ class QueueState:
         return not 0 < self.bound <= len(self.items)
 
     @property
-    def in_flight(self) -> int:
+    def number_in_flight(self) -> int:
         """How many items were taken and may still come back."""
-        flying = sum(not flight.passed for flight in self.flights.values())
-        return flying + sum(len(reader.left) for reader in self.readers.values())
+        delivered = sum(not delivery.passed for delivery in self.in_flight.values())
+        return delivered + sum(len(reader.left) for reader in self.readers.values())
 
     def add(self, item: bytes, sort_key: bytes, client: str) -> None:
         """Queue an item and count it."""
@@ -120,7 +120,7 @@ class QueueState:
         return bool(self.contents.weigh(self.items.next().item)[1])
 
     def end_of_items(self, until_ended: bool, owner: str | None) -> Closed | Ended | None:
-        """Why no item will come any more, to one who gets items or to the owner of flights; None
+        """Why no item will come any more, to one who gets items or to the owner of deliveries; None
         while one is there or may come."""
         if self.items:
             return None
@@ -129,9 +129,12 @@ class QueueState:
         return Outcome.ENDED if until_ended and self._has_ended(owner) else None
 
     def _has_ended(self, owner: str | None) -> bool:
-        """Whether every producer has ended; for the owner of flights: and nothing comes back."""
+        """Whether every producer has ended; for the owner of deliveries: and nothing comes back."""
         elsewhere = owner is not None and (
-            any(flight.owner != owner and not flight.passed for flight in self.flights.values())
+            any(
+                delivery.owner != owner and not delivery.passed
+                for delivery in self.in_flight.values()
+            )
             or any(owner_of(name) != owner and reader.left for name, reader in self.readers.items())
         )
         return self.producers == {} and not elsewhere

@@ -25,7 +25,7 @@ TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
 #: What is done with an item that was taken out: in another lane, so that the call which took it
 #: remains the last one of its lane, and can be undone.
 REJECTING = frozenset(("reject",))
-#: Scripts that move a part of a content, for which nothing is copied.
+#: Scripts that move a chunk of a content, for which nothing is copied.
 CONTENT_OPERATIONS = ("store", "fetch")
 
 

@@ -1,4 +1,4 @@
-"""The parts of contents on a connection: nothing is copied to send or to receive one."""
+"""The chunks of contents on a connection: nothing is copied to send or to receive one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EMPTY = b"$0\r\n\r\n"
 async def call(
     wire: Wire, binding: RedisBinding, op: str, args: tuple[Any, ...], limit: float | None
 ) -> Reply:
-    """Do one of the operations that move a part; each of them may be done twice."""
+    """Do one of the operations that move a chunk; each of them may be done twice."""
     move = _store if op == "store" else _fetch
     reply = await move(wire, binding, args, limit)
     if is_missing(reply):
@@ -36,12 +36,12 @@ async def call(
 async def _store(
     wire: Wire, binding: RedisBinding, args: tuple[Any, ...], limit: float | None
 ) -> Any:
-    """Call the script that keeps a part, which is the last of its arguments, in pieces."""
-    *named, part = args
+    """Call the script that keeps a chunk, which is the last of its arguments, in pieces."""
+    *named, chunk = args
     packed = binding.command("store", (*named, b""), wire.id, wire.lane, b"")
-    size = sum(piece.nbytes for piece in part)
+    size = sum(piece.nbytes for piece in chunk)
     head = packed.removesuffix(_EMPTY) + b"$%d\r\n" % size
-    return await wire.exchange_large((head, *part, b"\r\n"), limit)
+    return await wire.exchange_large((head, *chunk, b"\r\n"), limit)
 
 
 async def _fetch(
@@ -50,10 +50,10 @@ async def _fetch(
     args: tuple[Any, ...],
     limit: float | None,
 ) -> Any:
-    """Read a part into the memory that is given for it."""
+    """Read a chunk into the memory that is given for it."""
     token, number, room = args
     field = f"{token[:16]}:{number}"
-    command: tuple[Any, ...] = ("HGET", binding.key("parts"), field)
+    command: tuple[Any, ...] = ("HGET", binding.key("chunks"), field)
     packed = pack_command(command)
     reply = await wire.exchange_into(packed, room, limit)
     if isinstance(reply, Exception):

@@ -36,15 +36,15 @@ OWN = {
     "consumer_holder": ":mp:consumer_holder",
     "deleting": ":mp:deleting",
     "waiting": ":mp:waiting",
-    "flying": ":mp:flying",
-    "flights": ":mp:flights",
+    "in_flight": ":mp:in_flight",
+    "deliveries": ":mp:deliveries",
     "presence": ":mp:presence",
     "returned": ":mp:returned",
     "producers": ":mp:producers",
     "fetched": ":mp:fetched",
     "readers": ":mp:readers",
     "uploads": ":mp:uploads",
-    "parts": ":mp:parts",
+    "chunks": ":mp:chunks",
 }
 
 _SUFFIXES = {**PROTOCOL, **OWN}
@@ -57,9 +57,11 @@ TYPES = {
     "returned": "list",
     **dict.fromkeys(("meta", "users", "producer_holder", "consumer_holder"), "hash"),
     **dict.fromkeys(("waiting", "kept"), "hash"),
-    **dict.fromkeys(("flying", "flights", "presence", "producers", "fetched", "readers"), "hash"),
+    **dict.fromkeys(
+        ("in_flight", "deliveries", "presence", "producers", "fetched", "readers"), "hash"
+    ),
     "uploads": "zset",
-    "parts": "hash",
+    "chunks": "hash",
     **dict.fromkeys(("items", "tenants", "clock"), "hash"),
     "ready": "list",
     "serial": "string",

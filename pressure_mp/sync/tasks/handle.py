@@ -40,10 +40,11 @@ class TaskHandle(Handle, Generic[Data]):
     @property
     def _here(self) -> Takers:
         """This process as a taker."""
-        if not isinstance(self._presence, Takers):
+        if self._presence is None:
             engine = registry.engine(self._address)
-            self._presence = takers.of(engine, self._name, int(self._lease * 1000))
-        return self._presence
+            self._presence = takers.of(engine, self._name, self._options.lease)
+        found: Takers = self._presence
+        return found
 
     def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:
         """A task as its user sees it."""

@@ -116,7 +116,7 @@ class TaskTaker(TaskHandle[Data]):
         except PressureError:
             raise
         except BaseException:
-            interrupts.abandoned += [(here, claim)]
+            interrupts.abandoned += [(here.lease, claim)]
             interrupts.settle()
             raise
 

@@ -1,35 +1,35 @@
 -- acknowledge: an item in flight is dealt with.
--- keys: bound produced_messages consumed_messages done finished flying flights uploads parts consumed_bytes
+-- keys: bound produced_messages consumed_messages done finished in_flight deliveries uploads chunks consumed_bytes
 -- args: owner seq
 --   seq  the item, or empty when the owner has none: then it is the oldest in flight, if any is
 -- replies: done unfinished left | passed | late | excess | missing
--- uses: bound tasks flights parts incarnation
+-- uses: bound tasks deliveries chunks incarnation
 -- once: yes
 -- `passed`: another process acknowledged this item before, having none of its own. `late`: the
 -- item was taken away from this owner; it is, or was, another's. `left` is there when the content was in
--- parts, which are removed now: of how many contents there are more to remove, see sweep.
+-- chunks, which are removed now: of how many contents there are more to remove, see sweep.
 if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local owner, seq = ARGV[1], ARGV[2]
-local flying, flights = KEYS[6], KEYS[7]
+local in_flight, records = KEYS[6], KEYS[7]
 local left, gone = unfinished(KEYS[2], KEYS[3], KEYS[4])
 if seq ~= '' then
-  local deliveries, _, _, whose, token = read_flight(redis.call('HGET', flights, seq))
+  local deliveries, _, _, whose, token = read_delivery(redis.call('HGET', records, seq))
   gone = token
   if whose ~= owner then return {'late'} end
-  redis.call('HDEL', flights, seq)
+  redis.call('HDEL', records, seq)
   if deliveries == 0 then return {'passed'} end
-  redis.call('HDEL', flying, seq)
+  redis.call('HDEL', in_flight, seq)
 else
   local oldest
-  for _, candidate in ipairs(redis.call('HKEYS', flying)) do
+  for _, candidate in ipairs(redis.call('HKEYS', in_flight)) do
     if not oldest or tonumber(candidate) < tonumber(oldest) then oldest = candidate end
   end
   if oldest then
-    local _, limit, call, whose, token = read_flight(redis.call('HGET', flights, oldest))
+    local _, limit, call, whose, token = read_delivery(redis.call('HGET', records, oldest))
     gone = token
-    redis.call('HDEL', flying, oldest)
-    redis.call('HSET', flights, oldest, string.format('0 %d %s %s', limit, call, whose))
+    redis.call('HDEL', in_flight, oldest)
+    redis.call('HSET', records, oldest, string.format('0 %d %s %s', limit, call, whose))
   end
 end
 if gone then redis.call('ZADD', KEYS[8], 0, gone) end

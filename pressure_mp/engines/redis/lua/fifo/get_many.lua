@@ -1,12 +1,12 @@
 -- get_many: take the oldest items, as many as are there (specification: Get).
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts producer_free
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads chunks producer_free
 -- args: limit size eof client ticket mode turn lease conn
 --   limit     how many items at most
 --   size      after how many bytes to stop
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
 -- replies: done items... | empty item | busy consumer whose | closed | ended | missing
--- uses: role line bound count parts batch consume incarnation
+-- uses: role line bound count chunks batch consume incarnation
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn, lease = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]

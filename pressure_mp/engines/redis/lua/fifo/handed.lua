@@ -2,7 +2,7 @@
 -- keys: bound readers fetched consumed_bytes
 -- args: reader call number lease
 -- replies: done | late | missing
--- uses: bound flights role incarnation
+-- uses: bound deliveries role incarnation
 -- `late`: the items were taken away from this reader. Else it counts as one that consumes for a lease
 -- from now. When all is handed out, nothing more needs to be kept.
 if is_strange(KEYS[1], KEYS[4]) then return ADOPT_FIRST end

@@ -1,5 +1,5 @@
 -- prefetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flights presence returned fetched readers uploads parts producer_free
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers deliveries presence returned fetched readers uploads chunks producer_free
 -- args: reader call number size eof client ticket mode turn lease conn
 --   reader  who hands them out: a handle of the process that answers for the items
 --   call    the reader's number for this call. It says too that all of its last call was handed out
@@ -8,15 +8,15 @@
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
 -- replies: done items | large | empty item | busy consumer whose | closed | ended | missing
--- uses: role line bound count parts batch consume flights departures incarnation
+-- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- Nobody takes more than its share of what is there. A call that comes twice has the same answer,
--- since what it fetched is kept. `large`: the next item's content is in parts; nobody keeps such an
+-- since what it fetched is kept. `large`: the next item's content is in chunks; nobody keeps such an
 -- item ahead of its need, it is to be got. After `empty` in mode wait the caller has the consumer
 -- role and waits for an item with it.
 local reader, call, client, ticket, mode, turn = ARGV[1], tonumber(ARGV[2]), ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local lease, owner = tonumber(ARGV[10]), owner_of(ARGV[1])
 local data, waiting = KEYS[1], KEYS[11]
-local flights, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
+local records, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
 
 if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
@@ -33,7 +33,7 @@ local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[19], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[5], KEYS[12])
-if over == 'ended' and are_elsewhere(flights, readers, owner) then over = nil end
+if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
 local refused = refusal(state, bound, length, over, mode)
 if not refused and redis.call('EXISTS', uploads) == 1 then
   local _, token = weigh(uploads, redis.call('LINDEX', data, -1))
@@ -49,7 +49,7 @@ if refused then
   return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 
-local next_seq = redis.call('HGET', flights, 'next')
+local next_seq = redis.call('HGET', records, 'next')
 local there_until = redis.call('HGET', presence, owner)
 redis.call('HLEN', fetched)
 redis.call('LLEN', returned)
@@ -62,7 +62,7 @@ local items = joined(steps)
 
 local first = first_seq(next_seq)
 local seqs, deliveries, fresh = number_items(items, returned, first)
-redis.call('HSET', flights, 'next', string.format('%.0f', fresh))
+redis.call('HSET', records, 'next', string.format('%.0f', fresh))
 if apart > 0 then drop_fetched(fetched, reader, apart) end
 apart = keep_fetched(fetched, reader, items, size, seqs or first, deliveries)
 redis.call('HSET', readers, reader, write_reader(now + lease, call, #items, 0, apart))

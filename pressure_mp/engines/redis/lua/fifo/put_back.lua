@@ -3,7 +3,7 @@
 -- args: reader call number
 --   number  how many it handed out: those stay out
 -- replies: done returned | late | missing
--- uses: bound tasks flights returns incarnation
+-- uses: bound tasks deliveries returns incarnation
 -- `late`: the items were taken away from this reader.
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped, and count as done.

@@ -1,35 +1,35 @@
 -- requeue: put back to the front what a process has in flight; what was delivered too often is set aside.
--- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected flying flights presence returned fetched readers uploads
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected in_flight deliveries presence returned fetched readers uploads
 -- args: owner seen call number seq...
 --   seen    the end of the owner's lease, as the caller saw it; empty: whatever the lease says
 --   call    only what the owner took in this call; empty: all of it
 --   number  how many seqs follow; if any do, only these items, which nobody was given
 -- replies: done returned | renewed | missing
--- uses: bound tasks flights parts returns incarnation
+-- uses: bound tasks deliveries chunks returns incarnation
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped. What is not put back counts as done.
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
-local flying, flights, presence, fetched, readers, uploads = KEYS[11], KEYS[12], KEYS[13], KEYS[15], KEYS[16], KEYS[17]
+local in_flight, records, presence, fetched, readers, uploads = KEYS[11], KEYS[12], KEYS[13], KEYS[15], KEYS[16], KEYS[17]
 local owner, call, number = ARGV[1], ARGV[3], tonumber(ARGV[4])
 if ARGV[2] ~= '' and redis.call('HGET', presence, owner) ~= ARGV[2] then return {'renewed'} end
 local dropping = redis.call('HGET', KEYS[4], 'dropping')
-check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10], KEYS[14]}, {flying, presence, fetched, readers}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
+check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10], KEYS[14]}, {in_flight, presence, fetched, readers}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
 redis.call('ZCARD', uploads)
 
 -- What it has in flight, by what becomes of it.
 local back, settled = {}, 0
 local wanted = {}
 for _, seq in ipairs({unpack(ARGV, 5, 4 + number)}) do wanted[seq] = true end
-local all = redis.call('HGETALL', flights)
+local all = redis.call('HGETALL', records)
 for i = 1, #all, 2 do
   local seq = all[i]
-  local deliveries, limit, taken, whose, token = read_flight(all[i + 1])
+  local deliveries, limit, taken, whose, token = read_delivery(all[i + 1])
   if whose == owner and (call == '' or call == taken) and (number == 0 or wanted[seq]) then
-    local item = redis.call('HGET', flying, seq)
-    redis.call('HDEL', flights, seq)
-    redis.call('HDEL', flying, seq)
+    local item = redis.call('HGET', in_flight, seq)
+    redis.call('HDEL', records, seq)
+    redis.call('HDEL', in_flight, seq)
     if item and deliveries > 0 then
       if dropping then
         settled = settled + 1
@@ -56,7 +56,7 @@ if call == '' and number == 0 then
       if dropping then
         settled = settled + #found
       else
-        for _, flight in ipairs(found) do back[#back + 1] = flight end
+        for _, delivery in ipairs(found) do back[#back + 1] = delivery end
       end
     end
   end

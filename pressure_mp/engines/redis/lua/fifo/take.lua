@@ -1,5 +1,5 @@
 -- take: take the oldest items, which stay with the broker, in flight, until they are acknowledged.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers flying flights presence returned fetched readers uploads parts producer_free
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers in_flight deliveries presence returned fetched readers uploads chunks producer_free
 -- args: owner call limit number size reader eof client ticket mode turn lease conn
 --   owner   the process that answers for the items
 --   call    the owner's number for this call: to find what it took when the reply was lost
@@ -10,7 +10,7 @@
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
 -- replies: done seqs items | empty item | busy consumer whose | closed | ended | missing
--- uses: role line bound count parts batch consume flights departures incarnation
+-- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- once: yes
 -- What the reader fetched with `prefetch`, and is not known to have handed out, stays as it is: it may
 -- still come back. After `empty` in mode wait the caller has the consumer role and waits for an item
@@ -18,7 +18,7 @@
 local owner, reader, client, ticket, mode, turn = ARGV[1], ARGV[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local lease = tonumber(ARGV[12])
 local data, waiting = KEYS[1], KEYS[11]
-local flying, flights, presence, returned = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local in_flight, records, presence, returned = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local fetched, readers, uploads = KEYS[17], KEYS[18], KEYS[19]
 local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
 
@@ -29,7 +29,7 @@ local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[20], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[7], KEYS[12])
-if over == 'ended' and are_elsewhere(flights, readers, owner) then over = nil end
+if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
 local refused = refusal(state, bound, length, over, mode)
 if refused and reader ~= '' and not has_left(redis.call('HGET', readers, reader)) then
   redis.call('HDEL', readers, reader)
@@ -40,9 +40,9 @@ if refused then
   return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 
-local next_seq = redis.call('HGET', flights, 'next')
+local next_seq = redis.call('HGET', records, 'next')
 local there_until = redis.call('HGET', presence, owner)
-for _, hash in ipairs({flying, fetched, readers}) do redis.call('HLEN', hash) end
+for _, hash in ipairs({in_flight, fetched, readers}) do redis.call('HLEN', hash) end
 redis.call('LLEN', returned)
 local now, number = milliseconds(), tonumber(ARGV[4])
 local share, record
@@ -58,15 +58,15 @@ if token then redis.call('ZREM', uploads, token) end
 
 local first = first_seq(next_seq)
 local seqs, deliveries, fresh = number_items(items, returned, first)
-redis.call('HSET', flights, 'next', string.format('%.0f', fresh))
+redis.call('HSET', records, 'next', string.format('%.0f', fresh))
 local named = {}
 for i, item in ipairs(items) do
   local seq = string.format('%.0f', seqs and seqs[i] or first + i - 1)
   named[i] = seq
-  redis.call('HSET', flying, seq, item)
+  redis.call('HSET', in_flight, seq, item)
   local delivered = (deliveries and deliveries[i] or 0) + 1
   local record = string.format('%d %s %s %s %s', delivered, ARGV[3], ARGV[2], owner, token or '')
-  redis.call('HSET', flights, seq, record)
+  redis.call('HSET', records, seq, record)
 end
 attend(presence, owner, there_until, now, lease)
 if reader ~= '' and not has_left(record) then

@@ -1,15 +1,15 @@
 -- get_many: take the items whose turn it is, as many as are there.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts producer_free
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads chunks producer_free
 -- args: limit size eof client ticket mode turn lease conn
 --   limit     how many items at most
 --   size      how many bytes at most; but one item is always taken
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
 -- replies: done items | empty item | busy consumer whose | closed | ended | missing
--- uses: role line bound count storage parts consume incarnation
+-- uses: role line bound count storage chunks consume incarnation
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it. An item whose
--- content is in parts is taken alone.
+-- content is in chunks is taken alone.
 local client, ticket, mode, turn, lease = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local data, waiting = KEYS[1], KEYS[11]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]

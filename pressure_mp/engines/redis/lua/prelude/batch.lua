@@ -1,16 +1,16 @@
 -- Take the oldest items out of the list: at most `number`, and about `budget` bytes or one item.
--- Answers them, how many they are, their bytes, and the token of one whose content is in parts: that
+-- Answers them, how many they are, their bytes, and the token of one whose content is in chunks: that
 -- is taken alone. How large an item is can only be seen when it is out: so the first is taken alone,
 -- and then twice as many with each step, if there is room for so many as large as the largest yet. The
 -- items of each step are a list of their own, since to put them into one costs time.
 local function take_out(data, number, budget, uploads)
-  local parted = redis.call('EXISTS', uploads) == 1
+  local chunked = redis.call('EXISTS', uploads) == 1
   local steps, taken, sizes, largest, step = {}, 0, 0, 1, 1
   while number > taken and step > 0 do
     -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
     local found = redis.call('RPOP', data, math.min(step, number - taken))
     if not found then break end
-    if parted then
+    if chunked then
       local size, token = weigh(uploads, found[1])
       if token and taken == 0 then return {found}, 1, size, token end
       if token then
@@ -24,7 +24,7 @@ local function take_out(data, number, budget, uploads)
       if size > largest then largest = size end
     end
     steps[#steps + 1], taken = found, taken + #found
-    step = math.min(parted and 1 or step * 2, math.floor((budget - sizes) / largest))
+    step = math.min(chunked and 1 or step * 2, math.floor((budget - sizes) / largest))
   end
   return steps, taken, sizes
 end

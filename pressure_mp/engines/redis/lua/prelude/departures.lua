@@ -1,10 +1,10 @@
 -- What `take` and `prefetch` share: items leave the queue, and stay with the broker.
 
 -- Whether others have items that may come back.
-local function are_elsewhere(flights, readers, owner)
-  local all = redis.call('HGETALL', flights)
+local function are_elsewhere(records, readers, owner)
+  local all = redis.call('HGETALL', records)
   for i = 2, #all, 2 do
-    local deliveries, _, _, other = read_flight(all[i])
+    local deliveries, _, _, other = read_delivery(all[i])
     if deliveries and deliveries > 0 and other ~= owner then return true end
   end
   all = redis.call('HGETALL', readers)

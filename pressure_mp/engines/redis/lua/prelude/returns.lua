@@ -23,8 +23,8 @@ end
 local function return_items(back, bound, data, not_full, messages, bytes, returned)
   local number, size, newest = #back, 0, 0
   if number == 0 then return 0 end
-  for _, flight in ipairs(back) do
-    size, newest = size + flight[4], math.max(newest, flight[1])
+  for _, delivery in ipairs(back) do
+    size, newest = size + delivery[4], math.max(newest, delivery[1])
   end
   redis.call('INCRBY', messages, -number)
   redis.call('INCRBY', bytes, -size)
@@ -43,9 +43,9 @@ local function return_items(back, bound, data, not_full, messages, bytes, return
     record = redis.call('LINDEX', returned, -1)
   end
   table.sort(back, function(one, other) return one[1] > other[1] end)
-  for _, flight in ipairs(back) do
-    redis.call('RPUSH', data, flight[3])
-    redis.call('RPUSH', returned, string.format('%.0f %d %s', flight[1], flight[2], redis.sha1hex(flight[3])))
+  for _, delivery in ipairs(back) do
+    redis.call('RPUSH', data, delivery[3])
+    redis.call('RPUSH', returned, string.format('%.0f %d %s', delivery[1], delivery[2], redis.sha1hex(delivery[3])))
   end
   if redis.call('LLEN', not_full) > 0 and bound > 0 and redis.call('LLEN', data) >= bound then
     redis.call('DEL', not_full)

@@ -1,5 +1,5 @@
 -- adopt: from now on what is kept beside the protocol's keys belongs to this queue; what was kept for a former one goes.
--- keys: bound consumed_bytes meta done finished rejected users flying flights presence returned producers fetched readers uploads parts
+-- keys: bound consumed_bytes meta done finished rejected users in_flight deliveries presence returned producers fetched readers uploads chunks
 -- replies: done
 -- uses: incarnation
 -- The roles, and who stands in line for them, are not among it: they are as the tokens are, which

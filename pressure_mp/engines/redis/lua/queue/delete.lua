@@ -1,5 +1,5 @@
 -- delete: remove the queue and every key of it (specification: Delete).
--- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers fetched readers uploads parts
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
 -- args: client ticket mode turn lease conn
 -- replies: done holder holder | busy producer whose holder holder | busy consumer whose holder holder | missing
 -- uses: role line storage

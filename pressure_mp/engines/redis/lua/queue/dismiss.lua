@@ -1,5 +1,5 @@
 -- dismiss: processes no longer use an anonymous queue; the last to go takes every key along.
--- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting waiting flying flights presence returned producers fetched readers uploads parts
+-- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
 -- args: user...
 -- replies: done left | missing
 -- uses: storage incarnation

@@ -1,10 +1,10 @@
 -- get: take the item whose turn it is (specification: Get, Get (Non-Blocking)).
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads parts producer_free
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads chunks producer_free
 -- args: eof client ticket mode turn lease conn
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
 --   mode      wait | now
 -- replies: done item | empty item | busy consumer whose | closed | ended | missing
--- uses: role line bound count storage parts consume incarnation
+-- uses: role line bound count storage chunks consume incarnation
 -- once: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

@@ -1,12 +1,12 @@
 -- put: add one item (specification: Put, Put (Non-Blocking)).
 -- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder consumed_bytes waiting uploads consumer_free consumer_claim consumer_holder
--- args: item overfill order parted client ticket mode turn lease conn
+-- args: item overfill order chunked client ticket mode turn lease conn
 --   overfill  1: do not look at the bound
 --   order     where the item belongs, as its discipline wants to know it
---   parted    1: the item is a manifest, and its content was stored
+--   chunked    1: the item is a manifest, and its content was stored
 --   mode      wait | now
 -- replies: done | full space length | lost | unordered other | busy producer whose | closed | missing
--- uses: role line bound count storage parts incarnation space
+-- uses: role line bound count storage chunks incarnation space
 -- once: yes
 -- durable: yes
 -- After `full` in mode wait the caller is the producer, and waits for space with the role. `lost`: the

@@ -1,15 +1,15 @@
 -- reject: set aside an item that was got and cannot be decoded; it counts as done.
--- keys: bound produced_messages consumed_messages done finished rejected flying flights uploads consumed_bytes
+-- keys: bound produced_messages consumed_messages done finished rejected in_flight deliveries uploads consumed_bytes
 -- args: item owner seq
 --   owner, seq  whose item in flight it is; empty when it was got for good
 -- replies: done | late | missing
--- uses: bound tasks flights parts incarnation
+-- uses: bound tasks deliveries chunks incarnation
 -- once: yes
 -- `late`: the item was taken away from this owner; nothing is done.
 if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if ARGV[3] ~= '' then
-  local deliveries, _, _, whose = read_flight(redis.call('HGET', KEYS[8], ARGV[3]))
+  local deliveries, _, _, whose = read_delivery(redis.call('HGET', KEYS[8], ARGV[3]))
   if whose ~= ARGV[2] or deliveries == 0 then return {'late'} end
   redis.call('HDEL', KEYS[8], ARGV[3])
   redis.call('HDEL', KEYS[7], ARGV[3])

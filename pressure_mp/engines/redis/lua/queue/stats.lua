@@ -1,7 +1,7 @@
 -- stats: the queue at one moment.
--- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected flying readers
+-- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected in_flight readers
 -- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected in_flight producer consumer | missing
--- uses: bound tasks flights storage incarnation
+-- uses: bound tasks deliveries storage incarnation
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = redis.call('GET', KEYS[1])
 if not read_bound(KEYS[1]) then return {'missing'} end

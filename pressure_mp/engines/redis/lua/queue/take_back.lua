@@ -1,7 +1,7 @@
 -- take_back: undo a call that takes items out, whose reply nobody uses: they go back to the front, in order.
 -- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished uploads
 -- replies: done returned | missing
--- uses: bound tasks parts storage incarnation
+-- uses: bound tasks chunks storage incarnation
 -- lane: yes
 -- The last key keeps what was answered in the lane of that call, the last argument is the call's number there.
 -- When the call was not made yet, it never will be; to undo it twice does nothing more. Items go back

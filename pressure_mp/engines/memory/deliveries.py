@@ -25,26 +25,26 @@ from .clock import milliseconds
 from .line import Caller
 from .orders import Entry
 from .returning import comes_back, put_back
-from .state import Flight, QueueState, owner_of
+from .state import Delivery, QueueState, owner_of
 
 
 def acknowledge(state: QueueState, request: Acknowledge, caller: Caller) -> AcknowledgeReply:
     """Count one item as done."""
     token = ""
     if request.number is None:
-        flying = (number for number, flight in state.flights.items() if not flight.passed)
-        oldest = state.flights.get(min(flying, default=0))
+        left = (number for number, delivery in state.in_flight.items() if not delivery.passed)
+        oldest = state.in_flight.get(min(left, default=0))
         if oldest is not None:
             oldest.passed = True
             token = oldest.token
     else:
-        flight = state.flights.get(request.number)
-        if flight is None or flight.owner != request.owner:
+        delivery = state.in_flight.get(request.number)
+        if delivery is None or delivery.owner != request.owner:
             return Outcome.LATE
-        del state.flights[request.number]
-        if flight.passed:
+        del state.in_flight[request.number]
+        if delivery.passed:
             return Outcome.PASSED
-        token = flight.token
+        token = delivery.token
     state.contents.end(token)
     if state.unfinished <= 0:
         return Outcome.EXCESS
@@ -55,10 +55,10 @@ def acknowledge(state: QueueState, request: Acknowledge, caller: Caller) -> Ackn
 def set_aside(state: QueueState, request: SetAside, caller: Caller) -> SetAsideReply:
     """Keep an item apart, and count it as done. Its content stays as long as the queue."""
     if request.number is not None:
-        flight = state.flights.get(request.number)
-        if flight is None or flight.owner != request.owner or flight.passed:
+        delivery = state.in_flight.get(request.number)
+        if delivery is None or delivery.owner != request.owner or delivery.passed:
             return Outcome.LATE
-        del state.flights[request.number]
+        del state.in_flight[request.number]
     _, token = state.contents.weigh(request.item)
     state.contents.forget(token)
     state.rejected.append(request.item)
@@ -76,15 +76,15 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
     if request.seen is not None and state.consumers.get(request.owner) != request.seen:
         return Outcome.RENEWED
     back = []
-    for number, flight in sorted(state.flights.items()):
-        if not _is_wanted(number, flight, request):
+    for number, delivery in sorted(state.in_flight.items()):
+        if not _is_wanted(number, delivery, request):
             continue
-        del state.flights[number]
+        del state.in_flight[number]
         if request.numbers:
-            deliveries = flight.entry.deliveries - 1
-            flight.entry, flight.limit = flight.entry._replace(deliveries=deliveries), 0
-        if not flight.passed and comes_back(state, flight):
-            back.append(flight.entry)
+            before = delivery.entry.deliveries - 1
+            delivery.entry, delivery.limit = delivery.entry._replace(deliveries=before), 0
+        if not delivery.passed and comes_back(state, delivery):
+            back.append(delivery.entry)
     if request.call is None and not request.numbers:
         back += _prefetched(state, request.owner)
         state.consumers.pop(request.owner, None)
@@ -92,11 +92,11 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
     return Outcome.DONE
 
 
-def _is_wanted(number: int, flight: Flight, request: Requeue) -> bool:
+def _is_wanted(number: int, delivery: Delivery, request: Requeue) -> bool:
     """Whether a request is about this item."""
     return (
-        flight.owner == request.owner
-        and request.call in (None, flight.call)
+        delivery.owner == request.owner
+        and request.call in (None, delivery.call)
         and (not request.numbers or number in request.numbers)
     )
 

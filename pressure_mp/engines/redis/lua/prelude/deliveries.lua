@@ -1,9 +1,9 @@
 -- Items in flight: taken by a process that has not yet said that it is done with them.
 
--- A flight's record: how often the item was delivered, how often it may be (0: no limit), the
--- number of its owner's call, the owner, and the token of an item whose content is in parts. A delivery count of 0: another process said that
+-- A delivery's record: how often the item was delivered, how often it may be (0: no limit), the
+-- number of its owner's call, the owner, and the token of an item whose content is in chunks. A delivery count of 0: another process said that
 -- the item is dealt with, and its owner does not know yet.
-local function read_flight(record)
+local function read_delivery(record)
   local deliveries, limit, call, owner, token =
     string.match(record or '', '^(%d+) (%d+) (%d+) (%S+) ?(%x*)$')
   return tonumber(deliveries), tonumber(limit), call, owner, token ~= '' and token or nil

@@ -17,7 +17,7 @@ from waiting import LIMIT, Background
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, LateTaskDoneWarning, Queue, ShutDown
 from pressure_mp.engines.contract.replies import Outcome
-from pressure_mp.operations.flights import FlightOperations
+from pressure_mp.operations.deliveries import DeliveryOperations
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 
@@ -27,14 +27,14 @@ class Broker(oracle_clients.Client):
 
     def __init__(self, url, name, lease=oracle_clients.LEASE):
         super().__init__(url, name, lease)
-        self.operations = FlightOperations(name, "fifo")
+        self.operations = DeliveryOperations(name, "fifo")
         self.calls = 0
 
     def take(self, owner, limit=0):
         self.calls += 1
         operation = self.operations.take_many(owner, self.calls, limit, 1, False, None)
-        (flight,) = self.run(operation)
-        return flight
+        (delivery,) = self.run(operation)
+        return delivery
 
     def acknowledge(self, owner, seq=None):
         return self.run(self.operations.acknowledge(owner, seq))
@@ -147,7 +147,7 @@ def test_each_thread_acknowledges_its_own_items_oldest_first(make, broker):
 
 def in_flight_came_back(q, items):
     """What this process has in flight, when it is put back, is just that."""
-    q._run(FlightOperations(q.name, "fifo").requeue(pressure_mp.identity.processes.incarnation()))
+    q._run(DeliveryOperations(q.name, "fifo").requeue(pressure_mp.identity.processes.incarnation()))
     assert [q._run(q._operations.get(False, None)) for _ in range(q.qsize())] == items
 
 
@@ -218,25 +218,27 @@ def test_whatever_comes_back_when_it_stands_where_it_stood(broker, seed):
     owners = [f"elsewhere/{n}/1/0" for n in range(4)]
     items = [b"%03d" % n for n in range(60)]
     broker.fill(*items)
-    done, flying = set(), {}
+    done, in_flight = set(), {}
     for _ in range(150):
         owner = chance.choice(owners)
-        mine = [flight for flight in flying.values() if flight[0] == owner]
+        mine = [delivery for delivery in in_flight.values() if delivery[0] == owner]
         act = chance.choice(["take", "take", "acknowledge", "requeue"])
         if act == "take" and broker.length():
             seq, item = broker.take(owner)
-            flying[seq] = owner, item
-            queued = set(items) - done - {item for _, item in flying.values()}
+            in_flight[seq] = owner, item
+            queued = set(items) - done - {item for _, item in in_flight.values()}
             assert all(item < other for other in queued)
         elif act == "acknowledge" and mine:
-            seq = chance.choice([seq for seq, (who, _) in flying.items() if who == owner])
+            seq = chance.choice([seq for seq, (who, _) in in_flight.items() if who == owner])
             assert broker.acknowledge(owner, seq) is Outcome.DONE
-            done.add(flying.pop(seq)[1])
+            done.add(in_flight.pop(seq)[1])
         elif act == "requeue" and len(mine) > 2:
             broker.requeue(owner)
-            flying = {seq: flight for seq, flight in flying.items() if flight[0] != owner}
+            in_flight = {
+                seq: delivery for seq, delivery in in_flight.items() if delivery[0] != owner
+            }
         stats = broker.stats()
-        assert (stats.in_flight, stats.unfinished) == (len(flying), len(items) - len(done))
+        assert (stats.in_flight, stats.unfinished) == (len(in_flight), len(items) - len(done))
         assert stats.length == stats.unfinished - stats.in_flight
     for owner in owners:
         broker.requeue(owner)
@@ -322,11 +324,11 @@ def test_a_task_done_that_comes_too_late_warns_and_does_not_count(make, broker):
     broker.put(b"1")
     q.get()
     broker.requeue(pressure_mp.identity.processes.incarnation())
-    flight = broker.take(A)
+    delivery = broker.take(A)
     with pytest.warns(LateTaskDoneWarning, match=q.name):
         q.task_done()
     assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
-    assert broker.acknowledge(A, flight.seq) is Outcome.DONE
+    assert broker.acknowledge(A, delivery.seq) is Outcome.DONE
     q.join()
 
 
@@ -335,14 +337,14 @@ def test_a_warning_of_a_late_task_done_that_is_an_error_is_raised_once(make, bro
     broker.fill(b"1", b"2")
     q.get()
     broker.requeue(pressure_mp.identity.processes.incarnation())
-    flight = broker.take(A)
+    delivery = broker.take(A)
     q.get()
     with warnings.catch_warnings():
         warnings.simplefilter("error", LateTaskDoneWarning)
         with pytest.raises(LateTaskDoneWarning):
             q.task_done()
         q.task_done()
-    assert broker.acknowledge(A, flight.seq) is Outcome.DONE
+    assert broker.acknowledge(A, delivery.seq) is Outcome.DONE
     q.join()
 
 
@@ -412,9 +414,9 @@ def test_an_item_that_cannot_be_decoded_is_no_longer_in_flight(make, broker):
 
 def test_an_item_that_was_taken_away_is_not_rejected_by_its_former_owner(broker):
     broker.put(b"1")
-    flight = broker.take(A)
+    delivery = broker.take(A)
     broker.requeue(A)
-    broker.run(broker.operations.set_aside(b"1", A, flight.seq))
+    broker.run(broker.operations.set_aside(b"1", A, delivery.seq))
     assert broker.stats().rejected == 0
     assert broker.drain() == [b"1"]
 

@@ -33,14 +33,14 @@ from .items import ItemOperations
 from .waiting import served
 
 
-class Flight(NamedTuple):
+class Delivery(NamedTuple):
     """An item in flight: its number, and its bytes."""
 
     seq: int
     item: bytes
 
 
-class FlightOperations(ItemOperations):
+class DeliveryOperations(ItemOperations):
     """A queue whose items stay with the broker until they are acknowledged.
 
     ``owner`` is the process that answers for an item: see
@@ -57,7 +57,7 @@ class FlightOperations(ItemOperations):
         timeout: float | None,
         eof: bool = False,
         reader: str = "",
-    ) -> Operation[list[Flight]]:
+    ) -> Operation[list[Delivery]]:
         """Take the oldest items, which are in flight from now on; waits for one as ``get`` does.
 
         At most ``number`` of them, and what one call may take. ``call`` is a number that the owner
@@ -70,7 +70,7 @@ class FlightOperations(ItemOperations):
         reply: TakeReply = yield from served(request, block, timeout)
         if type(reply) is not Taken:
             raise (yield from self._not_got(reply, block, timeout))
-        return list(map(Flight, reply.numbers, reply.items))
+        return list(map(Delivery, reply.numbers, reply.items))
 
     def prefetch(
         self,

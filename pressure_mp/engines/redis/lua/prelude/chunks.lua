@@ -1,10 +1,10 @@
--- Items whose content is beside the queue, in parts: what is queued is a manifest. It begins with four
+-- Items whose content is beside the queue, in chunks: what is queued is a manifest. It begins with four
 -- bytes that no other item begins with, a token (a name of 16 hexadecimal digits, and in 8 digits how
--- many parts there are), and in 16 digits the size of the content. `parts` has the parts by name and
+-- many chunks there are), and in 16 digits the size of the content. `chunks` has the chunks by name and
 -- number. `uploads` says until when those of a token are kept, in milliseconds: '+inf' while the
 -- manifest is queued, and not at all while it is in flight or set aside.
 
--- How many parts are removed in one call: each takes about 20 microseconds.
+-- How many chunks are removed in one call: each takes about 20 microseconds.
 local FEW = 16
 
 local function clock()
@@ -27,23 +27,23 @@ local function weigh(uploads, item)
   return size, token
 end
 
--- Remove up to `limit` of a token's parts; answers how many, and whether none is left.
-local function drop(parts, token, limit)
+-- Remove up to `limit` of a token's chunks; answers how many, and whether none is left.
+local function drop(chunks, token, limit)
   local name, last = string.sub(token, 1, 16), tonumber(string.sub(token, 17, 24), 16) or 0
   local removed = 0
   while last > 0 and removed < limit do
     local fields, first = {}, math.max(last - FEW, 0)
     for number = first, last - 1 do fields[#fields + 1] = string.format('%s:%d', name, number) end
-    removed, last = removed + redis.call('HDEL', parts, unpack(fields)), first
+    removed, last = removed + redis.call('HDEL', chunks, unpack(fields)), first
   end
   return removed, last == 0
 end
 
--- Remove some of the parts that are no longer kept; answers of how many tokens there are more. When
+-- Remove some of the chunks that are no longer kept; answers of how many tokens there are more. When
 -- nothing is queued, no manifest is: another implementation took it, or deleted the queue.
-local function sweep(uploads, parts, is_empty)
+local function sweep(uploads, chunks, is_empty)
   local now, removed = clock(), 0
-  redis.call('HLEN', parts)
+  redis.call('HLEN', chunks)
   if is_empty then
     for _, token in ipairs(redis.call('ZRANGE', uploads, '+inf', '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
       redis.call('ZADD', uploads, 0, token)
@@ -51,7 +51,7 @@ local function sweep(uploads, parts, is_empty)
   end
   for _, token in ipairs(redis.call('ZRANGE', uploads, '-inf', now, 'BYSCORE', 'LIMIT', 0, FEW)) do
     if removed < FEW then
-      local number, all = drop(parts, token, FEW - removed)
+      local number, all = drop(chunks, token, FEW - removed)
       removed = removed + number
       if all then redis.call('ZREM', uploads, token) end
     end

@@ -6,7 +6,7 @@ from typing import Any
 
 import oracle_clients
 
-from pressure_mp.operations.flights import Flight, FlightOperations
+from pressure_mp.operations.deliveries import Delivery, DeliveryOperations
 
 
 class Broker(oracle_clients.Client):
@@ -17,7 +17,7 @@ class Broker(oracle_clients.Client):
 
     def __init__(self, url: str, name: str, size: int = 3) -> None:
         super().__init__(url, name)
-        self.operations: FlightOperations = FlightOperations(name, "fifo")
+        self.operations: DeliveryOperations = DeliveryOperations(name, "fifo")
         self.size = size
         self.calls = 0
 
@@ -27,7 +27,7 @@ class Broker(oracle_clients.Client):
         self.calls += 1
         return self.run(self.operations.prefetch(reader, self.calls, number, block, None, eof))
 
-    def take(self, owner: str, number: int = 1, **more: Any) -> list[Flight]:
+    def take(self, owner: str, number: int = 1, **more: Any) -> list[Delivery]:
         self.calls += 1
         return self.run(
             self.operations.take_many(owner, self.calls, 0, number, False, None, **more)

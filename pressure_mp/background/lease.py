@@ -1,0 +1,265 @@
+"""The lease of this process in one queue.
+
+The broker keeps a lease for each process that answers for items in flight, or is a producer. One
+thread in the background renews those of this process, and looks after the others: what a process
+had in flight goes back to the queue when it is known to have ended, or when its lease has run out.
+As long as a process of this host can be seen to live, and is not stopped, its lease does not
+matter: a call into C that holds Python's lock keeps the thread from renewing it, and loses nothing.
+
+Nothing here is needed on an engine whose queues end with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ..drivers import drive, ending
+from ..effects import Operation, T
+from ..engines.contract.session import Engine, Options
+from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
+from ..identity.processes import is_there, state
+from ..in_flight import Claim
+from . import at_exit, lease_thread
+
+#: How many others are looked at closely at a time.
+_AT_ONE_LOOK = 32
+#: Seconds for which a process that found nothing goes on to look: it may be polling.
+_LINGER = 3.0
+#: Seconds for which one who was interrupted waits for the broker, to give back what it took.
+_LAST_TRY = 1.0
+
+
+class LeaseHolder(Protocol):
+    """What this process has of a queue, which the lease is for."""
+
+    @property
+    def has_something(self) -> bool:
+        """Whether the broker has noted anything of this process that its end is to take back."""
+
+    def renew_and_return(self) -> None:
+        """One look: renew the lease, and take from the others what they can no longer hold."""
+
+    def requeue_of(self, call: int) -> Operation[Any]:
+        """Give back what this process took in one call."""
+
+    def drop(self, claim: Claim) -> None:
+        """This process has nothing of a call any more."""
+
+    def say_farewell(self) -> None:
+        """The process ends: give everything back."""
+
+    def reset(self) -> None:
+        """A process that has not used the queue: a new one, or a forked child."""
+
+
+class Lease:
+    """The lease, and when it is to be renewed. As a context manager: while this process waits for
+    what others have."""
+
+    def __init__(self, engine: Engine, name: str, discipline: str, holder: LeaseHolder) -> None:
+        self.engine = engine
+        self.holder = holder
+        self._queue = name, discipline
+        #: Milliseconds.
+        self._length = 0
+        #: Of its farewell; in a look each call has its own.
+        self._options: Options | None = None
+        self.looked = 0.0
+        self.patience = lease_thread.PATIENCE
+        self.reset()
+
+    def reset(self) -> None:
+        """As of :class:`LeaseHolder`."""
+        self._waiting: set[int] = set()  # threads, in an operation
+        self._look_until = 0.0
+        self._doubtful: dict[int, float] = {}
+        self._is_gone = False  # no queue, no leases
+        self._looked_at = 0
+
+    def want(self, length: int) -> None:
+        """A handle's lease in milliseconds; the longest of this process's handles counts."""
+        self._length = max(self._length, length)
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one look to the next."""
+        return min(self._length / 3000, lease_thread.LOOK)
+
+    @property
+    def share(self) -> float:
+        """Seconds for which brokers that are silent may keep it from a look: its lease lasts."""
+        return self._length / 3000
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to renew or to look for."""
+        return not self._is_gone and bool(
+            self._waiting
+            or self._doubtful
+            or time.monotonic() < self._look_until
+            or self.holder.has_something
+        )
+
+    def __enter__(self) -> None:
+        """An operation begins that can go on when another process is found dead."""
+        self._waiting.add(threading.get_ident())
+        self.keep()
+
+    def __exit__(self, *error: object) -> None:
+        self._look_until = time.monotonic() + _LINGER
+        self._waiting.discard(threading.get_ident())
+
+    def keep(self) -> None:
+        """This process has something of the queue, or waits for it."""
+        self._is_gone = False
+        if self.engine.address.capabilities.persistent:
+            lease_thread.keep_looking(self)
+
+    # What a call took for nobody
+
+    def _give_up(self, claim: Claim) -> None:
+        """As of :class:`~pressure_mp.interrupts.Claimant`: what was taken under ``claim``, if
+        anything, is not handed out."""
+        if not claim.call:
+            return
+        self.doubt(claim.call)
+        self.holder.drop(claim)
+        try:
+            self.try_now(self.holder.requeue_of(claim.call))
+        except PressureError:
+            pass  # the next look tries again
+
+    def doubt(self, call: int) -> None:
+        """The broker may have given something in that call, and nobody has it."""
+        # What is still on its way to the broker is done by then.
+        self._doubtful[call] = time.monotonic() + self._length / 1000
+        self.keep()
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether there is such a call."""
+        return bool(self._doubtful)
+
+    def requeue_doubtful(self) -> None:
+        """Give back what was given in such calls."""
+        for call, until in list(self._doubtful.items()):
+            self.run_now(self.holder.requeue_of(call))
+            if until < time.monotonic():  # by now also what was still on its way was done
+                del self._doubtful[call]
+
+    # Looking
+
+    def look(self) -> bool:
+        """As of :class:`lease_thread.Leased`."""
+        self.looked = time.monotonic()
+        try:
+            self.holder.renew_and_return()
+        except QueueDoesNotExistError:
+            self._is_gone = True
+        except BrokerUnavailable:
+            return False  # the next look tries again
+        except PressureError:
+            pass
+        return True
+
+    def those_over(self, others: dict[str, int], now: int) -> list[tuple[str, int]]:
+        """Those of the others that are no longer there, and the end of each one's lease."""
+        return [(one, until) for one, until in self._in_turn(others) if _is_over(one, until, now)]
+
+    def _in_turn(self, others: dict[str, int]) -> list[tuple[str, int]]:
+        """Those to look at: of many on this host, some at each look, and all of which there is not
+        even a process any more. Else many processes would do nothing but look at each other."""
+        everybody = list(others.items())
+        if len(everybody) <= _AT_ONE_LOOK:
+            return everybody
+        first = self._looked_at % len(everybody)
+        self._looked_at = first + _AT_ONE_LOOK
+        turned = everybody[first:] + everybody[:first]
+        rest = [one for one in turned[_AT_ONE_LOOK:] if not is_there(one[0])]
+        return turned[:_AT_ONE_LOOK] + rest
+
+    def run_now(self, operation: Operation[T]) -> T:
+        """Run an operation of a look: without waiting for a broker that is away or silent. The next
+        look tries again; this one must not keep other queues waiting."""
+        options = self._options
+        if options is None:
+            options = Options(reconnect=0, until=time.monotonic() + self.patience)
+        options = options._replace(lease=self._length)
+        return drive(operation, self.engine.bind(*self._queue, options).session())
+
+    def try_now(self, operation: Operation[T]) -> T:
+        """Run an operation of one call, at once, and not for long."""
+        binding = self.engine.bind(*self._queue, Options(lease=self._length))
+        return drive(ending(operation, time.monotonic() + _LAST_TRY), binding.session())
+
+    # The end
+
+    def leave(self) -> bool:
+        """As of :class:`lease_thread.Leased`."""
+        if not (self._doubtful or self.holder.has_something):
+            return True
+        try:
+            return at_exit.say(self.engine, self._say_farewell)
+        except PressureError:
+            return True  # there is no such queue any more, or not for this process
+        finally:
+            self._options = None
+
+    def _say_farewell(self, options: Options) -> None:
+        self._options = options
+        self.holder.say_farewell()
+
+
+def _is_over(other: str, until: int, now: int) -> bool:
+    """Whether a process is no longer there: it has ended, or it let its lease run out.
+
+    A lease does not count while the process is seen to run.
+    """
+    seen = state(other)
+    return seen == "dead" or (seen != "alive" and until < now)
+
+
+class Holder(LeaseHolder, Protocol):
+    """One that has its lease."""
+
+    lease: Lease
+
+
+Kind = TypeVar("Kind", bound=Holder)
+
+_lock = threading.Lock()
+_all: weakref.WeakValueDictionary[tuple[int, str, str], Any] = weakref.WeakValueDictionary()
+
+
+def find(
+    make: Callable[[Engine, str, str], Kind],
+    engine: Engine,
+    name: str,
+    discipline: str,
+    length: int,
+) -> Kind:
+    """The one of this process in the queue of that name, with a lease of so many milliseconds or
+    more; does no I/O."""
+    with _lock:
+        key = id(engine), name, discipline
+        found: Kind | None = _all.get(key)
+        if found is None:
+            found = _all[key] = make(engine, name, discipline)
+    found.lease.want(length)
+    return found
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for holder in list(_all.values()):
+        holder.lease.reset()
+        holder.reset()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,164 @@
+"""One thread in the background, which looks after the leases of this process.
+
+It runs while this process has something in flight, is a producer, or waits in an operation whose
+outcome depends on others; it ends by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from queue import Empty as NothingNew
+from queue import SimpleQueue
+from typing import Protocol
+
+from .. import interrupts
+from ..engines.contract.session import Engine
+from . import at_exit
+
+#: Seconds between two looks at the others, at most: a dead process of this host is seen by then.
+LOOK = 0.5
+#: Seconds for which a look waits for one reply, at most: other brokers wait for their looks.
+PATIENCE = 1.0
+#: Seconds that an ending process waits for a look that is in progress.
+LAST_LOOK = 1.0
+
+
+class Leased(Protocol):
+    """What this process has of one queue, as long as its lease there lasts."""
+
+    engine: Engine
+    #: When the last look began, and the seconds that each of its calls may take.
+    looked: float
+    patience: float
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one look to the next."""
+
+    @property
+    def share(self) -> float:
+        """Seconds for which brokers that are silent may keep it from a look: its lease lasts."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to renew or to look for."""
+
+    def look(self) -> bool:
+        """Renew what this process holds, and take from the others what they can no longer hold.
+
+        Returns whether the broker answered.
+        """
+
+    def leave(self) -> bool:
+        """The process ends: at once, instead of after a lease. Returns whether the broker was told;
+        if not, others see that this process has ended."""
+
+
+#: Locked during a look, and by whoever must not be looked after now.
+looking = threading.Lock()
+
+_lock = threading.RLock()
+_needed: set[Leased] = set()  # also without a handle, as long as something is in flight
+_thread: threading.Thread | None = None
+_is_looking = False  # the thread runs, or is about to
+_sooner: SimpleQueue[None] = SimpleQueue()
+_pace = LOOK  # seconds from one look to the next, at present
+_looks_at: Leased | None = None  # the one that the thread looks at just now
+
+
+def keep_looking(leased: Leased) -> None:
+    """See to it that the thread runs, and looks as often as this queue needs."""
+    global _is_looking
+    with _lock:
+        _needed.add(leased)
+        if _is_looking:
+            if leased.interval < _pace:
+                _sooner.put(None)
+            return
+        # Not a negative priority: before this process's own children are waited for, because they
+        # may be waiting for what it holds.
+        at_exit.call_at_end(_leave, priority=10)
+        thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
+        try:
+            interrupts.start(thread)
+        except RuntimeError:  # the interpreter is ending, and this process's leases with it
+            return
+        _is_looking = True
+
+
+def _look_around() -> None:
+    global _thread, _is_looking, _pace
+    me = threading.current_thread()
+    while True:
+        with _lock:
+            if _thread not in (None, me):
+                return
+            needed = {leased for leased in _needed if leased.is_needed}
+            _needed.intersection_update(needed)
+            goes_on = bool(needed or interrupts.abandoned)
+            _is_looking = goes_on
+            _thread = me if goes_on else None
+            if not goes_on:
+                return
+            _pace = min((leased.interval for leased in needed), default=LOOK)
+        try:
+            _sooner.get(timeout=_pace)
+            continue
+        except NothingNew:
+            pass
+        interrupts.settle()
+        _look_at(needed)
+
+
+def _look_at(needed: set[Leased]) -> None:
+    """Look at each queue, but at one only of a broker that does not answer.
+
+    Where there are several brokers, the silent ones keep the others from their looks for a part of
+    the shortest lease, all together.
+    """
+    global _looks_at
+    silent: set[int] = set()
+    brokers = len({id(leased.engine) for leased in needed})
+    patience = PATIENCE
+    if brokers > 1:
+        patience = min(patience, min(leased.share for leased in needed) / brokers)
+    for leased in sorted(needed, key=lambda leased: leased.looked):
+        if id(leased.engine) in silent:
+            continue
+        leased.patience = patience
+        with looking:
+            _looks_at = leased
+            if not leased.look():
+                silent.add(id(leased.engine))
+            _looks_at = None
+
+
+def _leave() -> None:
+    looks = _looks_at
+    if not at_exit.enter(looking, LAST_LOOK) and looks is not None:
+        # A look that is in progress would renew what ends here.
+        at_exit.give_up(looks.engine)
+    interrupts.settle()
+    untold: dict[str, int] = {}
+    for leased in list(_needed):
+        if not leased.leave():
+            url = leased.engine.address.url
+            untold[url] = untold.get(url, 0) + 1
+    for url, number in untold.items():
+        at_exit.tell(
+            f"the broker at {url} did not answer when this process ended: what it had in flight "
+            f"goes back to {number} queues, and it is no producer of them any more, when others "
+            "see that it has ended"
+        )
+
+
+def _after_fork_in_child() -> None:
+    global _lock, looking, _sooner, _thread, _is_looking, _looks_at
+    _lock, looking, _sooner = threading.RLock(), threading.Lock(), SimpleQueue()
+    _thread, _is_looking, _looks_at = None, False, None
+    interrupts.abandoned.clear()
+    _needed.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
