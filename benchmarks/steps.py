@@ -18,6 +18,7 @@ import hiredis
 import redis
 
 from pressure_mp import Queue
+from pressure_mp.engines.contract.items import Put
 
 from .costs import PAYLOAD, Calls, measure
 from .machine import stay_on_one_processor
@@ -76,11 +77,12 @@ def steps_in_python(site: Site, rounds: int) -> None:
     queue.put(PAYLOAD)
     binding: Any = queue._binding
     wire: Any = next(iter(binding.engine.thread_pool._all))
-    silent, args = Answering(), (queue._codec.encode(PAYLOAD), queue.client_id)
+    silent, item = Answering(), queue._codec.encode(PAYLOAD)
+    args, request = (item, queue.client_id), Put((item,))
 
     def exchange_and_all_around() -> None:
         session = binding.session()
-        session.call("offer", args)
+        session.call(request)
         session.end()
 
     connected, wire._socket = wire._socket, silent
@@ -90,7 +92,7 @@ def steps_in_python(site: Site, rounds: int) -> None:
             "  serialize (and sign)": lambda: queue._codec.encode(PAYLOAD),
             "  the session": exchange_and_all_around,
             "    number the call": lambda: binding.number("offer", wire.lane),
-            "    pack": lambda: binding.command("offer", args, 1, wire.lane, "1"),
+            "    pack": lambda: binding.command("offer", args, 1, wire.lane, b"1"),
             "    send, read and parse": lambda: wire.exchange_now(b""),
         }
         show("In Python, with a socket that takes no time", measure(calls, rounds))

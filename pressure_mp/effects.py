@@ -47,12 +47,18 @@ Operation = Generator[Effect, Any, T]
 MORE: Any = object()
 
 
+def no_more(ask: Ask[T], reply: Any) -> Operation[T]:
+    """Of one whose first reply is all."""
+    raise AssertionError(f"{reply} is all that there is")
+
+
 class Ask(Generic[T]):
     """An operation that begins with a request, which mostly is all: so no generator is made before
     its reply says that there is more to do.
 
     ``read`` makes the result of the reply, or returns :data:`MORE`; then the generator ``rest``
-    goes on, which is given this and the reply. ``how`` is what it needs to know of the caller.
+    goes on, if there is one, which is given this and the reply. ``how`` is what it needs to know of
+    the caller.
     """
 
     __slots__ = ("end", "how", "read", "request", "rest")
@@ -62,7 +68,7 @@ class Ask(Generic[T]):
         request: Any,
         end: float | None,
         read: Callable[[Any], T],
-        rest: Callable[[Ask[T], Any], Operation[T]],
+        rest: Callable[[Ask[T], Any], Operation[T]] = no_more,
         how: Any = None,
     ) -> None:
         self.request = request

@@ -65,6 +65,7 @@ class Lease:
         self.engine = engine
         self.holder = holder
         self._queue = name, discipline
+        self._matters = engine.address.capabilities.persistent
         #: Milliseconds.
         self._length = 0
         #: Of its farewell; in a look each call has its own.
@@ -117,7 +118,7 @@ class Lease:
     def keep(self) -> None:
         """This process has something of the queue, or waits for it."""
         self._is_gone = False
-        if self.engine.address.capabilities.persistent:
+        if self._matters:
             lease_thread.keep_looking(self)
 
     # What a call took for nobody

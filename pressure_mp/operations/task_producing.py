@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import states
 from ..deadlines import deadline, seconds_left
-from ..effects import Operation, Until, Wait
+from ..effects import Ask, Operation, Until, Wait
 from ..encoding.task_values import decode_id, encode_id, local_milliseconds, make_uuid
 from ..engines.contract.replies import Outcome, Unprocessed
 from ..engines.contract.task_records import Record, StoredTask
@@ -39,10 +39,12 @@ class TaskProducing(TaskQueueOperations):
     #: Makes ids, in a queue whose ids a callable makes.
     make_id: Callable[[], int | str] | None = None
 
-    def put(self, data: Any, id: int | str | None, options: PutOptions) -> Operation[int | str]:
+    def put(self, data: Any, id: int | str | None, options: PutOptions) -> Ask[int | str]:
         """Put a task; returns its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
         task = self._name(id), self.codec.encode_whole(data)
-        reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options)
+        return Ask(PutTasks([task], self.settings.id, *options), None, self._only_id)
+
+    def _only_id(self, reply: PutTasksReply) -> int | str:
         return decode_id(reply[0] if type(reply) is list else self._ids(reply)[0])
 
     def put_many(

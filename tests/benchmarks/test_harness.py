@@ -64,3 +64,9 @@ def test_a_process_that_fails_fails_its_case_and_no_more():
     )
     assert "CaseFailed: Traceback" in found.stdout
     assert "TypeError" in found.stdout
+
+
+@pytest.mark.parametrize("program", ["steps", "costs"])
+def test_what_single_calls_cost_is_measured(program):
+    found = python("-m", f"benchmarks.{program}", "--rounds", "8")
+    assert " µs" in found.stdout

@@ -116,32 +116,34 @@ def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
     AddressError."""
     if url.scheme in (*_TCP, *_PORTS):
         url.check_whole()
-    found = settings(url, prefix, variables)
-    path = url.path.strip("/")
+    service, path = "", url.path.strip("/")
+    if url.scheme in _SENTINEL:
+        service, _, path = path.partition("/")
     if url.scheme in _PORTS:
         nodes = url.hosts(DEFAULT_HOST, _PORTS[url.scheme])
-        service, _, path = path.partition("/") if url.scheme in _SENTINEL else ("", "", path)
+        found = settings(url, prefix, variables, path)
         found = found._replace(nodes=nodes, service=unquote(service))
     elif url.scheme in _TCP:
         host, port = _only(url, url.hosts(DEFAULT_HOST, DEFAULT_PORT))
-        found = found._replace(host=host, port=port)
+        found = settings(url, prefix, variables, path)._replace(host=host, port=port)
     else:
-        found, path = found._replace(path=url.place + unquote(url.path)), ""
-    if path and not found.db:
-        found = found._replace(db=_database(url, path))
+        found = settings(url, prefix, variables)._replace(path=url.place + unquote(url.path))
     if problem := _problem(found):
         raise url.error(problem)
     return found
 
 
-def settings(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
-    """What a URL says of a server, but for where it is. Raises AddressError."""
+def settings(
+    url: Url, prefix: str, variables: Mapping[str, str], database: str = ""
+) -> RedisAddress:
+    """What a URL says of a server, but for where it is; ``database`` is what its path says, unless
+    an option does. Raises AddressError."""
     own = ("sentinel_username", "sentinel_password") if url.scheme in _SENTINEL else ()
     named = hide_in(url.take("db", "username", "password", "allow_eviction", *own))
     allows = urls.yes_or_no(named.get("allow_eviction") or "0", "allow_eviction in a broker's URL")
     return RedisAddress(
         scheme=url.scheme,
-        db=_database(url, named["db"]) if named.get("db") else 0,
+        db=_database(url, named.get("db", database)),
         username=url.username or named.get("username") or None,
         password=url.password or named.get("password") or None,
         query=url.query,
@@ -159,9 +161,9 @@ def _only(url: Url, hosts: tuple[tuple[str, int], ...]) -> tuple[str, int]:
 
 
 def _database(url: Url, text: str) -> int:
-    if not text.isdecimal():
+    if text and not text.isdecimal():
         raise AddressError(f"broker URL {url.shown!r}: database {text!r} is not a number")
-    return int(text)
+    return int(text or 0)
 
 
 def _problem(address: RedisAddress) -> str | None:

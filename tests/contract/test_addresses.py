@@ -1,0 +1,78 @@
+"""What a URL says of where a broker is, of every engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from pressure_mp import ArgumentTypeError
+from pressure_mp.engines import registry
+
+SHOWN = {
+    "redis://": "redis://127.0.0.1:6379/0",
+    "redis://host": "redis://host:6379/0",
+    "redis://:1/5": "redis://127.0.0.1:1/5",
+    "redis://host/5?db=7": "redis://host:6379/7",
+    "redis://host/5?db=0": "redis://host:6379/0",
+    "rediss://user:word@[::1]:2?ssl_ca_certs=ca.pem": "rediss://user@[::1]:2/0?ssl_ca_certs=ca.pem",
+    "redis://host?username=user&password=word": "redis://user@host:6379/0",
+    "redis://host?allow_eviction=1": "redis://host:6379/0?allow_eviction=1",
+    "unix:///a%20place?db=2": "unix:///a%20place?db=2",
+    "redis+sentinel://a,b:1/main/3": "redis+sentinel://a:26379,b:1/main/3",
+    "redis+sentinel://a/main?db=4&sentinel_username=user&sentinel_password=word": (
+        "redis+sentinel://a:26379/main/4?sentinel_username=user"
+    ),
+    "rediss+cluster://a,b:1": "rediss+cluster://a:6379,b:1",
+    "embedded://": "embedded://",
+    "embedded:///a%20directory": "embedded:///a%20directory",
+    "memory://": "memory://",
+    "memory://a/name": "memory://a/name",
+}
+
+
+@pytest.mark.parametrize("url", SHOWN)
+def test_an_address_shows_what_its_url_says_and_no_password(url):
+    address = registry.parse(url)
+    assert address.url == SHOWN[url]
+    assert "word" not in repr(address)
+    again = registry.parse(address.url)
+    assert again.url == address.url
+    if "word" not in url:
+        assert again == address
+        assert hash(again) == hash(address)
+
+
+def test_addresses_of_different_engines_or_prefixes_differ():
+    urls = [url for url in SHOWN if "word" not in url]
+    found = {registry.parse(url, prefix) for url in urls for prefix in ("one", "other")}
+    assert len(found) == 2 * len({SHOWN[url] for url in urls})
+
+
+@pytest.mark.parametrize("url", SHOWN)
+def test_an_address_says_what_its_engine_can_do(url):
+    capabilities = registry.parse(url).capabilities
+    is_memory = url.startswith("memory")
+    assert capabilities == (not is_memory, not is_memory)
+
+
+@pytest.mark.parametrize("environ", [{"PRESSURE_ALLOW_EVICTION": "1"}, {}])
+def test_each_engine_reads_its_own_variables(environ):
+    allowed = bool(environ)
+    for url in ("redis://host", "embedded://", "memory://"):
+        address = registry.resolve(url, environ=environ)
+        assert ("allow_eviction" in address.url) == (allowed and url != "memory://")
+
+
+def test_the_environment_names_a_server_where_nothing_else_does():
+    environ = {"REDIS_SERVER": "host", "REDIS_PORT": "1", "REDIS_DB": "2", "PRESSURE_PREFIX": "p"}
+    address = registry.resolve(environ=environ)
+    assert (address.url, address.prefix) == ("redis://host:1/2", "p")
+    assert registry.resolve(host="other", environ=environ).url == "redis://other:1/2"
+    assert registry.resolve("memory://", environ=environ).url == "memory://"
+    assert registry.resolve(environ={**environ, "PRESSURE_URL": "unix:///s"}).url == "unix:///s"
+
+
+def test_what_is_no_text_is_a_type_error():
+    with pytest.raises(ArgumentTypeError, match="url is a str"):
+        registry.parse(b"redis://")
+    with pytest.raises(ArgumentTypeError, match="prefix is a str"):
+        registry.resolve(prefix=7)
