@@ -54,7 +54,7 @@ class BlockingSession:
         if type(found) is FirstScript and self._caller is None:
             script, said = found.first(self.binding, request), None
             if script is not None:
-                said = self.script(*script, end)
+                said = self.script(script[0], script[1], end)
                 reply = found.read(request, said)
                 if reply is not None:
                     return reply
@@ -146,20 +146,21 @@ class BlockingSession:
             self._session.interrupted()
 
     def end(self) -> None:
+        if self._caller is None or self._caller.waiter is None:
+            self._end_connection()
+            return
         try:
-            if self._caller is not None and self._caller.waiter is not None:
-                finish(self._caller.waiter.end())
+            finish(self._caller.waiter.end())
         finally:
             self._end_connection()
 
     def _end_connection(self) -> None:
-        session = self._session
+        session, wire = self._session, self._wire
         if session is None:
-            wire, self._wire = self._wire, None
             if wire is not None:
+                self._wire = None
                 self._pool.checkin(wire)
-            return
-        if session.is_parked:
+        elif session.is_parked:
             finish(session.end())
         else:
             session.give_wire_back()

@@ -178,9 +178,10 @@ class RedisQueue(RedisBinding):
     def __init__(self, engine: RedisEngine, name: str, discipline: str, options: Options) -> None:
         super().__init__(engine, name, discipline, options)
         self.engine = engine
+        self._pool = engine.thread_pool
 
     def session(self) -> BlockingSession:
-        return BlockingSession(self, self.engine.thread_pool)
+        return BlockingSession(self, self._pool)
 
     def asession(self) -> RedisSession:
         return RedisSession(self, self.engine.loop_pool)

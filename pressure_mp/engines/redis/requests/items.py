@@ -21,14 +21,15 @@ from .queues import outcome, turns
 _EVER = "ever"
 
 ONE_ADDED = items.Added(1)
-#: What most puts are, but for the items.
-_ORDINARY = items.Put(())[1:4]
 
 
 def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
     """The fast path of one item, with nothing special about it."""
-    fast, added = binding.offer, request.items
-    if fast is None or not fast.is_open or len(added) != 1 or request[1:4] != _ORDINARY:
+    fast = binding.offer
+    added, sort_keys, overfill, has_content, _ = request
+    if sort_keys or overfill or has_content or len(added) != 1:
+        return None
+    if fast is None or not fast.is_open:
         return None
     return fast.op, (added[0], client_id_bytes())
 
