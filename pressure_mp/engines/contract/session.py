@@ -24,7 +24,8 @@ TICK = 0.9
 class Session(Protocol):
     """One operation's dealings with an engine, in a thread."""
 
-    #: What was made of the items that were taken, once they can no longer go back.
+    #: What was made of the items that were taken, once they can no longer go back. The driver sets
+    #: it, and a handle whose call was interrupted reads it; an engine begins with None.
     found: list[Any] | None
 
     def call(self, request: Request, end: float | None = None) -> Any:
@@ -45,10 +46,12 @@ class Session(Protocol):
 
     @property
     def taken(self) -> TakeBack | None:
-        """What takes back the items that the session took last, if that is possible and needed."""
+        """What takes back the items that the session took last, for a caller who was interrupted
+        before it had them. None when nothing was taken, or an engine cannot take back."""
 
     def interrupted(self) -> None:
-        """An exception came that is none of the engine's."""
+        """An exception came that is none of the engine's, such as one of a signal handler; perhaps
+        in the midst of a call: what the session has may be half done."""
 
     def end(self) -> None:
         """The operation is over: give back what the session holds. Raises nothing."""
