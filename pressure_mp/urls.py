@@ -31,12 +31,8 @@ class Url:
         self.path = parts.path
         self.username = unquote(parts.username) if parts.username else None
         self.password = hide(unquote(parts.password)) if parts.password else None
-        #: Names and values, as they are written.
-        self.options = [
-            (name, value)
-            for name, _, value in (option.partition("=") for option in parts.query.split("&"))
-            if name
-        ]
+        #: As they are written.
+        self.options = [option for option in parts.query.split("&") if option]
 
     def _split(self) -> SplitResult:
         try:
@@ -73,8 +69,8 @@ class Url:
     def check_whole(self) -> None:
         """Raise AddressError if a character of a password ended the part of the URL that it is
         in."""
-        names = (name for name, _ in self.options)
-        if self._parts.fragment or "@" in self._parts.path or any("@" in name for name in names):
+        texts = [self._parts.path, *map(_name, self.options)]
+        if self._parts.fragment or any("@" in text for text in texts):
             raise self.error(f"cannot be read: {_ESCAPE}")
 
     def hosts(self, default: str, port: int) -> tuple[tuple[str, int], ...]:
@@ -88,15 +84,15 @@ class Url:
 
     def take(self, *names: str) -> dict[str, str]:
         """These options, if it has them, and from now on no more."""
-        found = {name: unquote_plus(value) for name, value in self.options if name in names}
-        self.options = [option for option in self.options if option[0] not in names]
-        return found
+        found = [option for option in self.options if _name(option) in names]
+        self.options = [option for option in self.options if _name(option) not in names]
+        return {_name(option): unquote_plus(option.partition("=")[2]) for option in found}
 
     @property
     def query(self) -> str:
         """The options that nobody took, as they are written."""
-        text = "&".join(f"{name}={value}" for name, value in self.options)
-        return hide(text) if any(is_secret(name) for name, _ in self.options) else text
+        text = "&".join(self.options)
+        return hide(text) if any(map(is_secret, self.options)) else text
 
 
 def _host(text: str, default: str, port: int) -> tuple[str, int]:
@@ -104,9 +100,13 @@ def _host(text: str, default: str, port: int) -> tuple[str, int]:
     return unquote(found.hostname or default), port if found.port is None else found.port
 
 
+def _name(option: str) -> str:
+    return option.partition("=")[0]
+
+
 def is_secret(option: str) -> bool:
-    """Whether the value of an option is not to be shown."""
-    return "password" in option
+    """Whether an option, as it is written, is not to be shown."""
+    return "password" in _name(option)
 
 
 def join(host: str, port: int) -> str:

@@ -71,12 +71,16 @@ def debian_redis() -> Iterator[Server]:
         server.stop()
 
 
+def running(request: pytest.FixtureRequest, kind: str) -> Server:
+    """The server of that kind, for the whole run."""
+    found: Server = request.getfixturevalue({"valkey": "valkey", "redis": "debian_redis"}[kind])
+    return found
+
+
 @pytest.fixture(params=KINDS)
 def server(request: pytest.FixtureRequest) -> Server:
     """Each kind of real server in turn."""
-    name = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
-    found: Server = request.getfixturevalue(name)
-    return found
+    return running(request, request.param)
 
 
 @pytest.fixture(params=KINDS)
@@ -98,8 +102,7 @@ def url(request: pytest.FixtureRequest, name: str) -> str:
     """
     if request.param == "memory":
         return f"memory://{name}"
-    fixture = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
-    found: Server = request.getfixturevalue(fixture)
+    found = running(request, request.param)
     return found.url if request.param == "valkey" else rights.url(found)
 
 
@@ -108,9 +111,7 @@ def full_url(request: pytest.FixtureRequest, name: str) -> str:
     """The same, of a user who may do everything."""
     if request.param == "memory":
         return f"memory://{name}"
-    fixture = {"valkey": "valkey", "redis": "debian_redis"}[request.param]
-    found: Server = request.getfixturevalue(fixture)
-    return found.url
+    return running(request, request.param).url
 
 
 @pytest.fixture

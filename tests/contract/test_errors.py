@@ -107,6 +107,7 @@ def test_a_negative_maxsize_is_no_bound(url, name):
         ("redis://127.0.0.1:1/0?colour=blue", "unknown option"),
         ("redis://one:1,two:2", "names several hosts"),
         ("redis+cluster://", "names no host"),
+        ("redis://localhost?allow_eviction=", "it is 1, or 0 for no"),
         ("memory://name?colour=blue", "memory:// has none"),
         ("memory://user@name", "memory:// has none"),
         ("embedded://directory", "names a host"),

@@ -68,7 +68,7 @@ class RedisAddress(NamedTuple):
     def shown_options(self) -> list[str]:
         """Of its options those that are not passwords."""
         options = filter(None, self.query.split("&"))
-        shown = [one for one in options if not urls.is_secret(one.partition("=")[0])]
+        shown = [one for one in options if not urls.is_secret(one)]
         return [*shown, "allow_eviction=1"] if self.allow_eviction else shown
 
     @property
@@ -127,7 +127,7 @@ def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
         host, port = _only(url, url.hosts(DEFAULT_HOST, DEFAULT_PORT))
         found = settings(url, prefix, variables, path)._replace(host=host, port=port)
     else:
-        found = settings(url, prefix, variables)._replace(path=url.place + unquote(url.path))
+        found = settings(url, prefix, variables)._replace(path=unquote(url.path))
     if problem := _problem(found):
         raise url.error(problem)
     return found
@@ -140,7 +140,7 @@ def settings(
     an option does. Raises AddressError."""
     own = ("sentinel_username", "sentinel_password") if url.scheme in _SENTINEL else ()
     named = hide_in(url.take("db", "username", "password", "allow_eviction", *own))
-    allows = urls.yes_or_no(named.get("allow_eviction") or "0", "allow_eviction in a broker's URL")
+    allows = urls.yes_or_no(named.get("allow_eviction", "0"), "allow_eviction in a broker's URL")
     return RedisAddress(
         scheme=url.scheme,
         db=_database(url, named.get("db", database)),

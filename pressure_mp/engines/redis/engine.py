@@ -95,8 +95,10 @@ class RedisEngine:
         name, own = keys.names_of(self.address.prefix, bound)
         if own is not None:
             session = self.bind(own, _ANY_OWN, options).session()
-            discipline: GetDisciplineReply = session.call(GetDiscipline())
-            session.end()
+            try:
+                discipline: GetDisciplineReply = session.call(GetDiscipline())
+            finally:
+                session.end()
             if discipline is Outcome.MISSING:
                 return
             if discipline != keys.FIFO:
