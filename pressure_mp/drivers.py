@@ -79,29 +79,29 @@ def _go_on(
     session: Session,
     watch: Watch | None,
     send: Callable[[Any], Effect],
-    answer: Any,
+    value: Any,
 ) -> T:
     waited = False
     while True:
         try:
-            effect = send(answer)
-            send, answer = operation.send, None
+            effect = send(value)
+            send, value = operation.send, None
             waits = type(effect) is Wait
             if waits and waited and watch is not None:
                 with watch():
-                    answer = _perform(effect, session)
+                    value = _perform(effect, session)
             else:
-                answer = _perform(effect, session)
+                value = _perform(effect, session)
                 waited = waited or waits
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
         except BaseException as error:
-            answer = None  # no cycle
+            value = None  # no cycle
             if operation.gi_frame is None:  # type: ignore[attr-defined]
                 raise  # it has ended with that
             if not isinstance(error, (PressureError, WaitEnded)):
                 session.interrupted()
-            send, answer = operation.throw, error
+            send, value = operation.throw, error
 
 
 def _perform(effect: Effect, session: Session) -> Any:
@@ -118,7 +118,7 @@ def _perform(effect: Effect, session: Session) -> Any:
 
 async def adrive(operation: AnyOperation[T], session: AsyncSession) -> T:
     """Run ``operation`` to its end; the task waits while the operation does."""
-    answer: Any = None
+    value: Any = None
     try:
         if type(operation) is Ask:
             reply = await session.call(operation.request, operation.end)
@@ -130,16 +130,16 @@ async def adrive(operation: AnyOperation[T], session: AsyncSession) -> T:
         send: Callable[[Any], Effect] = operation.send
         while True:
             try:
-                effect = send(answer)
-                send, answer = operation.send, None
-                answer = await _aperform(effect, session)
+                effect = send(value)
+                send, value = operation.send, None
+                value = await _aperform(effect, session)
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]
             except BaseException as error:  # CancelledError too: the operation cleans up
-                answer = None
+                value = None
                 if operation.gi_frame is None:  # type: ignore[attr-defined]
                     raise
-                send, answer = operation.throw, error
+                send, value = operation.throw, error
     finally:
         await session.end()
 
@@ -179,15 +179,15 @@ def _noting(
     operation: Operation[T],
     note: Callable[[bool], None],
     send: Callable[[Any], Effect],
-    answer: Any,
+    value: Any,
 ) -> Operation[T]:
     try:
         while True:
-            effect = send(answer)
+            effect = send(value)
             send, waits = operation.send, type(effect) is Wait
             if waits:
                 note(True)
-            answer = yield effect
+            value = yield effect
             if waits:
                 note(False)
     except StopIteration as stop:

@@ -10,8 +10,8 @@ import hypothesis
 import pytest
 import random_histories
 import repeating
-import rights
-from servers import Server
+from brokers import rights
+from brokers.servers import Server
 from waiting import HOURS
 
 from pressure_mp.background import lease_thread

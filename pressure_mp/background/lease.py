@@ -1,8 +1,9 @@
 """The lease of this process in one queue.
 
-The broker keeps a lease for each process that answers for items in flight, or is a producer. One
-thread in the background renews those of this process, and looks after the others: what a process
-had in flight goes back to the queue when it is known to have ended, or when its lease has run out.
+The broker keeps a lease for each process that is responsible for items in flight, or is a producer.
+One thread in the background renews those of this process, and looks after the others: what a
+process had in flight goes back to the queue when it is known to have ended, or when its lease has
+run out.
 As long as a process of this host can be seen to live, and is not stopped, its lease does not
 matter: a call into C that holds Python's lock keeps the thread from renewing it, and loses nothing.
 

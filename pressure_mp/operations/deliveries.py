@@ -1,4 +1,4 @@
-"""Items in flight, and the processes that answer for them or that produce."""
+"""Items in flight, and the processes that are responsible for them or that produce."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Delivery(NamedTuple):
 class DeliveryOperations(ItemOperations):
     """A queue whose items stay with the broker until they are acknowledged.
 
-    ``owner`` is the process that answers for an item: see
+    ``owner`` is the process that is responsible for an item: see
     :func:`pressure_mp.identity.processes.incarnation`.
     """
 

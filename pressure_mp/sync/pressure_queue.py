@@ -127,10 +127,10 @@ class PressureQueue(ItemHandle):
     def unlock(self, role: str) -> str | None:
         """Take the role ``"producer"`` or ``"consumer"`` from whoever has it. Never waits.
 
-        For a queue that another implementation died on: nothing else takes its role away. The
-        answer is who had the role, or None when it was free. Make sure that the client is dead:
-        one that lives goes on as if it still had the role. A client of this package that had it
-        was waiting, and stands in line again. Raises ArgumentError for another role.
+        For a queue that another implementation died on: nothing else takes its role away. Make
+        sure that the client is dead: one that lives goes on as if it still had the role. A client
+        of this package that had it was waiting, and stands in line again. Returns who had the role,
+        or None when it was free. Raises ArgumentError for another role.
         """
         if role not in ("producer", "consumer"):
             raise ArgumentError(f"a queue has the roles producer and consumer, not {role!r}")

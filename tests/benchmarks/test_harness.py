@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from servers import find_binary
+from brokers.servers import find_binary
 
 ROOT = Path(__file__).parents[2]
 PEERS = ["pressure", "pressure-buffered", "pressure-500", "mp-queue", "manager"]

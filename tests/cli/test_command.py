@@ -7,7 +7,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from cli_runs import MAIN, finished, python
+from cli.runs import MAIN, finished, python
 
 import pressure_mp._version
 from pressure_mp.cli.app import app

@@ -11,9 +11,11 @@ import time
 from collections import Counter
 
 import pytest
-from cli_runs import (
+from cli.runs import (
+    ENDLESS,
     IGNORES_INTERRUPTS,
     LINES,
+    LOSSY,
     MAIN,
     environment,
     finished,
@@ -177,7 +179,7 @@ def read_all(terminal, process):
 
 def test_counts_that_differ_are_told_and_the_exit_status_is_1(valkey, name, programs):
     (programs / "lost.py").write_text("lost_in_transit = name\n")
-    lossy = python("import cli_lossy; cli_lossy.lossy_main()", "demo", "--url", valkey.url)
+    lossy = python(LOSSY, "demo", "--url", valkey.url)
     run = finished([*lossy, str(programs)], name)
     assert run.returncode == 1
     difference = re.fullmatch(
@@ -224,8 +226,8 @@ def test_an_interrupt_ends_processes_that_only_just_start(method, valkey, name, 
 
 
 def test_an_interrupt_ends_the_standard_librarys_pipeline_too(name, tmp_path):
-    directory = write_programs(tmp_path, 30)
-    with running(python(MAIN, "demo", directory), name) as run:
+    directory = write_programs(tmp_path, 10)
+    with running(python(ENDLESS, "demo", directory), name) as run:
         run.line_with("multiprocessing.Queue:")
         ends_when_interrupted(run)
 
@@ -258,9 +260,10 @@ def test_a_process_that_is_killed_makes_it_fail(valkey, name, much_work, index, 
 
 
 def test_a_process_that_is_killed_makes_the_standard_librarys_pipeline_fail(valkey, name, tmp_path):
-    # Enough for the standard library's pipeline to be at work still when a process is killed.
-    directory = write_programs(tmp_path, 200)
-    command = started_by("fork", "demo", "--url", valkey.url, "--workers", 2, directory)
+    directory = write_programs(tmp_path, 10)
+    command = started_by(
+        "fork", "demo", "--url", valkey.url, "--workers", 2, directory, main=ENDLESS
+    )
     with running(command, name) as run:
         run.line_with("multiprocessing.Queue:")
         fails_when_killed(run, 1, "tokenising")

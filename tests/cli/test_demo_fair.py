@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from cli_runs import MAIN, finished, python, started_by
+from cli.runs import MAIN, finished, python, started_by
 from waiting import lasting
 
 ROW = re.compile(r"^(\w*) +(Queue|FairQueue) +█+ (\d+) ms$", re.MULTILINE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-import oracle_loops
 import pytest
 import waiting
-from oracle_clients import Client
+from oracle import loops
+from oracle.clients import Client
 
 from pressure_mp.exceptions import Empty, Full, QueueDoesNotExistError, ShutDown
 
@@ -21,7 +21,7 @@ def client(url, name):
 
 async def parked(client, number):
     """Wait until so many operations are parked."""
-    await oracle_loops.until(lambda: client.waiters() == number)
+    await loops.until(lambda: client.waiters() == number)
 
 
 def test_items_come_out_in_the_order_they_went_in(client):
@@ -32,7 +32,7 @@ def test_items_come_out_in_the_order_they_went_in(client):
         assert await client.alength() == 4
         return [await client.aget() for _ in range(4)]
 
-    assert oracle_loops.run(main) == [b"1", b"2", b"", b"\x00\xff"]
+    assert loops.run(main) == [b"1", b"2", b"", b"\x00\xff"]
 
 
 def test_a_bounded_queue_holds_a_fast_producer_back(client):
@@ -66,7 +66,7 @@ def test_a_bounded_queue_holds_a_fast_producer_back(client):
         return most
 
     # One more when the consumer's task has its item but did not run yet.
-    assert 3 <= oracle_loops.run(main) <= 4
+    assert 3 <= loops.run(main) <= 4
 
 
 def test_a_put_waits_for_space_and_a_get_for_an_item(client):
@@ -85,7 +85,7 @@ def test_a_put_waits_for_space_and_a_get_for_an_item(client):
         await client.aput(b"third")
         assert await getting == b"third"
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @pytest.mark.parametrize("timeout", [0, 0.2])
@@ -106,7 +106,7 @@ def test_a_timeout_lasts_as_long_as_it_says(client, timeout):
         with pytest.raises(Empty):
             await client.aget(block=False)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_waiting_tasks_are_served_in_the_order_they_came(client):
@@ -123,11 +123,11 @@ def test_waiting_tasks_are_served_in_the_order_they_came(client):
             await parked(client, number + 1)
         for count, item in enumerate([b"a", b"b", b"c", b"d", b"e"], 1):
             await client.aput(item)
-            await oracle_loops.until(lambda count=count: len(served) == count)
+            await loops.until(lambda count=count: len(served) == count)
         await asyncio.gather(*tasks)
         return served
 
-    assert oracle_loops.run(main) == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"), (4, b"e")]
+    assert loops.run(main) == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"), (4, b"e")]
 
 
 def test_waiting_producers_are_served_in_the_order_they_came(client):
@@ -142,7 +142,7 @@ def test_waiting_producers_are_served_in_the_order_they_came(client):
         await asyncio.gather(*tasks)
         return got
 
-    assert oracle_loops.run(main) == [b"0", b"1", b"2", b"3", b"4"]
+    assert loops.run(main) == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_a_task_that_waits_leaves_the_loop_free(client):
@@ -153,7 +153,7 @@ def test_a_task_that_waits_leaves_the_loop_free(client):
         await client.aput(b"x")
         assert await getting == b"x"
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @pytest.mark.usefixtures("no_ticks")
@@ -170,7 +170,7 @@ def test_close_wakes_every_task_and_lets_the_rest_be_drained(client):
         with pytest.raises(ShutDown):
             await client.aget()
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @pytest.mark.usefixtures("no_ticks")
@@ -183,7 +183,7 @@ def test_close_wakes_every_waiting_get(client):
         errors = await asyncio.gather(*getting, return_exceptions=True)
         assert [type(error) for error in errors] == [ShutDown] * 4
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @pytest.mark.usefixtures("no_ticks")
@@ -198,7 +198,7 @@ def test_delete_wakes_every_task(client):
         with pytest.raises(QueueDoesNotExistError):
             await client.aput(b"x")
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_join_waits_until_every_item_is_done(client):
@@ -215,7 +215,7 @@ def test_join_waits_until_every_item_is_done(client):
             await client.atask_done()
         assert await asyncio.gather(*joining) == [True, True]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_many_tasks_lose_and_invent_nothing(client):
@@ -247,7 +247,7 @@ def test_many_tasks_lose_and_invent_nothing(client):
         assert (stats.length, stats.produced_messages, stats.consumed_messages) == (0, 400, 400)
         return got
 
-    assert sorted(oracle_loops.run(main)) == sorted(
+    assert sorted(loops.run(main)) == sorted(
         b"%d:%d" % (producer, number) for producer in range(8) for number in range(50)
     )
 
@@ -266,7 +266,7 @@ def test_tasks_and_threads_wait_for_each_other_on_one_queue(client):
         await asyncio.to_thread(thread.result)
         return got
 
-    assert oracle_loops.run(main) == [b"%d" % number for number in range(50)]
+    assert loops.run(main) == [b"%d" % number for number in range(50)]
 
     async def other_way():
         thread = waiting.Background(lambda: [client.get() for _ in range(50)])
@@ -274,7 +274,7 @@ def test_tasks_and_threads_wait_for_each_other_on_one_queue(client):
             await client.aput(b"%d" % number)
         return await asyncio.to_thread(thread.result)
 
-    assert oracle_loops.run(other_way) == [b"%d" % number for number in range(50)]
+    assert loops.run(other_way) == [b"%d" % number for number in range(50)]
 
 
 def test_tasks_and_threads_stand_in_one_line(client):
@@ -292,7 +292,7 @@ def test_tasks_and_threads_stand_in_one_line(client):
         assert await asyncio.gather(*tasks) == [b"task", b"task again"]
         assert await asyncio.to_thread(thread.result) == b"thread"
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_an_event_loop_leaves_no_connection_behind(server, name):
@@ -309,7 +309,7 @@ def test_an_event_loop_leaves_no_connection_behind(server, name):
         assert len(observer.client_list()) > before
 
     for _ in range(3):
-        oracle_loops.run(main)
+        loops.run(main)
         waiting.until(lambda: len(observer.client_list()) == before)
 
 
@@ -322,10 +322,10 @@ def test_an_event_loop_that_ends_while_tasks_wait_leaves_nothing_behind(server, 
         client = Client(server.url, name)
         await client.aopen(1)
         tasks = [asyncio.ensure_future(client.aget()) for _ in range(3)]
-        await oracle_loops.until(lambda: waiting.blocked(observer) == 3)
+        await loops.until(lambda: waiting.blocked(observer) == 3)
         return tasks
 
-    tasks = oracle_loops.run(main)
+    tasks = loops.run(main)
     assert all(task.cancelled() for task in tasks)
     waiting.until(lambda: len(observer.client_list()) == before)
     for role in ["producer", "consumer"]:
@@ -340,6 +340,6 @@ def test_each_event_loop_has_connections_of_its_own(client):
         await client.aput(item)
 
     for item in [b"1", b"2", b"3"]:
-        oracle_loops.run(lambda item=item: put(item))
-    oracle_loops.run(client.aget)
+        loops.run(lambda item=item: put(item))
+    loops.run(client.aget)
     assert [client.get(), client.get()] == [b"2", b"3"]

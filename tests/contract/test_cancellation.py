@@ -7,14 +7,13 @@ import random
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
-import oracle_loops
 import pytest
-from oracle_clients import Client
+import started
+from oracle import interrupted, loops
+from oracle.clients import Client
 from waiting import HOURS, LIMIT
 
-SUPPORT = Path(__file__).parent.parent / "support"
 #: Milliseconds. A role that was left held would come free only after that.
 LEASE = int(1000 * HOURS)
 
@@ -66,7 +65,7 @@ def time_is_up():
 
 async def parked(client, number):
     """Wait until so many operations are parked."""
-    await oracle_loops.until(lambda: client.waiters() == number)
+    await loops.until(lambda: client.waiters() == number)
 
 
 async def at_once(operation):
@@ -97,7 +96,7 @@ def test_a_get_that_holds_the_role_on_an_empty_queue(client, ending):
         assert await at_once(client.aget()) == b"item"
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_get_that_holds_the_role_with_others_in_line(client, ending):
@@ -115,7 +114,7 @@ def test_a_get_that_holds_the_role_with_others_in_line(client, ending):
         assert await at_once(third) == b"third"
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_get_in_line(client, ending):
@@ -134,7 +133,7 @@ def test_a_get_in_line(client, ending):
         assert await at_once(third) == b"third"
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_put_that_holds_the_role_on_a_full_queue(client, ending):
@@ -150,7 +149,7 @@ def test_a_put_that_holds_the_role_on_a_full_queue(client, ending):
         assert await client.aget() == b"second"
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_put_in_line(client, ending):
@@ -168,7 +167,7 @@ def test_a_put_in_line(client, ending):
         await asyncio.gather(first, third)
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_join(client, ending):
@@ -185,7 +184,7 @@ def test_a_join(client, ending):
         assert await at_once(other) is True
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_whole_line_at_once(client):
@@ -200,7 +199,7 @@ def test_a_whole_line_at_once(client):
         assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError] * 10
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +207,13 @@ def test_a_whole_line_at_once(client):
 )
 def test_control_c_in_a_thread_that_waits(url, name, scenario):
     """In a process of its own: SIGINT becomes KeyboardInterrupt in its main thread."""
-    command = [sys.executable, "-W", "error", SUPPORT / "oracle_interrupted.py"]
+    command = [sys.executable, "-W", "error", interrupted.__file__]
     done = subprocess.run(
-        [*command, url, name, scenario], capture_output=True, text=True, timeout=30
+        [*command, url, name, scenario],
+        env=started.environment(),
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -262,7 +265,7 @@ def test_a_task_that_is_a_get_is_cancelled_while_the_item_is_on_its_way(remote):
         got = [] if task.cancelled() else [task.result()]
         assert got + await rest(remote) == [b"item"]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_consumer_is_cancelled_while_its_item_is_on_its_way(remote):
@@ -284,7 +287,7 @@ def test_a_consumer_is_cancelled_while_its_item_is_on_its_way(remote):
         assert got + await rest(remote) == [b"item"]
         assert remote.roles() == []
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_wait_for_gives_up_while_the_item_is_on_its_way(remote):
@@ -309,7 +312,7 @@ def test_wait_for_gives_up_while_the_item_is_on_its_way(remote):
         assert task.result() == "well"
         assert got + await rest(remote) == [b"item"]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @pytest.mark.xfail(
@@ -332,7 +335,7 @@ def test_a_task_in_wait_for_is_cancelled_while_the_item_is_on_its_way(remote):
         assert task.cancelled()
         assert got + await rest(remote) == [b"item"]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @since_3_11
@@ -360,7 +363,7 @@ def test_a_timeout_block_ends_while_the_item_is_on_its_way(remote):
         assert task.cancelling() == 0
         assert got + await rest(remote) == [b"item"]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @since_3_11
@@ -385,7 +388,7 @@ def test_a_timeout_block_goes_on_after_the_item_and_still_ends(remote):
         assert isinstance(task.exception(), TimeoutError)
         assert got + await rest(remote) == [b"item"]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @since_3_11
@@ -420,7 +423,7 @@ def test_a_timeout_block_in_the_cleanup_of_a_cancelled_task(remote):
         assert task.result() == "well"
         assert got + await rest(remote) == [b"item"]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 @since_3_11
@@ -449,7 +452,7 @@ def test_a_task_group_fails_while_the_item_is_on_its_way(remote):
         assert "1 sub-exception" in str(task.exception())
         assert got + await rest(remote) == [b"item"]
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_busy_producer_is_cancelled_while_its_put_is_on_its_way(remote):
@@ -473,7 +476,7 @@ def test_a_busy_producer_is_cancelled_while_its_put_is_on_its_way(remote):
         assert await rest(remote) == [b"item", *put]
         assert remote.roles() == []
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_busy_consumer_is_cancelled(remote):
@@ -489,13 +492,13 @@ def test_a_busy_consumer_is_cancelled(remote):
                 got.append(await remote.aget())
 
         task = asyncio.ensure_future(consume())
-        await oracle_loops.until(lambda: got)
+        await loops.until(lambda: got)
         task.cancel()
         await asyncio.wait([task], timeout=LIMIT)
         assert task.cancelled()
         assert 0 < len(await rest(remote)) == 201 - len(got)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_big_put_that_is_cancelled_half_way_is_not_there(server, name):
@@ -519,7 +522,7 @@ def test_a_big_put_that_is_cancelled_half_way_is_not_there(server, name):
         assert await rest(client) == [b"before"]
         await all_is_well(client)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_second_cancellation_leaves_no_role_held(remote):
@@ -538,7 +541,7 @@ def test_a_second_cancellation_leaves_no_role_held(remote):
         assert await at_once(remote.aget()) == b"item"
         await all_is_well(remote)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_a_second_cancellation_of_one_whose_turn_has_come(remote):
@@ -563,7 +566,7 @@ def test_a_second_cancellation_of_one_whose_turn_has_come(remote):
             assert await at_once(remote.aget()) == b"item"
         assert remote.roles() == []
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 def test_an_operation_that_is_cancelled_as_soon_as_it_begins_to_wait(remote):
@@ -584,7 +587,7 @@ def test_an_operation_that_is_cancelled_as_soon_as_it_begins_to_wait(remote):
         assert await at_once(holder) == b"item"
         await all_is_well(remote)
 
-    oracle_loops.run(main)
+    loops.run(main)
 
 
 class _Traffic:
@@ -643,7 +646,7 @@ class _Traffic:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-        await oracle_loops.others_end()
+        await loops.others_end()
         assert sorted(self.got) == sorted(self.items)
         await all_is_well(self.client)
 
@@ -660,7 +663,7 @@ def test_tasks_that_are_cancelled_at_random_lose_and_double_nothing(url, name):
         assert ended > 50
         await traffic.check([task for _, task in tasks])
 
-    oracle_loops.run(main, 50)
+    loops.run(main, 50)
 
 
 def test_gets_whose_time_is_up_at_random_lose_nothing(url, name):
@@ -673,7 +676,7 @@ def test_gets_whose_time_is_up_at_random_lose_nothing(url, name):
         consuming = [asyncio.ensure_future(traffic.consume_with_limits()) for _ in range(4)]
         producing = [asyncio.ensure_future(traffic.produce()) for _ in range(2)]
         await asyncio.gather(*producing)
-        await oracle_loops.until(lambda: len(traffic.got) >= 1000, 40)
+        await loops.until(lambda: len(traffic.got) >= 1000, 40)
         await traffic.check(consuming)
 
-    oracle_loops.run(main, 50)
+    loops.run(main, 50)

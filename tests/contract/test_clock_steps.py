@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
+import inside
 import pytest
 
 from pressure_mp import Empty, JoinableQueue, TaskQueue
 from pressure_mp.drivers import drive
-from pressure_mp.engines import registry
 from pressure_mp.operations.deliveries import DeliveryOperations
 
 
@@ -47,7 +47,7 @@ def test_no_lease_ends_early_after_a_step_of_the_clock(url, name, step):
         operations = DeliveryOperations(name, "fifo")
 
         def there():
-            binding = registry.engine(q._address).bind(name, "fifo")
+            binding = inside.bind(q)
             return drive(operations.renew("another-host/1/1/0", True, False), binding.session())
 
         before = there()

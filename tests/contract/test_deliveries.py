@@ -10,8 +10,9 @@ import random
 import threading
 import warnings
 
-import oracle_clients
+import inside
 import pytest
+from oracle import clients
 from waiting import LIMIT, Background
 
 import pressure_mp
@@ -22,10 +23,10 @@ from pressure_mp.operations.deliveries import DeliveryOperations
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 
 
-class Broker(oracle_clients.Client):
+class Broker(clients.Client):
     """Operations in the name of any owner."""
 
-    def __init__(self, url, name, lease=oracle_clients.LEASE):
+    def __init__(self, url, name, lease=clients.LEASE):
         super().__init__(url, name, lease)
         self.operations = DeliveryOperations(name, "fifo")
         self.calls = 0
@@ -147,8 +148,10 @@ def test_each_thread_acknowledges_its_own_items_oldest_first(make, broker):
 
 def in_flight_came_back(q, items):
     """What this process has in flight, when it is put back, is just that."""
-    q._run(DeliveryOperations(q.name, "fifo").requeue(pressure_mp.identity.processes.incarnation()))
-    assert [q._run(q._operations.get(False, None)) for _ in range(q.qsize())] == items
+    inside.run(
+        q, DeliveryOperations(q.name, "fifo").requeue(pressure_mp.identity.processes.incarnation())
+    )
+    assert [inside.run(q, inside.operations(q).get(False, None)) for _ in range(q.qsize())] == items
 
 
 def test_a_thread_with_nothing_in_flight_acknowledges_what_another_got_first(make, broker):

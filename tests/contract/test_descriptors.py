@@ -11,9 +11,9 @@ import select
 import threading
 from multiprocessing.connection import wait
 
-import descriptor_programs
 import pytest
-from servers import Server
+from brokers.servers import Server
+from programs import descriptors as programs
 from waiting import LIMIT, Background, until
 
 from pressure_mp import (
@@ -94,7 +94,7 @@ def test_a_program_that_selects_gets_each_item_of_its_queues_once(url, name):
 def test_who_waits_for_several_queues_is_told_of_an_item_of_another_process(method, server):
     context = multiprocessing.get_context(method)
     queues, asked = [Queue(url=server.url), Queue(url=server.url)], context.Event()
-    process = context.Process(target=descriptor_programs.put_when_asked, args=(queues[1], asked))
+    process = context.Process(target=programs.put_when_asked, args=(queues[1], asked))
     process.start()
     readers = [q._reader for q in queues]
     assert wait(readers, 0) == []
@@ -194,10 +194,8 @@ def test_a_child_has_a_descriptor_of_its_own(method, server):
     context = multiprocessing.get_context(method)
     q, results = Queue(url=server.url), Queue(url=server.url)
     number = q.fileno()
-    pipe = descriptor_programs.pipe_of(number) if method == "fork" else None
-    process = context.Process(
-        target=descriptor_programs.get_by_descriptor, args=(q, number, pipe, results)
-    )
+    pipe = programs.pipe_of(number) if method == "fork" else None
+    process = context.Process(target=programs.get_by_descriptor, args=(q, number, pipe, results))
     process.start()
     q.put("for the child")
     assert results.get(timeout=LIMIT) == "for the child"

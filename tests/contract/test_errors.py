@@ -9,7 +9,7 @@ import sys
 import threading
 
 import pytest
-from servers import Server, free_port
+from brokers.servers import Server, free_port
 from waiting import lasting
 
 import pressure_mp

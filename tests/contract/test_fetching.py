@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from delivery_clients import Broker
+from oracle.delivery_clients import Broker
 
 from pressure_mp import Empty, JoinableQueue, ShutDown
 from pressure_mp.engines.contract.items import Take

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contents
 import numpy as np
-import oracle_clients
 import pytest
+from oracle import clients
 
 import pressure_mp
 from pressure_mp import Full, JoinableQueue, Queue
@@ -47,7 +47,7 @@ def make(url, name):
 @pytest.fixture
 def broker(url, name):
     """Operations in the name of any owner and of any reader."""
-    client = oracle_clients.Client(url, name)
+    client = clients.Client(url, name)
     client.operations = DeliveryOperations(name, "fifo")
     client.open()
     return client

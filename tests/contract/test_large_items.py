@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import contents
+import inside
 import numpy as np
 import pytest
 
@@ -294,7 +295,7 @@ def test_a_signed_large_item_comes_back(url, name):
 
 def exchange_a_chunk(q, token, number, chunk):
     """What one who writes to the broker, and has no key, can do."""
-    q._run(_storing(token, number, chunk))
+    inside.run(q, _storing(token, number, chunk))
 
 
 def _storing(token, number, chunk):
@@ -305,10 +306,10 @@ def _storing(token, number, chunk):
 def test_a_chunk_that_was_exchanged_is_found_and_never_unpickled(kind, url, name, monkeypatch):
     with kind(name=name, url=url, authkey=SECRET) as q:
         q.put(array(3 * CHUNK))
-        item = q._run(q._operations.get(False, None))
+        item = inside.run(q, inside.operations(q).get(False, None))
         token = item[4:28].decode()
         exchange_a_chunk(q, token, 1, bytes(CHUNK))
-        q._run(q._operations.put(item, True, None))
+        inside.run(q, inside.operations(q).put(item, True, None))
         monkeypatch.setattr(pickle, "loads", None)
         with pytest.raises(AuthenticationError, match="exchanged"):
             q.get()
@@ -319,9 +320,9 @@ def test_a_chunk_that_was_exchanged_is_found_and_never_unpickled(kind, url, name
 def test_the_content_of_one_signed_item_is_not_that_of_another(url, name):
     with Queue(name=name, url=url, authkey=SECRET) as q:
         q.put_many([b"a" * CHUNK, b"b" * CHUNK])
-        first, second = (q._run(q._operations.get(False, None)) for _ in range(2))
+        first, second = (inside.run(q, inside.operations(q).get(False, None)) for _ in range(2))
         for forged in (first[:44] + second[44:], first[:36] + second[36:44] + first[44:]):
-            q._run(q._operations.put(forged, True, None))
+            inside.run(q, inside.operations(q).put(forged, True, None))
         with pytest.raises((AuthenticationError, DecodingError)):
             q.get()
         q.delete()
@@ -342,7 +343,7 @@ def test_a_signed_manifest_without_a_digest_is_refused(url, name):
     with Queue(name=name, url=url, authkey=SECRET) as q:
         large = contents.sample(1)
         sealed = Signer((Key(SECRET),), q.prefix, name).sign(large.manifest[44:])
-        q._run(q._operations.put(large.manifest[:44] + sealed, True, None))
+        inside.run(q, inside.operations(q).put(large.manifest[:44] + sealed, True, None))
         with pytest.raises(DecodingError, match="contradicts"):
             q.get()
         q.delete()

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from oracle_clients import waiters
+from oracle.clients import waiters
 from order_keys import same
 from waiting import HOURS, Background, until
 

@@ -10,7 +10,7 @@ import pickle
 import traceback
 
 import pytest
-from signing_programs import Watched
+from programs.signing import Watched
 
 import pressure_mp
 from pressure_mp import AuthenticationError, PressureQueue, Queue

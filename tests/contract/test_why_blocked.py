@@ -9,9 +9,10 @@ import re
 import socket
 import threading
 
-import dying_clients
+import inside
 import pytest
-from oracle_clients import Client
+from oracle.clients import Client
+from programs import dying_clients
 from stepwise import StepwiseClient
 from waiting import Background, blocked, until
 
@@ -338,7 +339,7 @@ def test_to_ask_changes_nothing(server, name):
     until(lambda: len(q.why_blocked().get.line) == 1)
     with server.client() as client:
         script = scripts.load("fifo")["inspect"]
-        names = [q._binding.key(part) for part in script.keys]
+        names = [inside.binding(q).key(part) for part in script.keys]
         command = ("EVALSHA_RO", script.sha, len(names), *names, 10)
         assert client.execute_command(*command)[0] == b"done"
     q.shutdown()

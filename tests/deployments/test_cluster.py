@@ -8,12 +8,13 @@ import pickle
 from urllib.parse import quote
 
 import contents
-import delivery_programs as programs
+import inside
 import pytest
-import rights
-from deployments import clustered
+from brokers import rights
+from brokers.deployments import clustered
+from brokers.servers import free_port
+from programs import deliveries as programs
 from redis.crc import key_slot
-from servers import free_port
 from waiting import LIMIT, Background, until
 
 import pressure_mp
@@ -136,13 +137,15 @@ def test_an_anonymous_queue_leaves_nothing_behind(cluster):
 def test_an_asyncio_task_finds_the_node_and_follows_the_slot(cluster, tagged):
     q = PressureQueue(tagged, url=cluster.url)
     q.create()
-    binding = registry.engine(q._address).bind(tagged, "fifo")
+    binding = inside.bind(q)
 
     async def work():
         for item in (b"1", b"2"):
-            await adrive(q._operations.put(item, True, None), binding.asession())
+            await adrive(inside.operations(q).put(item, True, None), binding.asession())
             cluster.move(slot_of(q), another(cluster, q))
-        return [await adrive(q._operations.get(True, None), binding.asession()) for _ in "12"]
+        return [
+            await adrive(inside.operations(q).get(True, None), binding.asession()) for _ in "12"
+        ]
 
     assert asyncio.run(work()) == [b"1", b"2"]
     q.delete()

@@ -8,15 +8,15 @@ import pickle
 import signal
 from contextlib import contextmanager
 
+import inside
 import pytest
-import rights
-from deployments import online_replicas, replicated, started, wait_until_confirmed
+from brokers import rights
+from brokers.deployments import online_replicas, replicated, started, wait_until_confirmed
 from waiting import Background, until
 
 import pressure_mp
 from pressure_mp import NotDurable, PressureQueue, Queue
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
 from pressure_mp.engines.redis import durability
 
 KINDS = ["redis", "valkey"]
@@ -131,10 +131,10 @@ def test_an_asyncio_task_waits_for_the_confirmation_too(pair, name, impatient):
     primary, replica = pair
     q = PressureQueue(name, url=primary.url, durability="replica:1")
     q.create()
-    binding = registry.engine(q._address).bind(name, "fifo", q._options)
+    binding = inside.bind(q)
 
     async def put(item):
-        await adrive(q._operations.put(item, True, None), binding.asession())
+        await adrive(inside.operations(q).put(item, True, None), binding.asession())
 
     asyncio.run(put(b"confirmed"))
     with stopped(replica, primary), pytest.raises(NotDurable):

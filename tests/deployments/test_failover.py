@@ -9,9 +9,9 @@ from __future__ import annotations
 import signal
 
 import pytest
-from deployments import clustered, sentinels
+from brokers.deployments import clustered, sentinels
+from faults.traffic import Traffic
 from redis.crc import key_slot
-from traffic import Traffic
 from waiting import until
 
 from pressure_mp.engines.redis.sentinel import SentinelRoute

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import pickle
 
+import inside
 import pytest
 import trustme
-from deployments import SERVICE, sentinels, started
-from servers import free_port
+from brokers.deployments import SERVICE, sentinels, started
+from brokers.servers import free_port
 from waiting import LIMIT
 
 import pressure_mp
 from pressure_mp import PressureQueue, Queue, TaskQueue
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,11 @@ def test_an_anonymous_queue_leaves_nothing_behind(deployment):
 def test_an_asyncio_task_finds_the_primary_too(deployment, name):
     q = PressureQueue(name, url=deployment.url)
     q.create()
-    binding = registry.engine(q._address).bind(name, "fifo")
+    binding = inside.bind(q)
 
     async def work():
-        await adrive(q._operations.put(b"x", True, None), binding.asession())
-        return await adrive(q._operations.get(True, None), binding.asession())
+        await adrive(inside.operations(q).put(b"x", True, None), binding.asession())
+        return await adrive(inside.operations(q).get(True, None), binding.asession())
 
     assert asyncio.run(work()) == b"x"
     q.delete()
@@ -135,7 +135,7 @@ def test_sentinels_and_servers_have_logins_of_their_own(name):
             q = Queue(name=name, url=url)
             q.put(1)
             assert pickle.loads(pickle.dumps(q)).get() == 1
-            for text in (q.url, repr(q), str(q._address)):
+            for text in (q.url, repr(q), str(inside.address(q))):
                 assert "secret" not in text
             for wrong in (url.replace("watch", "wr0ng"), url.replace("server", "wr0ng")):
                 with pytest.raises(pressure_mp.PressureError, match="refuses the login") as caught:

@@ -9,7 +9,7 @@ import re
 import subprocess
 
 import pytest
-from example_runs import EXAMPLES, finish, start
+from cli.examples import EXAMPLES, finish, start
 from waiting import LIMIT, lasting, until
 
 from pressure_mp import PressureQueue

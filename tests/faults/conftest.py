@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults_nursery import Nursery
-from servers import Server
+from brokers.servers import Server
+from faults.nursery import Nursery
 
 KINDS = ["valkey", "debian_redis"]
 _figures: list[str] = []

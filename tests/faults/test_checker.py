@@ -6,11 +6,10 @@ import dataclasses
 import itertools
 from collections import deque
 
-import histories
-import history_checker
 import pytest
-from histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, NEVER, UNKNOWN, Operation
-from history_checker import BUFFERED_RULES, Deliveries, History, check
+from faults import histories, history_checker
+from faults.histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, NEVER, UNKNOWN, Operation
+from faults.history_checker import BUFFERED_RULES, Deliveries, History, check
 from hypothesis import given
 from hypothesis import strategies as st
 

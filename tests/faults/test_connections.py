@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 
-import faults_clients
-import histories
 import pytest
-from faults_proxy import Faults, Proxy
-from history_checker import BUFFERED_RULES, History, check
+from faults import clients, histories
+from faults.history_checker import BUFFERED_RULES, History, check
+from faults.proxy import Faults, Proxy
 from waiting import until
 
 from pressure_mp import Queue
@@ -38,7 +37,7 @@ def test_every_item_comes_once_over_connections_that_break(
         # A slow machine is given the time that it takes until there were enough faults.
         until(lambda: is_over() and (proxy.cuts >= cuts or not nursery.running("produce")), 600)
         made, cut = proxy.made, proxy.cuts
-        faults_clients.shut_down(queue, nursery.directory)
+        clients.shut_down(queue, nursery.directory)
         nursery.wait(60)
     history = History(histories.read(nursery.directory), bound=BOUND)
     figures.note(
@@ -71,7 +70,7 @@ def test_every_item_comes_once_through_buffers_over_connections_that_break(
             nursery.start("produce", name=name, options=options, items=items // PRODUCERS)
         until(lambda: not nursery.running("produce"), limit)  # which have flushed, as they ended
         made, cut = proxy.made, proxy.cuts
-        faults_clients.shut_down(queue, nursery.directory)
+        clients.shut_down(queue, nursery.directory)
         nursery.wait(60)
     history = History(histories.read(nursery.directory))
     figures.note(

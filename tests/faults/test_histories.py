@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import time
 
-import faults_clients
-import histories
 import pytest
-from faults_nursery import Nursery
-from faults_proxy import Faults, Proxy
-from history_checker import History, check
-from servers import Server
+from brokers.servers import Server
+from faults import clients, histories
+from faults.history_checker import History, check
+from faults.nursery import Nursery
+from faults.proxy import Faults, Proxy
 from waiting import Background
 
 from pressure_mp import Queue
@@ -58,8 +57,8 @@ def one_history(
     while time.monotonic() < ending:
         assert max(tokens(server, name)) <= 1
     # Another implementation that waits for space has the role that a shutdown needs.
-    draining = Background(faults_clients.drain, queue, nursery.directory)
-    faults_clients.shut_down(queue, nursery.directory)
+    draining = Background(clients.drain, queue, nursery.directory)
+    clients.shut_down(queue, nursery.directory)
     nursery.wait(30)
     draining.result()
     queue.delete()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 import time
 
-import faults_clients
-import histories
 import pytest
-from faults_killer import LEASE, Killer, Leases
-from history_checker import Deliveries, History, check, nothing_invented
+from faults import clients, histories
+from faults.history_checker import Deliveries, History, check, nothing_invented
+from faults.killer import LEASE, Killer, Leases
 from waiting import Background
 
 from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
@@ -25,7 +24,7 @@ STALL = 30.0
 def run(killer: Killer, queue: Queue, items: int, strikes: int, limit: float) -> None:
     """Let so many things happen, and see so many items through; then shut the queue down."""
     killer.run(lambda: queue.stats().consumed_messages, items, strikes, limit)
-    faults_clients.shut_down(queue, killer.nursery.directory)
+    clients.shut_down(queue, killer.nursery.directory)
     killer.nursery.wait(90)
 
 
@@ -34,7 +33,7 @@ def rest_of(queue: Queue) -> list[str]:
     rest = []
     try:
         while True:
-            rest.append(faults_clients.name_of(queue.get(timeout=2 * LEASE)))
+            rest.append(clients.name_of(queue.get(timeout=2 * LEASE)))
     except (ShutDown, Empty):
         return rest
 

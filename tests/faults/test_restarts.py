@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 import time
 
-import faults_clients
-import histories
 import pytest
-from history_checker import History, check
+from faults import clients, histories
+from faults.history_checker import History, check
 from waiting import Background, blocked, until
 
 from pressure_mp import Queue
@@ -53,7 +52,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
             one.result(AGAIN)
         waits.append(max(one.ended_at for one in (*getting, *putting)) - back)
         nursery.check()
-    faults_clients.shut_down(queue, nursery.directory)
+    clients.shut_down(queue, nursery.directory)
     nursery.wait(90)
     history = History(histories.read(nursery.directory), bound=BOUND)
     figures.note(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from histories import DONE, FENCED, NEVER, UNKNOWN, Operation
-from task_checker import Lives
+from faults.histories import DONE, FENCED, NEVER, UNKNOWN, Operation
+from faults.task_checker import Lives
 
 
 def op(client, kind, item, begin, end=None, outcome=DONE):

@@ -7,12 +7,11 @@ import random
 import signal
 import time
 
-import faults_clients
-import histories
 import pytest
-from faults_killer import LEASE, Killer, Leases
-from faults_proxy import Faults, Proxy
-from task_checker import Lives
+from faults import clients, histories
+from faults.killer import LEASE, Killer, Leases
+from faults.proxy import Faults, Proxy
+from faults.task_checker import Lives
 from waiting import until
 
 from pressure_mp import TaskQueue
@@ -47,7 +46,7 @@ def check(queue, nursery, killed, figures, seed):
     """What the clients wrote down can be, and the queue's statistics are those of its tasks."""
     history = histories.read(nursery.directory)
     buried = queue.list("buried", limit=10_000)
-    lives = Lives(history, killed, [faults_clients.name_of(task.data) for task in buried])
+    lives = Lives(history, killed, [clients.name_of(task.data) for task in buried])
     stats = queue.stats()
     figures.note(
         seed=seed,

@@ -12,6 +12,7 @@ import pickle
 import signal
 import time
 
+import inside
 import pytest
 from views import AS_IT_IS, HIDDEN, clock_step
 from waiting import lasting, until
@@ -198,15 +199,15 @@ def test_the_note_of_a_process_that_is_hidden_stays_until_one_comes_that_sees_it
     assert q.qsize() == 1
     hidden = program("print('is there', flush=True)\ninput()")  # not in the same tick
     assert hidden.says() == "is there"
-    users = set(q._run(q._operations.users()))
+    users = set(inside.run(q, inside.operations(q).users()))
     (note,) = users - {processes.user()}
     # In time the kernel gives a dead process's pid to another one.
     reused = note.replace(f"/{ended.process.pid}/", f"/{hidden.process.pid}/")
-    q._run(q._operations.enlist(reused))
-    assert q._run(q._operations.dismiss(sorted(users))) == 1
+    inside.run(q, inside.operations(q).enlist(reused))
+    assert inside.run(q, inside.operations(q).dismiss(sorted(users))) == 1
     sweeps = "import pressure_mp as p\np.Queue().close()"
     assert program(sweeps, view=HIDDEN).process.wait() == 0
-    assert q._run(q._operations.users()) == [reused]
+    assert inside.run(q, inside.operations(q).users()) == [reused]
     assert program(sweeps).process.wait() == 0
     assert not q.exists()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dying_clients import Doomed
 from order_keys import same
+from programs.dying_clients import Doomed
 from waiting import HOURS, Background, blocked, lasting, until
 
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, ShutDown

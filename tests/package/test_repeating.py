@@ -7,11 +7,9 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-SUPPORT = Path(__file__).parents[1] / "support"
+import started
 
 CONFTEST = """
 import pytest, repeating
@@ -50,7 +48,7 @@ def run(folder, *args):
     return subprocess.run(
         [sys.executable, "-m", "pytest", *args],
         cwd=folder,
-        env={**environ, "PYTHONPATH": str(SUPPORT), "PRESSURE_TEST_SERVERS": "valkey"},
+        env={**environ, "PYTHONPATH": started.SUPPORT, "PRESSURE_TEST_SERVERS": "valkey"},
         capture_output=True,
         text=True,
     ).stdout

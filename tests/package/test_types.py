@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SUPPORT = ROOT / "tests" / "support"
-RIGHT, WRONG = SUPPORT / "typed_rightly.py", SUPPORT / "typed_wrongly.py"
+SUPPORT = ROOT / "tests" / "support" / "typed"
+RIGHT, WRONG = SUPPORT / "rightly.py", SUPPORT / "wrongly.py"
 
 #: An error: its line, and its kind.
 Found = list[tuple[int, str]]

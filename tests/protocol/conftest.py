@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import redis
-from servers import Server
+from brokers.servers import Server
 from stepwise import StepwiseClient
 from waiting import HOURS, blocked, lasting, until
 

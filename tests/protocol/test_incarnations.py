@@ -8,8 +8,8 @@ import multiprocessing
 
 import contents as large_contents
 import pytest
-from delivery_clients import Broker
-from servers import Server
+from brokers.servers import Server
+from oracle.delivery_clients import Broker
 from stepwise import Stop
 from waiting import Background, until
 

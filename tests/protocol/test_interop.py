@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 
+import inside
 import pytest
 import stepwise
 from stepwise import Stop
@@ -25,7 +26,6 @@ from pressure_mp import (
     WrongKeyTypeError,
 )
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
 from pressure_mp.engines.redis.session import RedisSession
 
 #: A role is free for both.
@@ -823,7 +823,7 @@ def test_ours_gives_its_role_back_when_its_task_is_cancelled(ours, theirs, clien
     ours.create(1)
     other = theirs()
     waits(ours, other)[reason]()
-    operations = ours._operations
+    operations = inside.operations(ours)
     before = blocked(client)
     operation = {
         "item": lambda: operations.get(True, None),
@@ -833,8 +833,7 @@ def test_ours_gives_its_role_back_when_its_task_is_cancelled(ours, theirs, clien
     }[reason]()
 
     async def wait_and_be_cancelled():
-        engine = registry.engine(ours._address)
-        session = engine.bind(ours.name, operations.discipline).asession()
+        session = inside.bind(ours).asession()
         task = asyncio.create_task(adrive(operation, session))
         while blocked(client) == before:
             await asyncio.sleep(0.002)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inside
 import pytest
 from stepwise import Stop
 from waiting import Background, until
@@ -62,8 +63,8 @@ GETS = {
     "get_nowait": lambda q, f: q.get_nowait(),
     "get": lambda q, f: q.get(timeout=0.01),
     "get_many": lambda q, f: q.get_many(2, block=False),
-    "take": lambda q, f: q._run(f.take_many("A", 1, 0, 1, False, None)),
-    "prefetch": lambda q, f: q._run(f.prefetch("A#1", 1, 1, False, None)),
+    "take": lambda q, f: inside.run(q, f.take_many("A", 1, 0, 1, False, None)),
+    "prefetch": lambda q, f: inside.run(q, f.prefetch("A#1", 1, 1, False, None)),
 }
 
 

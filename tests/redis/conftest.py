@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from lossy import LossyProxy
-from servers import Server
+from brokers.lossy import LossyProxy
+from brokers.servers import Server
 
 
 @pytest.fixture

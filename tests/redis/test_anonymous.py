@@ -12,8 +12,9 @@ import subprocess
 import sys
 import threading
 
-import lifetime_programs as programs
+import inside
 import pytest
+from programs import lifetimes as programs
 from waiting import LIMIT, lasting, until
 
 import pressure_mp
@@ -262,13 +263,13 @@ def test_the_queue_of_a_live_process_is_never_cleared(broker):
 
 def test_a_user_on_another_host_keeps_the_queue(broker):
     process, q = start(USE_AND_WAIT)
-    q._run(q._operations.enlist("otherhost-0123456789ab/1/1"))
+    inside.run(q, inside.operations(q).enlist("otherhost-0123456789ab/1/1"))
     end(process)
     q.close()
     run("import pressure_mp; pressure_mp.Queue().close()")
     again = pickle.loads(pickle.dumps(q))
     assert again.get() == 1
-    assert again._run(again._operations.dismiss(["otherhost-0123456789ab/1/1"])) == 1
+    assert inside.run(again, inside.operations(again).dismiss(["otherhost-0123456789ab/1/1"])) == 1
     again.close()
     assert again.exists() is False
 
@@ -277,7 +278,7 @@ def test_a_pid_that_is_used_again_is_not_taken_for_the_dead_user(broker):
     q = Queue()
     name = q.name
     where, pid, began = processes.user().rsplit("/", 2)
-    q._run(q._operations.enlist(f"{where}/{pid}/{int(began) - 1000}"))
+    inside.run(q, inside.operations(q).enlist(f"{where}/{pid}/{int(began) - 1000}"))
     q.close()
     assert not any(name.encode() in key for key in broker.left())
 

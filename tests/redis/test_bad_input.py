@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 
+import inside
 import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
@@ -116,14 +117,14 @@ HARMLESS = {
     "stats": lambda q, p: q.stats(),
     "maxsize": lambda q, p: q.maxsize,
     "task_done": lambda q, p: q.task_done(),
-    "join": lambda q, p: q._run(q._operations.join(PATIENCE)),
+    "join": lambda q, p: inside.run(q, inside.operations(q).join(PATIENCE)),
     "rejected": lambda q, p: q.rejected(),
 }
 #: Those that end it.
 ENDS = {
-    "shutdown": lambda q, p: q._run(q._operations.close(True, PATIENCE, once=False)),
-    "shutdown at once": lambda q, p: q._run(
-        q._operations.close(True, PATIENCE, once=False, immediate=True)
+    "shutdown": lambda q, p: inside.run(q, inside.operations(q).close(True, PATIENCE, once=False)),
+    "shutdown at once": lambda q, p: inside.run(
+        q, inside.operations(q).close(True, PATIENCE, once=False, immediate=True)
     ),
     "close": lambda q, p: p.close(PATIENCE),
     "close_nowait": lambda q, p: p.close_nowait(),

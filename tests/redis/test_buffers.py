@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 
-import buffer_programs as programs
 import pytest
-from servers import Server
+from brokers.servers import Server
+from programs import buffers as programs
 from waiting import HOURS, LIMIT, Background, lasting, until
 
 from pressure_mp import BrokerUnavailable, JoinableQueue, Queue, ShutDown

@@ -10,11 +10,11 @@ import pickle
 import signal
 import threading
 
-import connection_targets as targets
 import pytest
-import rights
 import trustme
-from servers import Server, free_port
+from brokers import rights
+from brokers.servers import Server, free_port
+from programs import connections as targets
 from waiting import HOURS, LIMIT, Background, blocked, lasting, parks, until
 
 import pressure_mp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from dying_clients import Doomed
+from programs.dying_clients import Doomed
 from stepwise import StepwiseClient
 from waiting import HOURS, LIMIT, Background, blocked, lasting, until
 

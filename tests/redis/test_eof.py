@@ -9,13 +9,13 @@ import subprocess
 import sys
 import time
 
-import delivery_programs as programs
+import inside
 import pytest
+from programs import deliveries as programs
 from waiting import HOURS, LIMIT, Background, lasting, until
 
 from pressure_mp import ArgumentError, Empty, JoinableQueue, Queue, ShutDown, SimpleQueue
 from pressure_mp.drivers import drive
-from pressure_mp.engines import registry
 from pressure_mp.identity.processes import incarnation
 from pressure_mp.operations.deliveries import DeliveryOperations
 
@@ -66,7 +66,7 @@ def start(start):
 
 def elsewhere(q, operation, *args, **kwargs):
     """An operation of a process on another host."""
-    binding = registry.engine(q._address).bind(q.name, "fifo", q._options)
+    binding = inside.bind(q)
     operations = DeliveryOperations(q.name, "fifo")
     return drive(getattr(operations, operation)(*args, **kwargs), binding.session())
 

@@ -7,7 +7,7 @@ import pickle
 import warnings
 
 import pytest
-from servers import Server
+from brokers.servers import Server
 from waiting import Background
 
 from pressure_mp import (

@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 
-import exit_programs
 import pytest
-from deployments import SERVICE, sentinels
-from servers import Server
+from brokers.deployments import SERVICE, sentinels
+from brokers.servers import Server
+from programs import exits as programs
 
 from pressure_mp import Queue
 from pressure_mp.background import at_exit
@@ -27,7 +27,7 @@ class Program:
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen(
-            [sys.executable, exit_programs.__file__, *arguments],
+            [sys.executable, programs.__file__, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

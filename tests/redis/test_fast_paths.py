@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+import inside
 import pytest
 from exchanges import Exchanges
 from waiting import Background, until
@@ -42,12 +43,12 @@ def alone(other, client, name):
         made.append(q)
         with pytest.raises(Empty):
             q.get_nowait()
-        client.script_load(q._binding.scripts["stand_by"].source)
+        client.script_load(inside.binding(q).scripts["stand_by"].source)
         return q
 
     yield make
     for q in made:
-        q._binding.engine.close()
+        inside.binding(q).engine.close()
 
 
 @pytest.fixture
@@ -72,13 +73,13 @@ def is_blocked(client, number):
 
 def idle(q):
     """The handle's idle connections, by the numbers that the server gave them."""
-    nodes = q._binding.engine.thread_pool._route.nodes()
+    nodes = inside.binding(q).engine.thread_pool._route.nodes()
     return sorted(str(wire.id) for node in nodes for wire in node.idle)
 
 
 def tokens(client, q):
     """Where the role is."""
-    keys = [q._binding.key(f"consumer_{part}") for part in ("free", "claim", "holder")]
+    keys = [inside.binding(q).key(f"consumer_{part}") for part in ("free", "claim", "holder")]
     return client.llen(keys[0]), client.llen(keys[1]), client.hget(keys[2], "ticket")
 
 
@@ -112,7 +113,7 @@ def test_a_get_that_nobody_woke_makes_the_full_call(q, other, client, exchanges)
 @pytest.fixture
 def send(q):
     """Calls ``stand_by`` under a number, as often as it is told to."""
-    binding = q._binding
+    binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
 
     def send(number):
@@ -153,7 +154,7 @@ def test_a_repeated_call_that_took_an_item_answers_the_same_one(q, other, client
 
 
 def test_a_repeated_call_that_was_declined_is_declined_again(q, other, client, send):
-    free = q._binding.key("consumer_free")
+    free = inside.binding(q).key("consumer_free")
     client.rpop(free)  # as another implementation does
     number = send.number()
     assert send(number) is None
@@ -229,7 +230,7 @@ class Spoilt:
 def test_a_second_call_that_finds_a_key_of_the_wrong_type_gives_the_role_back(
     q, other, client, exchanges, part
 ):
-    key = Spoilt(client, q._binding.key(part))
+    key = Spoilt(client, inside.binding(q).key(part))
     before = idle(q)
     exchanges.after[1] = lambda: other.put("x")
     exchanges.before[2] = key.spoil
@@ -244,7 +245,7 @@ def test_a_second_call_that_finds_a_key_of_the_wrong_type_gives_the_role_back(
 
 
 def test_a_first_call_that_finds_a_key_of_the_wrong_type_takes_no_role(q, other, client, exchanges):
-    key = Spoilt(client, q._binding.key("consumed_messages"))
+    key = Spoilt(client, inside.binding(q).key("consumed_messages"))
     before = idle(q)
     other.put("x")
     exchanges.before[1] = key.spoil

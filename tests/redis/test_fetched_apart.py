@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contents
 import pytest
-from delivery_clients import Broker
+from oracle.delivery_clients import Broker
 
 from pressure_mp import Empty, QueueDoesNotExistError, ShutDown
 from pressure_mp.engines.contract.items import Prefetch, Take

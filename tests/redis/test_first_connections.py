@@ -12,10 +12,11 @@ import ssl
 import threading
 import time
 
+import inside
 import pytest
 import redis
 import trustme
-from servers import Server, free_port
+from brokers.servers import Server, free_port
 from waiting import Background, until
 
 import pressure_mp
@@ -29,7 +30,6 @@ from pressure_mp import (
     WrongServerError,
 )
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 
 #: Seconds that no test here may last: who gives up at once does not wait for so long.
@@ -80,10 +80,10 @@ def test_an_anonymous_queue_waits_for_its_server_too(later, caplog):
 
 def test_a_task_of_asyncio_waits_for_its_server_too(later, name, caplog):
     q = PressureQueue(name, url=later.url, reconnect=PATIENT)
-    binding = registry.engine(q._address).bind(name, q._operations.discipline, q._options)
+    binding = inside.bind(q)
 
     async def create():
-        await adrive(q._operations.open(How.CREATE, 1), binding.asession())
+        await adrive(inside.operations(q).open(How.CREATE, 1), binding.asession())
 
     making = Background(asyncio.run, create())
     with told(caplog):

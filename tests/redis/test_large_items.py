@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import contents
-import large_programs
+import inside
 import numpy as np
 import pytest
-from lossy import LossyProxy
-from servers import Server
+from brokers.lossy import LossyProxy
+from brokers.servers import Server
+from programs import large_items as programs
 from waiting import HOURS, Background, lasting, until
 
 import pressure_mp
@@ -362,9 +363,9 @@ def test_a_key_of_another_type_is_named(q, server):
 def test_the_peak_of_memory_is_at_most_two_and_a_half_times_the_item(valkey, name, side, kind):
     with Queue(name=name, url=valkey.url) as q:
         if side == "get":
-            q.put(large_programs.make(kind))
+            q.put(programs.make(kind))
         run = subprocess.run(
-            [sys.executable, large_programs.__file__, valkey.url, name, side, kind],
+            [sys.executable, programs.__file__, valkey.url, name, side, kind],
             capture_output=True,
             text=True,
             check=True,
@@ -377,11 +378,11 @@ def test_tasks_put_and_get_large_items(server, name):
     q = Queue(name=name, url=server.url)
 
     async def run(operation):
-        return await adrive(operation, q._binding.asession())
+        return await adrive(operation, inside.binding(q).asession())
 
     async def exchange():
-        await run(q._operations.put_object(array(), True, None))
-        return await run(q._operations.get_object(True, None))
+        await run(inside.operations(q).put_object(array(), True, None))
+        return await run(inside.operations(q).get_object(True, None))
 
     async def cancelled(number, operation):
         """The operation is cancelled before it moves this chunk."""
@@ -395,10 +396,12 @@ def test_tasks_put_and_get_large_items(server, name):
     async def everything():
         got = await exchange()
         assert np.array_equal(got, array())
-        await cancelled(4, q._operations.put_object(array(), True, None))
+        await cancelled(4, inside.operations(q).put_object(array(), True, None))
         assert q.empty()
         q.put(array())
-        await cancelled(4, q._operations.peek(*await run(q._operations.get_many(1, True, None))))
+        await cancelled(
+            4, inside.operations(q).peek(*await run(inside.operations(q).get_many(1, True, None)))
+        )
         assert np.array_equal(await exchange(), array())
 
     asyncio.run(everything())

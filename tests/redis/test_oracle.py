@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import oracle_redis
 import pytest
 from hypothesis import Phase
 from hypothesis.stateful import run_state_machine_as_test
+from oracle import on_redis
 from random_histories import drawn
 
 from pressure_mp.engines.redis import binding, session
@@ -24,7 +24,7 @@ def machine(own_server, monkeypatch):
     for module in (binding, session):
         monkeypatch.setattr(module, "TICK", 0.05)
 
-    class Machine(oracle_redis.RedisOracle):
+    class Machine(on_redis.RedisOracle):
         pass
 
     Machine.url = own_server.url

@@ -9,16 +9,16 @@ import sys
 import threading
 import time
 
-import delivery_programs as programs
+import inside
 import psutil
 import pytest
+from programs import deliveries as programs
 from waiting import HOURS, LIMIT, Background, lasting, until
 
 import pressure_mp
 from pressure_mp import Empty, JoinableQueue
 from pressure_mp.background import lease
 from pressure_mp.drivers import drive
-from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.identity import processes
 from pressure_mp.operations.deliveries import DeliveryOperations
@@ -55,7 +55,7 @@ def timed(call, *args, **kwargs):
 
 def elsewhere(q, operation, *args, **kwargs):
     """An operation of a process on another host."""
-    binding = registry.engine(q._address).bind(q.name, "fifo", q._options)
+    binding = inside.bind(q)
     operations = DeliveryOperations(q.name, "fifo")
     return drive(getattr(operations, operation)(*args, **kwargs), binding.session())
 
@@ -271,7 +271,7 @@ def test_a_process_of_another_host_that_renews_keeps_its_items(make):
     def renew(seconds):
         operations = DeliveryOperations(q.name, "fifo")
         options = Options(lease=int(seconds * 1000))
-        binding = registry.engine(q._address).bind(q.name, "fifo", options)
+        binding = inside.bind(q, options)
         return drive(operations.renew(STRANGER, True, False), binding.session())
 
     elsewhere(q, "take_many", STRANGER, 1, 0, 1, False, None)

@@ -7,8 +7,9 @@ import signal
 import socket
 import time
 
+import inside
 import pytest
-from servers import Server
+from brokers.servers import Server
 from waiting import HOURS, Background, blocked, lasting, until
 
 from pressure_mp import (
@@ -23,7 +24,6 @@ from pressure_mp import (
     WrongKeyTypeError,
 )
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
 from pressure_mp.engines.redis.pool import Pool
 from pressure_mp.engines.redis.wire import finish
 
@@ -97,7 +97,7 @@ def test_a_queue_is_made_closed_and_deleted_once(proxy, server, name):
 def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name):
     q = Queue(name=name, url=server.url, prefix=name, serializer="raw")
     q.put(b"first")
-    binding = q._binding
+    binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
     last = wire.lane._calls[binding._kept][0]
 
@@ -118,7 +118,7 @@ def test_a_full_server_gives_an_item_once(own_server, name):
     q = Queue(name=name, url=own_server.url, serializer="raw")
     q.put(b"first")
     q.put(b"second")
-    binding = q._binding
+    binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
     with own_server.client() as client:
         client.script_load(binding.scripts["poll"].source)
@@ -133,7 +133,7 @@ def test_a_full_server_gives_an_item_once(own_server, name):
 def test_a_repeated_call_that_was_declined_is_declined_again(server, name):
     q = Queue(name=name, url=server.url, prefix=name, serializer="raw")
     q.qsize()
-    binding = q._binding
+    binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
     number = binding.number("poll", wire.lane)
 
@@ -224,13 +224,13 @@ def test_tasks_that_wait_go_on_when_their_connections_are_cut(server, proxy, nam
     q = Queue(1, name, url=proxy.url, serializer="raw")
     other = Queue(1, name, url=server.url, serializer="raw")
     _, serve = waits(q, other)[reason]()
-    operations = q._operations
+    operations = inside.operations(q)
 
     def operation():
         return operations.get(True, None) if reason == "item" else operations.put(b"x", True, None)
 
     async def cut_them():
-        bound = registry.engine(q._address).bind(name, operations.discipline)
+        bound = inside.bind(q)
         tasks = [asyncio.create_task(adrive(operation(), bound.asession())) for _ in range(3)]
         with server.client() as client:
             before = 0
@@ -252,8 +252,8 @@ def test_tasks_that_wait_go_on_when_their_connections_are_cut(server, proxy, nam
 
 def test_a_call_in_a_task_whose_reply_is_lost_is_done_once(server, proxy, name):
     q = Queue(name=name, url=proxy.url, serializer="raw")
-    operations = q._operations
-    bound = registry.engine(q._address).bind(name, operations.discipline)
+    operations = inside.operations(q)
+    bound = inside.bind(q)
 
     async def put_and_get():
         await adrive(operations.put(b"first", True, None), bound.asession())

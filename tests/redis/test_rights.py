@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from importlib import resources
 
+import inside
 import pytest
-import rights
+from brokers import rights
 
 import pressure_mp
 from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue, TaskQueue
 from pressure_mp.drivers import drive
 from pressure_mp.encoding.large import HEAD_SIZE, MARK, Large, Manifest
-from pressure_mp.engines import registry
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.binding import RedisBinding
 from pressure_mp.operations.deliveries import DeliveryOperations
@@ -71,7 +71,7 @@ class Uses:
     def make(self):
         self.admin.script_flush()
         self.queue = Queue(2, self.name, url=self.url)
-        binding = registry.engine(self.queue._address).bind(self.name, "fifo")
+        binding = inside.bind(self.queue)
         self.session = binding.session
 
     def run(self, operation):
@@ -197,9 +197,9 @@ class Uses:
     def use_an_anonymous_queue(self):
         with Queue(url=self.url) as queue:
             operations = ItemOperations(queue.name, "fifo")
-            queue._run(operations.enlist("elsewhere/1/1"))
-            queue._run(operations.users())
-            queue._run(operations.dismiss(["elsewhere/1/1"]))
+            inside.run(queue, operations.enlist("elsewhere/1/1"))
+            inside.run(queue, operations.users())
+            inside.run(queue, operations.dismiss(["elsewhere/1/1"]))
 
     def interrupt_a_get(self):
         q = Queue(name=self.name, url=self.url, serializer=Interrupted())

@@ -6,7 +6,7 @@ import threading
 import tracemalloc
 
 import pytest
-from servers import Server
+from brokers.servers import Server
 from waiting import Background, blocked, until
 
 from pressure_mp import JoinableQueue, Queue

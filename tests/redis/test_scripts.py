@@ -8,16 +8,16 @@ import re
 from importlib import resources
 
 import contents
-import dying_clients
+import inside
 import pytest
-import task_answers
-from servers import Server
+from brokers.servers import Server
+from programs import dying_clients
 from stepwise import StepwiseClient
+from tasks import replies
 from waiting import Background, blocked, until
 
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
-from pressure_mp.engines import registry
 from pressure_mp.engines.contract.items import TakeBack
 from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
@@ -219,12 +219,12 @@ def play(server, name, theirs, client):
     operations = DeliveryOperations(name, "fifo")
 
     def run(operation):
-        binding = registry.engine(ours._address).bind(name, operations.discipline)
+        binding = inside.bind(ours)
         return drive(operation, binding.session())
 
     def call(op, *args):
         """A script by itself."""
-        session = registry.engine(ours._address).bind(name, operations.discipline).session()
+        session = inside.bind(ours).session()
         try:
             return session.script(op, args)
         finally:
@@ -289,7 +289,7 @@ def play(server, name, theirs, client):
     client.client_kill_filter(_id=waiter)
     refused(putting.result)
     assert (q.qsize(), q.is_shutdown, q.stats().length) == (3, False, 3)
-    run(operations.reject(q._run(operations.get(False, None))))
+    run(operations.reject(inside.run(q, operations.get(False, None))))
     assert q.rejected() == [b"3"]
     # A put that has to wait and one that need not; a get by the fast path.
     q.maxsize = 0
@@ -300,7 +300,7 @@ def play(server, name, theirs, client):
     run(operations.put_many([b"8", b"9"], True, None))
     run(operations.get_many(2, True, None))
     q.maxsize = 3
-    assert q._run(q._operations.unlock("producer")) is None
+    assert inside.run(q, inside.operations(q).unlock("producer")) is None
     assert q.why_blocked().length == 2
 
     # A large item, whose content is stored, read slowly, and removed; and one that comes too late.
@@ -398,9 +398,9 @@ def play(server, name, theirs, client):
 
     # An anonymous queue, whose users are counted.
     with Queue(url=server.url) as anonymous:
-        anonymous._run(ItemOperations(anonymous.name, "fifo").enlist("somebody"))
-        assert len(anonymous._run(ItemOperations(anonymous.name, "fifo").users())) == 2
-        anonymous._run(ItemOperations(anonymous.name, "fifo").dismiss(["somebody"]))
+        inside.run(anonymous, ItemOperations(anonymous.name, "fifo").enlist("somebody"))
+        assert len(inside.run(anonymous, ItemOperations(anonymous.name, "fifo").users())) == 2
+        inside.run(anonymous, ItemOperations(anonymous.name, "fifo").dismiss(["somebody"]))
 
     # Other disciplines.
     fair = FairQueue(operator.itemgetter(0), name=name, url=server.url)
@@ -431,7 +431,7 @@ def play(server, name, theirs, client):
 
 def test_every_answer_of_every_header_of_tasks_happens(server, name, monkeypatch):
     seen = note_answers(monkeypatch)
-    task_answers.play(server.url, name)
+    replies.play(server.url, name)
     expected = {op: declared(op) for op in SCRIPTS if op.startswith("tasks/")}
     assert {op: answers for op, answers in seen.items() if op in expected} == expected
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
+import inside
 import pytest
-from servers import Server
+from brokers.servers import Server
 from waiting import Background, blocked, until
 
 from pressure_mp import (
@@ -20,7 +21,6 @@ from pressure_mp import (
     TaskQueue,
 )
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
 
 #: The time that a caller gives, and the seconds by which each reply comes later.
 SHORT = [(0, 0.0), (0.01, 0.04), (0.05, 0.0)]
@@ -121,8 +121,8 @@ def test_what_a_task_of_asyncio_took_comes_although_its_time_is_up(
     server, proxy, name, timeout, delay, losses
 ):
     q = Queue(name=name, url=proxy.url, serializer="raw")
-    operations = q._operations
-    bound = registry.engine(q._address).bind(name, operations.discipline)
+    operations = inside.operations(q)
+    bound = inside.bind(q)
 
     async def put_and_get():
         await adrive(operations.stats(), bound.asession())

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-import signing_programs as programs
+from programs import signing as programs
 
 import pressure_mp
 from pressure_mp import Queue

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import oracle_clients
 import pytest
+from oracle import clients
 from waiting import until
 
 from pressure_mp import Full
 from pressure_mp.encoding.large import MARK
 from pressure_mp.engines.redis.statuses import BUSY, DECLINED, DONE, EMPTY, NOW, WAIT
 
-LEASE = oracle_clients.LEASE
+LEASE = clients.LEASE
 MINE, OTHER = "here/1/1:1", "here/2/2:1"
 
 #: Whether it is the first call of a get, or the one after a wait with the role.
 before = pytest.mark.parametrize("waits", [False, True], ids=["at once", "after a wait"])
 
 
-class Broker(oracle_clients.Client):
+class Broker(clients.Client):
     """Calls in the name of any ticket, each over a connection that is idle again after it."""
 
     def call(self, op, *args):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 
+import inside
 import pytest
-from lossy import LossyProxy
-from servers import Server
+from brokers.lossy import LossyProxy
+from brokers.servers import Server
 
 from pressure_mp import Empty, Full, JoinableQueue, LifoQueue, PressureQueue, Queue, SimpleQueue
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
 
 #: A wait, and what is sent at its end: a command without words, which has no reply.
 WAIT, NOTHING = b"BLMOVE", b"*0\r\n"
@@ -65,14 +65,14 @@ def test_a_put_ends_its_wait_itself_when_its_time_is_up(rare, name):
 
 def test_a_task_ends_its_wait_itself_when_its_time_is_up(rare, name):
     q = Queue(name=name, url=rare.url, serializer="raw")
-    binding = registry.engine(q._address).bind(name, q._operations.discipline)
+    binding = inside.bind(q)
 
     async def get():
         for _ in range(TIMES):
             with pytest.raises(Empty):
-                await adrive(q._operations.get(True, 0.02), binding.asession())
+                await adrive(inside.operations(q).get(True, 0.02), binding.asession())
         q.put(b"x")
-        return await adrive(q._operations.get(True, 0.02), binding.asession())
+        return await adrive(inside.operations(q).get(True, 0.02), binding.asession())
 
     rare.requests = bytearray()
     assert asyncio.run(get()) == b"x"

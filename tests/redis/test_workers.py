@@ -7,7 +7,7 @@ import signal
 
 import psutil
 import pytest
-import worker_programs as programs
+from programs import workers as programs
 from waiting import HOURS, LIMIT, blocked, lasting, until
 
 from pressure_mp import TaskQueue

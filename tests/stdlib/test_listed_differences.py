@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from stdlib_differences import DIFFERENCES
-from stdlib_running import NO_TEST_PACKAGE
+from stdlib.differences import DIFFERENCES
+from stdlib.running import NO_TEST_PACKAGE
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "differences.md"
 MODULES = {

@@ -7,13 +7,13 @@ import multiprocessing.queues
 import sys
 
 import pytest
-import rights
-from stdlib_running import NO_TEST_PACKAGE, names_in, run
+from brokers import rights
+from stdlib.running import NO_TEST_PACKAGE, names_in, run
 
 import pressure_mp
 
 cpython = pytest.importorskip("test._test_multiprocessing", reason=NO_TEST_PACKAGE)
-cases = importlib.import_module("stdlib_multiprocessing")
+cases = importlib.import_module("stdlib.multiprocessing_tests")
 
 
 CASES = [cases.Fork, cases.Spawn, cases.Forkserver, cases.BufferedFork]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from stdlib_running import NO_TEST_PACKAGE, names_in, run
+from stdlib.running import NO_TEST_PACKAGE, names_in, run
 
 cpython = pytest.importorskip("test.test_queue", reason=NO_TEST_PACKAGE)
-cases = importlib.import_module("stdlib_queue")
+cases = importlib.import_module("stdlib.queue_tests")
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
+import inside
+
 from pressure_mp.encoding.large import CHUNK, Large, divide
-from pressure_mp.engines import registry
 from pressure_mp.engines.redis import keys
 from pressure_mp.operations import large
 
@@ -29,16 +30,16 @@ def count_uploads(q: Any) -> int:
 
 
 def _count(q: Any, kept: str, chunk: str, command: str) -> int:
-    engine = registry.engine(q._address)
+    engine = inside.engine(q)
     if q.url.startswith("memory:"):
-        state = engine.bind(q.name, q._operations.discipline).queue.slot.state
+        state = inside.bind(q).queue.slot.state
         return len(getattr(state.contents, kept)) if state else 0
     with _client(engine) as client:
         return int(client.execute_command(command, key(q, chunk)))
 
 
 def key(q: Any, chunk: str) -> bytes:
-    return keys.key(q.prefix, q.name, chunk, q._operations.discipline)
+    return keys.key(q.prefix, q.name, chunk, inside.discipline(q))
 
 
 def _client(engine: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import inside
 import pytest
 
 from pressure_mp.engines.redis.binding import RedisBinding
@@ -23,7 +24,7 @@ class Exchanges:
         self.ops: list[str] = []
         self.before: dict[int, Callable[[BlockingWire, bytes], Any]] = {}
         self.after: dict[int, Callable[[], Any]] = {}
-        self._engine = handle._binding.engine
+        self._engine = inside.binding(handle).engine
         self._number = 0
         self._command, self._exchange = RedisBinding.command, BlockingWire.exchange_now
         patch.setattr(RedisBinding, "command", lambda *args: self._note(*args))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import inside
 import pytest
 from waiting import HOURS
 
@@ -20,8 +21,8 @@ class Twin:
     """What a queue of tasks is in asyncio: the same operations, on sessions of the same binding."""
 
     def __init__(self, queue):
-        self._operations, self._here = queue._operations, queue._here
-        self._make, self._binding = queue._task, queue._binding
+        self._operations, self._here = inside.operations(queue), queue._here
+        self._make, self._binding = queue._task, inside.binding(queue)
 
     async def _run(self, operation):
         return await adrive(operation, self._binding.asession())

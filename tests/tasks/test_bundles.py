@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from task_pair import Pair, ask, each_checked
+from tasks.pair import Pair, ask, each_checked
 from waiting import Background, parks, until
 
 from pressure_mp import TaskQueue

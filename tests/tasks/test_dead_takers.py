@@ -8,7 +8,7 @@ import signal
 
 import psutil
 import pytest
-import task_programs
+from programs import tasks as programs
 from waiting import Background, blocked, until
 
 from pressure_mp import NotOwner, NotTaken, TaskQueue
@@ -34,7 +34,7 @@ def leased(server, name):
 
 def start(queue, *args, method="spawn"):
     process = multiprocessing.get_context(method).Process(
-        target=task_programs.take_and_wait, args=(queue, *args)
+        target=programs.take_and_wait, args=(queue, *args)
     )
     process.start()
     return process
@@ -105,7 +105,7 @@ def test_a_process_that_lives_keeps_its_tasks_beyond_its_lease(queue):
 
 
 def test_after_a_server_restarts_a_taker_goes_on(name, tmp_path):
-    from servers import Server
+    from brokers.servers import Server
 
     server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 
 import pytest
-import task_programs
-from servers import Server
+from brokers.servers import Server
+from programs import tasks as programs
 from waiting import lasting
 
 from pressure_mp import QueueDoesNotExistError, TaskQueue
@@ -17,7 +17,7 @@ def test_an_anonymous_queue_of_tasks_is_shared_and_leaves_nothing_behind(method,
     queue = TaskQueue(url=server.url)
     queue.put("data", tube="a")
     process = multiprocessing.get_context(method).Process(
-        target=task_programs.take_and_wait, args=(queue, "end")
+        target=programs.take_and_wait, args=(queue, "end")
     )
     process.start()
     process.join()

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from random_histories import drawn
-from task_pair import MANY, Pair, ask, tasks_of
+from tasks.pair import MANY, Pair, ask, tasks_of
 
 from pressure_mp.engines.contract.task_records import Edit
 from pressure_mp.engines.contract.tasks import (

@@ -6,9 +6,9 @@ import threading
 import time
 
 import pytest
+from brokers.lossy import LossyProxy
 from exchanges import Exchanges
-from lossy import LossyProxy
-from task_pair import Pair, ask, each_checked
+from tasks.pair import Pair, ask, each_checked
 from waiting import LIMIT, Background, blocked, until
 
 from pressure_mp import Empty, NotTaken, TaskExists, TaskQueue

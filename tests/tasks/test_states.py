@@ -6,7 +6,7 @@ import multiprocessing
 import time
 
 import pytest
-from task_life import OPERATIONS, bring, check_stats, queue_for
+from tasks.life import OPERATIONS, bring, check_stats, queue_for
 from waiting import until
 
 from pressure_mp import Empty, NotTaken, TaskNotFound, TaskQueue, WrongState, states

@@ -8,7 +8,7 @@ import time
 import uuid
 
 import pytest
-from task_life import check_stats
+from tasks.life import check_stats
 from waiting import until
 
 from pressure_mp import (

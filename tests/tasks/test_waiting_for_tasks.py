@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from servers import Server
+from brokers.servers import Server
 from waiting import HOURS, LIMIT, Background, blocked, parks, until, waiters
 
 from pressure_mp import Empty, QueueDoesNotExistError, ShutDown, TaskNotFound, TaskQueue

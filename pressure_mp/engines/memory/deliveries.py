@@ -1,4 +1,4 @@
-"""Items in flight come back unless they are acknowledged; and who answers for them.
+"""Items in flight come back unless they are acknowledged; and who is responsible for them.
 
 An owner is a process. In memory all of them are the same one, so nobody ends without the queue.
 """

@@ -149,5 +149,5 @@ class Slot:
 
 
 def owner_of(reader: str) -> str:
-    """The process that answers for what a reader prefetched."""
+    """The process that is responsible for what a reader prefetched."""
     return reader.rpartition("#")[0]

@@ -1,4 +1,4 @@
-"""The Lua files: their headers say which keys and arguments they take and what they answer."""
+"""The Lua files: their headers say which keys and arguments they take and what they return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Script:
     """Whether its effect is confirmed by replicas or the disk, where the handle asks for it."""
 
     bare: bool
-    """Whether it answers a string for ``done`` and that, 1 for ``done``, nothing for
+    """Whether it returns a string for ``done`` and that, 1 for ``done``, nothing for
     ``declined``: a list takes longer."""
 
     @property
@@ -61,7 +61,7 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     """Read a file's header and put the preludes that it uses before it.
 
     With the prelude ``storage`` the script takes the storage's keys, after its own. A prelude that
-    answers, because the case is a simple one, spares what comes after it.
+    returns a reply, because the case is a simple one, spares what comes after it.
     """
     header = dict(_HEADER.findall(text))
     keys = tuple(header.get("keys", "").split())

@@ -1,4 +1,4 @@
-"""What scripts answer: a status, then values that depend on it; each script's header says which."""
+"""What scripts return: a status, then values that depend on it; each script's header says which."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ local function taking(data, length)
   end
 end
 
--- A function that puts an item back to its `place`, which taking it answered. Its key's share of the
+-- A function that puts an item back to its `place`, which taking it returned. Its key's share of the
 -- round stays used up.
 local function returning(data, length)
   local anew = {}  -- the keys of which nothing was queued: what they had used up is not kept

@@ -1,7 +1,7 @@
 -- prefetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers deliveries presence returned fetched readers uploads chunks producer_free
 -- args: reader call number size eof client ticket mode turn lease conn
---   reader  who hands them out: a handle of the process that answers for the items
+--   reader  who hands them out: a handle of the process that is responsible for the items
 --   call    the reader's number for this call. It says too that all of its last call was handed out
 --   number  how many items at most
 --   size    after how many bytes to stop
@@ -9,7 +9,7 @@
 --   mode    wait | now
 -- replies: done items | large | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
--- Nobody takes more than its share of what is there. A call that comes twice has the same answer,
+-- Nobody takes more than its share of what is there. A call that comes twice has the same reply,
 -- since what it fetched is kept. `large`: the next item's content is in chunks; nobody keeps such an
 -- item ahead of its need, it is to be got. After `empty` in mode wait the caller has the consumer
 -- role and waits for an item with it.
@@ -24,7 +24,7 @@ local _, last, _, _, apart = read_reader(redis.call('HGET', readers, reader))
 if last == call then
   return {'done', (read_fetched(fetched, reader, apart))}
 elseif last > call then
-  return {'stale'} -- it comes too late, over a connection that was given up: nobody hears the answer
+  return {'stale'} -- it comes too late, over a connection that was given up: nobody hears the reply
 end
 
 local entry = leave_line(waiting, turn, ticket)

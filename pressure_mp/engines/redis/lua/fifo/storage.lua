@@ -9,7 +9,7 @@ local function placing(data)
   return function(item) redis.call('LPUSH', data, item) end
 end
 
--- A function that takes the next item out; it answers it, and a function that undoes that.
+-- A function that takes the next item out; it returns it, and a function that undoes that.
 local function taking(data)
   return function()
     local item = redis.call('RPOP', data)

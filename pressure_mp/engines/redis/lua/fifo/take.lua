@@ -1,7 +1,7 @@
 -- take: take the oldest items, which stay with the broker, in flight, until they are acknowledged.
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers in_flight deliveries presence returned fetched readers uploads chunks producer_free
 -- args: owner call limit number size reader eof client ticket mode turn lease conn
---   owner   the process that answers for the items
+--   owner   the process that is responsible for the items
 --   call    the owner's number for this call: to find what it took when the reply was lost
 --   limit   deliveries after which an item is set aside, 0 for no limit
 --   number  how many items at most

@@ -1,6 +1,6 @@
 -- The fast path of `ack`: the task is gone, it was in no tube and no bundle, and nobody waits for what
 -- becomes of any. It is written straight, and what other cases need is not even built. Where it does not
--- apply nothing has changed. It moves nothing that is due, as that of `put`. Answers the record that the
+-- apply nothing has changed. It moves nothing that is due, as that of `put`. Returns the record that the
 -- task had.
 local function ack_one(id, owner, call)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end

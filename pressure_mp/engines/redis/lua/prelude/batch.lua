@@ -1,5 +1,5 @@
 -- Take the oldest items out of the list: at most `number`, and about `budget` bytes or one item.
--- Answers them, how many they are, their bytes, and the token of one whose content is in chunks: that
+-- Returns them, how many they are, their bytes, and the token of one whose content is in chunks: that
 -- is taken alone. How large an item is can only be seen when it is out: so the first is taken alone,
 -- and then twice as many with each step, if there is room for so many as large as the largest yet. The
 -- items of each step are a list of their own, since to put them into one costs time.
@@ -29,7 +29,7 @@ local function take_out(data, number, budget, uploads)
   return steps, taken, sizes
 end
 
--- The same, counted as consumed; answers the lists of items, the messages counted so far, that token,
+-- The same, counted as consumed; returns the lists of items, the messages counted so far, that token,
 -- and their bytes; or nil and the server's error.
 local function remove_many(data, number, budget, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)

@@ -27,7 +27,7 @@ local function weigh(uploads, item)
   return size, token
 end
 
--- Remove up to `limit` of a token's chunks; answers how many, and whether none is left.
+-- Remove up to `limit` of a token's chunks; returns how many, and whether none is left.
 local function drop(chunks, token, limit)
   local name, last = string.sub(token, 1, 16), tonumber(string.sub(token, 17, 24), 16) or 0
   local removed = 0
@@ -39,7 +39,7 @@ local function drop(chunks, token, limit)
   return removed, last == 0
 end
 
--- Remove some of the chunks that are no longer kept; answers of how many tokens there are more. When
+-- Remove some of the chunks that are no longer kept; returns of how many tokens there are more. When
 -- nothing is queued, no manifest is: another implementation took it, or deleted the queue.
 local function sweep(uploads, chunks, is_empty)
   local now, removed = clock(), 0

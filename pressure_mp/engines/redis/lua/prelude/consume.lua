@@ -24,7 +24,7 @@ local function restore_sign(bound, not_full, producer_free)
   if bound == 0 or redis.call('EXISTS', producer_free) == 1 then redis.call('LPUSH', not_full, '1') end
 end
 
--- The answer to a caller that is refused: in mode wait it stands in line, or has the role to wait with.
+-- The reply to a caller that is refused: in mode wait it stands in line, or has the role to wait with.
 -- Who waits with the role is the consumer (specification: Get).
 local function turn_away(refused, state, free, claim, holder, consumer, waiting, entry, who)
   if refused == 'busy' then return busy('consumer', state, waiting, entry, who) end
@@ -37,7 +37,7 @@ local function turn_away(refused, state, free, claim, holder, consumer, waiting,
   return {refused, refused == 'empty' and 'item' or nil}
 end
 
--- Take the item out whose turn it is, and count it; answers it, the messages counted so far, its token if
+-- Take the item out whose turn it is, and count it; returns it, the messages counted so far, its token if
 -- it has one, and its place where that tells more than that it was the next; or nil and the server's error.
 local function remove(data, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)

@@ -1,4 +1,4 @@
--- Add `number` messages of `size` bytes together to two counters: both or neither. Answers the
+-- Add `number` messages of `size` bytes together to two counters: both or neither. Returns the
 -- messages counted so far, or nil and the server's error.
 local function count(messages, bytes, size, number)
   local total = redis.pcall('INCRBY', messages, number)

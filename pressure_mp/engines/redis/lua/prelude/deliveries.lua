@@ -50,7 +50,7 @@ local function fields_apart(reader, number)
 end
 
 -- Keep what a reader fetched: the items, of `size` bytes, their numbers or the first of them, and how
--- often each was delivered before, if any was. Answers how many are kept apart.
+-- often each was delivered before, if any was. Returns how many are kept apart.
 local function keep_fetched(fetched, reader, items, size, seqs, deliveries)
   if size < LARGER * #items then
     redis.call('HSET', fetched, reader, cmsgpack.pack({items, seqs, deliveries}))

@@ -15,7 +15,7 @@ local function are_elsewhere(records, readers, owner)
 end
 
 -- Of `length` items, how many one consumer may fetch: with C of them that wait or consume, one
--- C-th, and one at least. `held` names who has the consumer role. The second answer is the reader's
+-- C-th, and one at least. `held` names who has the consumer role. The second value is the reader's
 -- own record.
 local function fair_share(length, readers, reader, waiting, held, now)
   local consumers, all, record = 1, redis.call('HGETALL', readers), nil
@@ -37,7 +37,7 @@ end
 
 -- The numbers of items that were taken out, and how often each was delivered before: of those that
 -- were in flight once what they had, else the next ones. Both are nil when no item had any. The
--- third answer is the next number from now on.
+-- third value is the next number from now on.
 local function number_items(items, returned, next_seq)
   local fresh = next_seq
   if redis.call('LLEN', returned) == 0 then return nil, nil, fresh + #items end

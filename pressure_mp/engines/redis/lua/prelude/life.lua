@@ -130,7 +130,7 @@ local function part(task, leaving, number)
 end
 
 -- The ids of the tasks that members stand for, up to `most` or a bundle more. The bundles are no more
--- then: the second answer says whose.
+-- then: the second value says whose.
 local function unfold(members, most, bundle_of, id_of)
   local ids, loose = {}, {}
   for _, member in ipairs(members) do
@@ -365,9 +365,9 @@ local function raise_sign(signs)
   if signs == 0 then redis.call('LPUSH', wake, '1') end
 end
 
--- Write all, see to it that somebody looks at what is ready, and answer. The second value names
+-- Write all, see to it that somebody looks at what is ready, and reply. The second value names
 -- those who are to be woken one by one, if any.
-local function answer(status, ...)
+local function finish(status, ...)
   local signs = somebody and redis.call('LLEN', wake)
   local waiters = next(noticed) and redis.call('ZCARD', waiting) or 0
   flush()

@@ -14,7 +14,7 @@ local function read_entry(entry)
   return role, tonumber(since), tonumber(seen), tonumber(kept), client
 end
 
--- Take the caller out of the line. Answers the entry of one who looks again and keeps its place.
+-- Take the caller out of the line. Returns the entry of one who looks again and keeps its place.
 local function leave_line(waiting, turn, ticket)
   if turn == 'first' then return nil end
   local entry = turn == 'again' and redis.call('HGET', waiting, ticket)

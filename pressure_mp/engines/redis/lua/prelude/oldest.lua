@@ -1,4 +1,4 @@
--- An item that was taken out, by one who is served at once, is counted. Answers it; the server's error;
+-- An item that was taken out, by one who is served at once, is counted. Returns it; the server's error;
 -- or nil when its content may be in chunks, which `get` knows of: then it is where it was. `signed` says
 -- whether there is a sign that there is space, and `last` who got an item last.
 local function count_oldest(item, data, bound, not_full, signed, messages, bytes, consumer, last, client)

@@ -4,7 +4,7 @@
 -- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`. One that is
 -- `done` and a string is kept as that string, `replied` is its number; any other one is packed, and
 -- the number negative: large replies are copied as seldom as can be. A script with `bare: yes` in its
--- header answers a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
+-- header returns a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
 -- A table's `place` is kept beside it, for `take_back`. A table with `is_asked_for` is not kept, and a bare `done` then: who calls again asks for the rest.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
 -- A reply that was given before is {'again', reply}. With `once: mending` in its header a script is done
@@ -27,7 +27,7 @@ local function once(operation, mending)
   end
   if last > number then
     redis.pcall('HINCRBY', kept, 'number', -counted)
-    -- An older call comes too late, over a connection that was given up: nobody hears the answer.
+    -- An older call comes too late, over a connection that was given up: nobody hears the reply.
     if last > number + 1 then return {'stale'} end
     local replied, reply = unpack(redis.call('HMGET', kept, 'replied', 'reply'))
     replied = tonumber(replied or '')

@@ -6,7 +6,7 @@ local function next_due()
   return first[2] and math.max(first[2] - now, 0) + 1 or ''
 end
 
--- Note one who waits for a task of a tube; answers the note.
+-- Note one who waits for a task of a tube; returns the note.
 local function stand(tube, ticket)
   local entry = tube_of(tube) .. struct.pack('>I8', time[1] * 1000000 + time[2]) .. ticket
   redis.call('ZADD', waiting, 0, entry)

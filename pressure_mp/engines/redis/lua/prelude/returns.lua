@@ -19,7 +19,7 @@ local function not_handed(fetched, reader, apart, handed)
 end
 
 -- Put `back`, a table of {number, deliveries, item, size}, to the front, in the order of the numbers.
--- Answers how many.
+-- Returns how many.
 local function return_items(back, bound, data, not_full, messages, bytes, returned)
   local number, size, newest = #back, 0, 0
   if number == 0 then return 0 end

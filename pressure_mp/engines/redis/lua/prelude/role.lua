@@ -7,7 +7,7 @@
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
 -- line. `turn` names the role that the caller's wait in line ended with, if it did. The second
--- answer is the ticket of the one of ours who holds the role, 'promised' when it was granted and
+-- value is the ticket of the one of ours who holds the role, 'promised' when it was granted and
 -- nobody came for it yet, or ''; the third is when that lease or promise ends, 0 when it was ended
 -- just now.
 --

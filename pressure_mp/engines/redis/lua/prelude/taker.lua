@@ -3,9 +3,9 @@
 -- The task, if this process has it by this take; else nil and the refusal.
 local function held(id, owner, call)
   local task = find(id)
-  if not task then return nil, answer('absent') end
-  if task.state ~= 'T' then return nil, answer('wrong', task.state) end
-  if task.owner ~= owner or task.call ~= tonumber(call) then return nil, answer('foreign', task.owner) end
+  if not task then return nil, finish('absent') end
+  if task.state ~= 'T' then return nil, finish('wrong', task.state) end
+  if task.owner ~= owner or task.call ~= tonumber(call) then return nil, finish('foreign', task.owner) end
   return task
 end
 
@@ -14,12 +14,12 @@ local function is_known(id, digest)
   return digest == '' or redis.sha1hex(redis.call('HGET', payloads, id) or '') == digest
 end
 
--- Change the data, if `edit` is 1; and answer the task, with its data if `whole` is 1.
-local function answer_task(task, edit, data, whole)
+-- Change the data, if `edit` is 1; and return the task, with its data if `whole` is 1.
+local function finish_with(task, edit, data, whole)
   local told = ''
   if whole == '1' then told = edit == '1' and data or redis.call('HGET', payloads, task.id) end
   if edit == '1' and task.state ~= 'X' then note(set, payloads, task.id, data) end
-  return answer('done', pack(task), told)
+  return finish('done', pack(task), told)
 end
 
 -- A task was processed.

@@ -13,7 +13,7 @@ local function unfinished(produced, consumed, done)
   return total - tonumber(read_count(done))
 end
 
--- Mark `number` more tasks as done; answers how many are left.
+-- Mark `number` more tasks as done; returns how many are left.
 local function finish(number, produced, consumed, done, finished)
   local left = unfinished(produced, consumed, done) - number
   redis.call('INCRBY', done, number)

@@ -57,7 +57,7 @@ local function taking(data, length)
   end
 end
 
--- A function that puts an item back to its `place`, which taking it answered.
+-- A function that puts an item back to its `place`, which taking it returned.
 local function returning(data, length)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)

@@ -3,7 +3,7 @@
 -- replies: done returned | missing
 -- uses: bound tasks chunks storage incarnation
 -- lane: yes
--- The last key keeps what was answered in the lane of that call, the last argument is the call's number there.
+-- The last key keeps what was replied in the lane of that call, the last argument is the call's number there.
 -- When the call was not made yet, it never will be; to undo it twice does nothing more. Items go back
 -- over the bound if need be. On a queue that was shut down with `immediate` they are dropped, and count as done.
 local kept, number = KEYS[#KEYS], tonumber(ARGV[#ARGV])
@@ -17,10 +17,10 @@ local items, places = {}, {}
 if bound and reply and last == number and replied == number then
   items[1], places[1] = reply, place
 elseif bound and reply and last == number and replied == -number then
-  local ok, answer = pcall(cmsgpack.unpack, reply)
-  if ok and type(answer) == 'table' and answer[1] == 'done' then
-    for step = 2, #answer do
-      for _, item in ipairs(answer[step]) do items[#items + 1] = item end
+  local ok, kept = pcall(cmsgpack.unpack, reply)
+  if ok and type(kept) == 'table' and kept[1] == 'done' then
+    for step = 2, #kept do
+      for _, item in ipairs(kept[step]) do items[#items + 1] = item end
     end
     if place then places = cmsgpack.unpack(place) end
   end

@@ -4,7 +4,7 @@
 --   tube    where it goes, if `shift` is 1
 --   data    the new data, if `edit` is 1
 --   digest  of the data that the caller knows; '' if that does not matter
---   whole   1: answer the data too
+--   whole   1: return the data too
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
 -- uses: storage ack_one ack_first life find taker
 -- once: yes
@@ -14,6 +14,6 @@ sweep()
 local id, owner, call, delay, tube, shift, edit, data, digest, whole = unpack(ARGV, 1, 10)
 local task, refusal = held(id, owner, call)
 if not task then return refusal end
-if not is_known(id, digest) then return answer('changed') end
+if not is_known(id, digest) then return finish('changed') end
 processed(task, delay ~= '' and tonumber(delay) or settings.zombie, shift == '1' and tube or nil)
-return answer_task(task, edit, data, whole)
+return finish_with(task, edit, data, whole)

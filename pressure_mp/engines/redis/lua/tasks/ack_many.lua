@@ -109,6 +109,6 @@ if #gone > 0 then
     for _, id in ipairs(gone) do conclude(id, 'processed') end
   end
 end
-local reply = answer('done')
+local reply = finish('done')
 for i, part in ipairs(problems) do reply[2 + i] = part end
 return reply

@@ -2,7 +2,7 @@
 -- keys: woken
 -- args: id ticket mode whole
 --   mode   wait | now: whether the caller will wait
---   whole  1: answer the data also while the task is not processed
+--   whole  1: return the data also while the task is not processed
 -- replies: done bells outcome record data | unfinished bells record data | absent bells | missing
 -- uses: storage life find
 -- once: yes
@@ -18,11 +18,11 @@ local ended = outcome or task and string.find('ZDB', task.state, 1, true)
 local data = task and (ended or ARGV[4] == '1') and redis.call('HGET', payloads, id) or ''
 if outcome then
   redis.call('HDEL', outcomes, ticket)
-  return answer('done', string.match(outcome, ' (.*)$'), record, data)
+  return finish('done', string.match(outcome, ' (.*)$'), record, data)
 end
-if not task then return answer('absent') end
-if task.state == 'Z' or task.state == 'D' then return answer('done', 'processed', record, data) end
-if task.state == 'B' then return answer('done', 'buried', record, data) end
+if not task then return finish('absent') end
+if task.state == 'Z' or task.state == 'D' then return finish('done', 'processed', record, data) end
+if task.state == 'B' then return finish('done', 'buried', record, data) end
 local others = {}
 for other in string.gmatch(redis.call('HGET', awaited, id) or '', '[^ ]+') do
   if other ~= ticket then others[#others + 1] = other end
@@ -33,4 +33,4 @@ if #others > 0 then
 else
   redis.call('HDEL', awaited, id)
 end
-return answer('unfinished', record, data)
+return finish('unfinished', record, data)

@@ -9,7 +9,7 @@ sweep()
 local id, owner, call, ttl, tube, shift, error, edit, data, digest, whole = unpack(ARGV, 1, 11)
 local task, refusal = held(id, owner, call)
 if not task then return refusal end
-if not is_known(id, digest) then return answer('changed') end
+if not is_known(id, digest) then return finish('changed') end
 if error ~= '' then task.error = error end
 turn(task, 'B', lifetime(tonumber(ttl)), shift == '1' and tube or nil)
-return answer_task(task, edit, data, whole)
+return finish_with(task, edit, data, whole)

@@ -12,9 +12,9 @@ if not settings then return {'missing'} end
 sweep()
 local id, from, to, delay, ttl, tube, shift, edit, data, digest = unpack(ARGV, 1, 10)
 local task = find(id)
-if not task then return answer('absent') end
-if not string.find(from, task.state, 1, true) then return answer('wrong', task.state) end
-if not is_known(id, digest) then return answer('changed') end
+if not task then return finish('absent') end
+if not string.find(from, task.state, 1, true) then return finish('wrong', task.state) end
+if not is_known(id, digest) then return finish('changed') end
 delay, ttl, tube = tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, shift == '1' and tube or nil
 local told = edit == '1' and data or redis.call('HGET', payloads, id)
 if edit == '1' then note(set, payloads, id, data) end
@@ -36,4 +36,4 @@ else
   turn(task, to, to == 'Z' and zombie_until(delay > 0 and delay or settings.zombie) or 0, tube)
   if to ~= 'B' then conclude(task.id, 'processed') end
 end
-return answer('done', pack(task), told)
+return finish('done', pack(task), told)

@@ -9,4 +9,4 @@ somebody = true
 note(set, meta, 'closed', '1')
 flush()
 ring(entries)
-return answer('done')
+return finish('done')

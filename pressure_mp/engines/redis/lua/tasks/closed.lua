@@ -2,4 +2,4 @@
 -- replies: done bells flag | missing
 -- uses: storage life
 if not settings then return {'missing'} end
-return answer('done', settings.closed and 1 or 0)
+return finish('done', settings.closed and 1 or 0)

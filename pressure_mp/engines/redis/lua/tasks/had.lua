@@ -5,7 +5,7 @@
 -- A task is its id, its record and its data.
 if not settings then return {'missing'} end
 sweep()
-local reply = answer('done', now)
+local reply = finish('done', now)
 for _, member in ipairs(beginning(taken, hold(ARGV[1], tonumber(ARGV[2])), 0, -1)) do
   for _, id in ipairs(bundle_taken(member) and ids_bundled(member) or {id_taken(member)}) do
     local at = #reply

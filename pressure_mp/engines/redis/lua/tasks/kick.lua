@@ -21,4 +21,4 @@ for i, id in ipairs(members) do
     kicked = kicked + 1
   end
 end
-return answer('done', #members, kicked)
+return finish('done', #members, kicked)

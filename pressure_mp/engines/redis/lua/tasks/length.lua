@@ -5,4 +5,4 @@
 -- uses: storage life ready
 if not settings then return {'missing'} end
 sweep()
-return answer('done', number_ready(ARGV[1]))
+return finish('done', number_ready(ARGV[1]))

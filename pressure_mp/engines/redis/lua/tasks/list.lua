@@ -38,4 +38,4 @@ for _, member in ipairs(places) do
     look(id_of(member))
   end
 end
-return answer('done', #places, ids, told, data)
+return finish('done', #places, ids, told, data)

@@ -5,5 +5,5 @@
 if not settings then return {'missing'} end
 sweep()
 local task = find(ARGV[1])
-if not task then return answer('absent') end
-return answer('done', pack(task), redis.call('HGET', payloads, task.id))
+if not task then return finish('absent') end
+return finish('done', pack(task), redis.call('HGET', payloads, task.id))

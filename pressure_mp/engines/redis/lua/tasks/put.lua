@@ -12,14 +12,14 @@
 -- durable: yes
 if not settings then return {'missing'} end
 sweep()
-if settings.closed then return answer('closed') end
+if settings.closed then return finish('closed') end
 local kind, delay, ttl, priority, tube, ticket, number = unpack(ARGV, 1, 7)
 number = tonumber(number)
 local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
 if delay ~= '0' then state, ends = 'W', now + tonumber(delay) end
 
--- The ids, and the numbers of the arrival, of tasks that have none: in a row. Answers nil when this
+-- The ids, and the numbers of the arrival, of tasks that have none: in a row. Returns nil when this
 -- does not do for each of them.
 local function made()
   local ids, arrivals = {}, {}
@@ -69,7 +69,7 @@ local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0
 if not ids then
   local there
   ids, arrivals, there = chosen()
-  if not ids then return answer('exists', arrivals, there) end
+  if not ids then return finish('exists', arrivals, there) end
   note(set, meta, 'named', '1')
 end
 
@@ -107,6 +107,6 @@ count('X', state, tube, number)
 note(set, meta, 'seq', string.format('%d', arrivals[number]))
 if counter ~= settings.id then note(set, meta, 'id', string.format('%d', counter)) end
 if ticket ~= '' then note(set, awaited, ids[1], ticket) end
-local reply = answer('done')
+local reply = finish('done')
 for i = 1, number do reply[2 + i] = ids[i] end
 return reply

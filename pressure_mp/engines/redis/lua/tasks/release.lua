@@ -12,7 +12,7 @@ sweep()
 local id, owner, call, delay, ttl, priority, tube, shift, error, edit, data, digest, whole = unpack(ARGV, 1, 13)
 local task, refusal = held(id, owner, call)
 if not task then return refusal end
-if not is_known(id, digest) then return answer('changed') end
+if not is_known(id, digest) then return finish('changed') end
 if priority ~= '' then task.priority = priority end
 give_back(task, error, tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, shift == '1' and tube or nil)
-return answer_task(task, edit, data, whole)
+return finish_with(task, edit, data, whole)

@@ -8,4 +8,4 @@
 if not settings then return {'missing'} end
 sweep()
 if ARGV[3] == '1' then redis.call('HSET', KEYS[1], ARGV[1], string.format('%d', now + ARGV[2])) end
-return answer('done', now, redis.call('HGETALL', KEYS[1]))
+return finish('done', now, redis.call('HGETALL', KEYS[1]))

@@ -12,7 +12,7 @@
 if not settings then return {'missing'} end
 sweep()
 local presence, owner, call = KEYS[1], ARGV[1], tonumber(ARGV[3])
-if ARGV[2] ~= '' and redis.call('HGET', presence, owner) ~= ARGV[2] then return answer('renewed') end
+if ARGV[2] ~= '' and redis.call('HGET', presence, owner) ~= ARGV[2] then return finish('renewed') end
 local limit = tonumber(ARGV[5])
 local members = beginning(taken, hold(owner, call), 0, limit)
 local ids, loose = unfold(members, limit, bundle_taken, id_taken)
@@ -27,4 +27,4 @@ for _, task in ipairs(read_unfolded(ids, loose)) do
   end
 end
 if not call and #ids < limit then redis.call('HDEL', presence, owner) end
-return answer('done', number)
+return finish('done', number)

@@ -8,4 +8,4 @@ if not settings then return {'done', {}} end
 redis.call('DEL', KEYS[1])
 if ARGV[1] ~= '' then redis.call('ZREM', waiting, ARGV[1]) end
 if redis.call('ZCARD', ready) > 0 or redis.call('ZCARD', due) > 0 then notice(ARGV[2]) end
-return answer('done')
+return finish('done')

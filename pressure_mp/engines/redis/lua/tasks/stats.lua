@@ -15,4 +15,4 @@ for _ = 1, 100 do
   from = '(' .. task.priority .. LAST
 end
 local created = redis.call('HGET', meta, 'created')
-return answer('done', now, created, oldest, settings.closed and 1 or 0, redis.call('HGETALL', counts))
+return finish('done', now, created, oldest, settings.closed and 1 or 0, redis.call('HGETALL', counts))

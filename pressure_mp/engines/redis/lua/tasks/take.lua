@@ -1,7 +1,7 @@
 -- take: take the next tasks, of one tube or of all.
 -- keys: presence woken
 -- args: owner call limit size ttr tube ticket entry mode turn lease
---   owner  the process that answers for the tasks
+--   owner  the process that is responsible for the tasks
 --   call   the owner's number of this take
 --   limit  how many tasks at most
 --   size   how many bytes of data at most, unless it is one task
@@ -48,7 +48,7 @@ local kinds = setmetatable({}, {__index = function(known, rest)
 end})
 
 -- What is next: ids, and of each where it is in `ready`, what its record begins with after the state,
--- and its kind. Such as should be gone already go. The second answer is whether there were any.
+-- and its kind. Such as should be gone already go. The second value is whether there were any.
 local function choose()
   local members, ids = next_ready(tube, 0, limit), {}
   local chosen = {ids = {}, places = {}, heads = {}, kinds = {}}
@@ -86,7 +86,7 @@ local function read_data(ids)
   return data
 end
 
--- They are taken, in bundles if they are several. Answers for each its id, record and data.
+-- They are taken, in bundles if they are several. Returns for each its id, record and data.
 local function capture(chosen, data)
   local start, number, ids, tasks, set_to = hold(owner, call), #data, chosen.ids, {}, {}
   local single, stamped = number == 1, nil
@@ -141,20 +141,20 @@ if #chosen.ids > 0 then
     local soon = next_due()
     if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then notice(tube) end
   end
-  local reply = answer('done')
+  local reply = finish('done')
   reply.is_asked_for = true -- by `had`
   for i, part in ipairs(tasks) do reply[2 + i] = part end
   return reply
 end
-if are_there then return answer('empty', 0, '') end
+if are_there then return finish('empty', 0, '') end
 if settings.closed then
   somebody = true -- the next who waits
-  return answer('closed')
+  return finish('closed')
 end
 local soon = next_due()
 if tube == '' then redis.call('DEL', wake) end
 if mode == 'wait' then
-  return answer('empty', soon, tube ~= '' and stand(tube, ticket) or '')
+  return finish('empty', soon, tube ~= '' and stand(tube, ticket) or '')
 end
 if turn == 'again' and soon ~= '' and soon < TICK then notice(tube) end
-return answer('empty', soon, '')
+return finish('empty', soon, '')

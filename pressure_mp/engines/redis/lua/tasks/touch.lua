@@ -12,7 +12,7 @@ local task, refusal = find(id), nil
 local is_ready = call == '0' and task and task.state == 'R'
 if not is_ready then task, refusal = held(id, owner, call) end
 if not task then return refusal end
-if not is_known(id, digest) then return answer('changed') end
+if not is_known(id, digest) then return finish('changed') end
 if task.ends > 0 then
   if not is_ready then part(task, {}, 0) end
   local usual = is_ready and settings.ttl or settings.ttr
@@ -20,4 +20,4 @@ if task.ends > 0 then
   note(added, is_ready and expiry or due, task.ends, id)
   tell(task)
 end
-return answer_task(task, edit, data, whole)
+return finish_with(task, edit, data, whole)

@@ -20,4 +20,4 @@ gather(expiry, no_bundle, itself)
 gather(taken, bundle_taken, id_taken)
 gather(shelf, no_bundle, id_shelved)
 for _, task in ipairs(tasks) do vanish(task, 'killed') end
-return answer('done', #tasks)
+return finish('done', #tasks)

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, UNKNOWN, Log
 from stepwise import Closed, StepwiseClient
 from waiting import Background
 
 import pressure_mp
+from faults.histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, UNKNOWN, Log
 from pressure_mp import (
     BrokerUnavailable,
     ConsumerInUseError,

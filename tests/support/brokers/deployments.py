@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import redis
-from servers import Server, free_port
 from waiting import until
+
+from brokers.servers import Server, free_port
 
 SERVICE = "pressure"
 #: Without others: a replica that comes back need not copy everything.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle_steps import is_later
-
+from oracle.steps import is_later
 from pressure_mp.engines.contract.fair import GetKeys
 from pressure_mp.engines.contract.items import Attendance, Taken
 from pressure_mp.engines.contract.queues import End, Inspection, Stats

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import inside
 import redis
 import waiting
 
@@ -108,8 +109,7 @@ class Client:
 
 def waiters(handle: Any) -> int:
     """How many operations are parked: on a handle's queue in memory, or on the whole server."""
-    engine = registry.engine(handle._address)
-    return _waiters(engine, engine.bind(handle.name, handle._operations.discipline))
+    return _waiters(inside.engine(handle), inside.bind(handle))
 
 
 def _waiters(engine: Any, binding: Any) -> int:

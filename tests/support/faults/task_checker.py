@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from histories import DONE, FENCED, NEVER, UNKNOWN, Operation
+from faults.histories import DONE, FENCED, NEVER, UNKNOWN, Operation
 
 _CLOSINGS = ("task_done", "release", "bury")
 #: Between the task that a take acknowledged and the one that it got, in what is written down of it;

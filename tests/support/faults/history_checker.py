@@ -12,7 +12,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from histories import CLOSED, DONE, EMPTY, FULL, NEVER, UNKNOWN, Operation
+from faults.histories import CLOSED, DONE, EMPTY, FULL, NEVER, UNKNOWN, Operation
 
 #: The client that got what was left in the queue in the end.
 REST = "the rest"

@@ -6,9 +6,9 @@ import unittest
 from typing import Any
 
 import pytest
-from stdlib_differences import DIFFERENCES
 
 from pressure_mp.sync import object_queue
+from stdlib.differences import DIFFERENCES
 
 NO_TEST_PACKAGE = "this interpreter ships without its test package"
 

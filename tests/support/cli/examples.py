@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def start(example: str, *args: object, url: str, **options: Any) -> subprocess.Popen[str]:

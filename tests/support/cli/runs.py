@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import started
 from waiting import LIMIT, until
 
 MAIN = "from pressure_mp.cli import main; main()"
+LOSSY = "from cli import faulty; faulty.lossy_main()"
+ENDLESS = "from cli import faulty; faulty.endless_main()"
 
 #: What programs the tests need is one of these lines, over and over: 6 tokens each.
 LINE = "total = total + amount\n"
@@ -31,16 +34,15 @@ def python(code: str, *args: object, first: str = HEARS_INTERRUPTS) -> list[str]
     return [sys.executable, "-W", "error", "-c", first + code, *map(str, args)]
 
 
-def started_by(method: str, *args: object) -> list[str]:
+def started_by(method: str, *args: object, main: str = MAIN) -> list[str]:
     """The command, with that start method as multiprocessing's default."""
     choose = f"import multiprocessing; multiprocessing.set_start_method({method!r}); "
-    return python(choose + MAIN, *args)
+    return python(choose + main, *args)
 
 
 def environment(name: str) -> dict[str, str]:
     """Key names in the broker begin with ``name``."""
-    support = str(Path(__file__).parent)
-    return {**os.environ, "PRESSURE_PREFIX": name, "PYTHONPATH": support}
+    return started.environment(PRESSURE_PREFIX=name)
 
 
 def finished(command: Sequence[str], name: str, limit: float = 100) -> subprocess.CompletedProcess:

@@ -1,6 +1,6 @@
 """A process whose main thread waits in a queue's operation and gets Control-C, a real SIGINT.
 
-``python oracle_interrupted.py URL NAME SCENARIO`` ends with status 0 when all is as it should be
+``python interrupted.py URL NAME SCENARIO`` ends with status 0 when all is as it should be
 afterwards: nothing lost, no role held, the next client served at once.
 """
 
@@ -10,8 +10,9 @@ import os
 import signal
 import sys
 
-from oracle_clients import Client
 from waiting import HOURS, Background, until
+
+from oracle.clients import Client
 
 #: Seconds; a role that was left held would come free after a lease of HOURS.
 AT_ONCE = 20.0

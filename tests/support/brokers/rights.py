@@ -7,9 +7,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import redis
-from servers import Server
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+from brokers.servers import Server
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "security.md"
 PASSWORD = "least rights"
 
 

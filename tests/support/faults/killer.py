@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import redis
-from faults_nursery import Client, Nursery
+
+from faults.nursery import Client, Nursery
 
 LEASE = 1.0
 PAUSE = 0.08  # seconds between two events, on average

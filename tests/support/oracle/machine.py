@@ -12,9 +12,9 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from oracle_replies import plain
-from oracle_steps import Client, Pair, call_once, is_later
 
+from oracle.replies import plain
+from oracle.steps import Client, Pair, call_once, is_later
 from pressure_mp.encoding import sort_keys
 from pressure_mp.encoding.large import CHUNK, HEAD_SIZE, Large, Manifest, divide, is_manifest
 from pressure_mp.engines import registry

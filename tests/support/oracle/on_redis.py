@@ -7,7 +7,8 @@ from collections.abc import Callable
 import redis
 import waiting
 from hypothesis.stateful import invariant
-from oracle_machine import Oracle
+
+from oracle.machine import Oracle
 
 ROLES = ("producer", "consumer")
 

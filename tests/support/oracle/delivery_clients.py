@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import oracle_clients
-
+from oracle import clients
 from pressure_mp.operations.deliveries import Delivery, DeliveryOperations
 
 
-class Broker(oracle_clients.Client):
+class Broker(clients.Client):
     """Operations in the name of any owner and of any reader; each call has the next number.
 
     ``size`` is that of the items which ``fill`` makes.

@@ -1,9 +1,8 @@
-"""Brings about every answer that the scripts of tasks have, through real requests."""
+"""Brings about every reply that the scripts of tasks have, through real requests."""
 
 from __future__ import annotations
 
 import pytest
-from task_pair import ask
 from waiting import LIMIT, Background, parks, until
 
 from pressure_mp import PressureError, TaskQueue
@@ -36,6 +35,7 @@ from pressure_mp.engines.contract.tasks import (
 )
 from pressure_mp.engines.redis.requests import tasks as redis_tasks
 from pressure_mp.sync.tasks import settings
+from tasks.pair import ask
 
 OLD = Edit(b"new", b"not what is there")
 SETTINGS = settings.make(60, None, None, False, None, "time64")

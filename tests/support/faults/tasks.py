@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from faults_clients import attach, attempt, message, name_of
-from histories import DONE, FENCED, UNKNOWN, Log
-from task_checker import LOST, THEN
-
+from faults.clients import attach, attempt, message, name_of
+from faults.histories import DONE, FENCED, UNKNOWN, Log
+from faults.task_checker import LOST, THEN
 from pressure_mp import BrokerUnavailable, Empty, ShutDown, Task, TaskError, TaskQueue
 
 TUBES = [None, None, "a", "b"]

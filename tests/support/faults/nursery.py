@@ -21,15 +21,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import faults_clients
-import faults_tasks
-from histories import Log
+import started
 from waiting import until
+
+from faults import clients, tasks
+from faults.histories import Log
 
 
 @dataclass
 class Client:
-    """A process that runs a function of ``faults_clients`` or ``faults_tasks``."""
+    """A process that runs a function of ``faults.clients`` or ``faults.tasks``."""
 
     name: str
     role: str
@@ -66,7 +67,7 @@ class Nursery:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+                env=started.environment(),
             )
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
@@ -123,8 +124,8 @@ class Nursery:
         ]
         assert not failed, f"{failed}: {self._errors.read_text()[-5000:]}"
 
-    def _where(self, clients: list[Client]) -> str:
-        for client in clients:
+    def _where(self, stuck: list[Client]) -> str:
+        for client in stuck:
             client.send(signal.SIGUSR1)  # makes it write down where it is
         time.sleep(0.5)
         return self._errors.read_text()[-20000:]
@@ -181,7 +182,7 @@ def _dead() -> Iterator[tuple[int, int]]:
 
 
 def _function(role: str) -> Callable[..., None]:
-    found: Callable[..., None] = getattr(faults_clients, role, None) or getattr(faults_tasks, role)
+    found: Callable[..., None] = getattr(clients, role, None) or getattr(tasks, role)
     return found
 
 

@@ -1,0 +1,1 @@
+"""Runs of the command and of the examples."""

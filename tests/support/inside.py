@@ -1,0 +1,44 @@
+"""What a handle is made of. Tests that run operations themselves, or look at the keys of a broker,
+get them here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pressure_mp.engines import registry
+from pressure_mp.engines.contract.session import Options
+from pressure_mp.sync.handles import Handle
+
+
+def address(handle: Handle) -> Any:
+    """The address of its broker."""
+    return handle._address
+
+
+def operations(handle: Handle) -> Any:
+    """The operations that its methods run."""
+    return handle._operations
+
+
+def run(handle: Handle, operation: Any) -> Any:
+    """Run an operation as its methods do: in this thread, with the handle's own binding."""
+    return handle._run(operation)
+
+
+def engine(handle: Handle) -> Any:
+    """The engine of its broker in this process."""
+    return registry.engine(handle._address)
+
+
+def binding(handle: Handle) -> Any:
+    """What it has bound; None before its first operation."""
+    return handle._binding
+
+
+def bind(handle: Handle, options: Options | None = None) -> Any:
+    """A binding of its queue besides its own, with its options or others."""
+    return engine(handle).bind(handle.name, discipline(handle), options or handle._options)
+
+
+def discipline(handle: Handle) -> str:
+    return handle._operations.discipline

@@ -1,0 +1,1 @@
+"""Clients made of operations alone, and random histories beside the memory engine."""

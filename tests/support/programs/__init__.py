@@ -1,0 +1,1 @@
+"""What other processes do: programs that tests start, kill, stop and watch."""

@@ -1,0 +1,1 @@
+"""Tasks in every state, beside the memory engine."""

@@ -1,0 +1,1 @@
+"""A user's program that type checkers accept, and one that they refuse."""
