@@ -18,6 +18,9 @@ T = TypeVar("T")
 class FetchedAhead(Protocol):
     """The items that are here and at the broker, in flight."""
 
+    #: Seconds for which one who must know what is here waits, at most, for a thread that is at it.
+    patience: float
+
     def __len__(self) -> int: ...
 
     def give_back(self, handle: BufferedHandle, patience: float = 0.0) -> None:

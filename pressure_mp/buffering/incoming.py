@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Seconds for which one that cannot wait waits for another thread's words with the broker.
 _MOMENT = 0.01
-#: Seconds for which one who must know what is here waits, at most, for a thread that is at it.
-PATIENCE = 1.0
 
 _readers = itertools.count(1)
 
@@ -41,6 +39,8 @@ class Incoming(ABC):
     One thread fetches at a time, when there is none left. Items one of which cannot be decoded are
     kept as they came.
     """
+
+    patience = 1.0
 
     def __init__(self, handle: BufferedHandle, size: int) -> None:
         self._size = size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Until, Wait
 from ..engines.contract.queues import (
@@ -43,10 +45,12 @@ from ..exceptions import (
     TaskDoneError,
 )
 from ..exhaustive import assert_never
-from .diagnosis import Diagnosis, diagnose
 from .large import sweep
 from .queues import QueueOperations
 from .waiting import served
+
+if TYPE_CHECKING:  # what few ever ask for
+    from .diagnosis import Diagnosis
 
 FIFO = "fifo"
 
@@ -182,6 +186,8 @@ class ControlOperations(QueueOperations):
 
     def why_blocked(self) -> Operation[Diagnosis]:
         """What a put and a get would wait for at this moment, and who is in the way."""
+        from .diagnosis import diagnose
+
         reply: InspectReply = yield Inspect(_MANY)
         return diagnose(self.name, self._found(reply))
 
@@ -189,6 +195,8 @@ class ControlOperations(QueueOperations):
         """The end of the text of an error: after a wait, what was in the way."""
         if not (block and timeout):
             return ""
+        from .diagnosis import diagnose
+
         try:
             # The time is up: a broker that is lost just now is not waited for.
             reply: InspectReply = yield Until(Inspect(_FEW), ONE_TRY)

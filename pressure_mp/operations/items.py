@@ -24,6 +24,7 @@ from ..engines.contract.items import (
     TakeBackReply,
     Taken,
     TakeReply,
+    put_one,
 )
 from ..engines.contract.queues import GetLength, GetLengthReply
 from ..engines.contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
@@ -75,7 +76,7 @@ class ItemOperations(ControlOperations):
         if isinstance(item, Large):
             return self._put_large(item, block, timeout, overfill, order)
         waits = block and (timeout is None or timeout > 0)
-        request = Put((item,), (order,) if order else (), overfill, False, waits)
+        request = put_one(item, (order,) if order else (), overfill, waits)
         end = None if timeout is None or not waits else deadline(True, timeout)
         return Ask(request, end, _added, self._put_on, (block, timeout, order))
 

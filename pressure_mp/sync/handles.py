@@ -17,7 +17,7 @@ from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.queues import How, Stats
-from ..engines.contract.session import Binding, Durability, Engine, Options, Session
+from ..engines.contract.session import Binding, Durability, Engine, Options
 from ..exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -30,13 +30,14 @@ from ..hidden import hide_in
 from ..identity.client import client_id
 from ..identity.processes import host
 from ..operations.control import FIFO
-from ..operations.diagnosis import Diagnosis
 from ..operations.items import ItemOperations
 from ..operations.queues import QueueOperations
 from .options import ConnectionOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from ..operations.diagnosis import Diagnosis
 
 
 class Handle:
@@ -156,27 +157,15 @@ class Handle:
         return binding
 
     def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
-        binding = self._binding or self._attach()
-        try:
-            return drive(operation, binding.session(), watch)
-        except QueueDoesNotExistError:
-            if self._anonymous:
-                self._check_open()  # closed, and nobody else had it
-            raise
-
-    def _run_on(
-        self, operation: AnyOperation[T], session: Session, watch: Watch | None = None
-    ) -> T:
-        """The same on a session that the caller began, and ends."""
+        session = (self._binding or self._attach()).session()
         try:
             return drive_on(operation, session, watch)
         except QueueDoesNotExistError:
             if self._anonymous:
-                self._check_open()
+                self._check_open()  # closed, and nobody else had it
             raise
-
-    def _session(self) -> Session:
-        return (self._binding or self._attach()).session()
+        finally:
+            session.end()
 
     def _seconds(self, timeout: float | None) -> float | None:
         """The time to wait for a ``timeout``, None for no limit. Raises ArgumentError,
@@ -264,8 +253,8 @@ class ItemHandle(Handle):
         bound = check_maxsize(maxsize)
         self._open(lambda user: self._operations.open(how, bound, user, is_stated))
 
-    def _handing_out(self, receive: Callable[[Any], T]) -> T:
-        """What ``receive`` returns. What ends this early gives back what was taken.
+    def _handing_out(self, receive: Callable[..., T], *args: Any) -> T:
+        """What ``receive(*args, claim)`` returns. What ends this early gives back what was taken.
 
         It is given a claim, to note there what it takes, and in its ``found`` what can no longer go
         back, but to the next call of this handle. Between the end of the claim and that of the call
@@ -275,7 +264,7 @@ class ItemHandle(Handle):
             interrupts.settle()
         claim = self._claim()
         try:
-            found = receive(claim)
+            found = receive(*args, claim)
             claim.end()
             return found
         except PressureError as error:
@@ -284,6 +273,8 @@ class ItemHandle(Handle):
             else:
                 interrupts.abandoned += [(self, claim)]
                 self._see_to(error)
+            if self._anonymous and isinstance(error, QueueDoesNotExistError):
+                self._check_open()
             raise
         except BaseException as error:
             interrupts.abandoned += [(self, claim)]
@@ -299,7 +290,7 @@ class ItemHandle(Handle):
 
     def _claim(self) -> Any:
         """What one call takes: the session that takes it."""
-        return self._session()
+        return (self._binding or self._attach()).session()
 
     def _give_up(self, claim: Any) -> None:
         """What was taken by an interrupted call goes back."""

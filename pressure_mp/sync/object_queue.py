@@ -12,11 +12,8 @@ from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import interrupts
-from ..buffering.buffers import Buffers
-from ..buffering.handle import FetchedAhead
-from ..buffering.incoming import PATIENCE, Incoming, IncomingForGood
-from ..drivers import drive
-from ..effects import AnyOperation
+from ..drivers import drive, drive_on
+from ..effects import AnyOperation, Ask
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
 from ..engines import registry
@@ -36,8 +33,12 @@ from .handles import ItemHandle, check_buffering, check_max_items, check_maxsize
 from .options import QueueOptions, SignatureOf, read
 from .readable import Readable
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a queue without buffers need not load them
     from typing_extensions import Self, Unpack
+
+    from ..buffering.buffers import Buffers
+    from ..buffering.handle import FetchedAhead
+    from ..buffering.incoming import Incoming
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -118,9 +119,11 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     def _reset(self) -> None:
         super()._reset()
         self._kept: deque[Item] = deque()  # got by calls that were interrupted
-        self._buffers = (
-            Buffers(self, self._make_incoming(), self._buffering) if self._buffering else None
-        )
+        self._buffers: Buffers | None = None
+        if self._buffering:
+            from ..buffering.buffers import Buffers
+
+            self._buffers = Buffers(self, self._make_incoming(), self._buffering)
         self._was_put_to = False
         self._readable: Readable | None = None
 
@@ -128,6 +131,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         return ObjectOperations(self._name, FIFO)
 
     def _make_incoming(self) -> Incoming:
+        from ..buffering.incoming import IncomingForGood
+
         return IncomingForGood(self, self._buffering)
 
     def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
@@ -306,9 +311,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         self._kept += found
 
     def _get_one(self, block: bool, timeout: float | None, claim: Any) -> Item:
-        operation = self._operations.get_object(block, timeout, self._eof)
-        found: Item = self._getting(operation, claim)
-        return found
+        operation: Ask[Item] = self._operations.get_object(block, timeout, self._eof)
+        return self._getting(operation, claim)
 
     def _get_some(
         self, limit: int, block: bool, timeout: float | None, claim: Any
@@ -320,8 +324,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         """Run an operation that gets something for good, on the session that is the claim."""
         if self._eof:
             with self._here:
-                return self._run_on(operation, claim)
-        return self._run_on(operation, claim, self._watching)
+                return drive_on(operation, claim)
+        return drive_on(operation, claim, self._watching)
 
     def _watching(self) -> contextlib.AbstractContextManager[None]:
         """Who sees to it, while a get waits, that what a dead process had comes back."""
@@ -361,7 +365,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         self._check_open()
         if self._kept and (kept := self._take_kept()):
             return kept[0]
-        return self._handing_out(lambda claim: self._get_one(bool(block), timeout, claim))
+        return self._handing_out(self._get_one, bool(block), timeout)
 
     def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Item:
         if buffers.outgoing.failure is not None:
@@ -425,7 +429,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         return self._getting(self._operations.get(False, None, self._eof), claim)
 
     def _accept_received(self, received: Any, claim: Any) -> Item:
-        found: Item = self._run_on(self._operations.accept(received), claim)
+        found: Item = drive_on(self._operations.accept(received), claim)
         return found
 
     def get_nowait(self) -> Item:
@@ -520,7 +524,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             self._run(self._operations.register(self._here, self._token))
         stats = self._run(self._operations.stats())
         if 0 < stats.maxsize <= stats.length + len(incoming) and incoming:
-            incoming.give_back(self, PATIENCE)
+            incoming.give_back(self, incoming.patience)
             stats = self._run(self._operations.stats())
         if stats.closed:
             return 0  # so a put at the broker says it

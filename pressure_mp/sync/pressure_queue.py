@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..drivers import drive_on
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .handles import ItemHandle, check_max_items, check_maxsize
@@ -91,7 +92,7 @@ class PressureQueue(ItemHandle):
         """
         check_max_items(max_items)
         operation = self._operations.get_many(max_items, bool(block), self._seconds(timeout))
-        return self._handing_out(lambda session: self._run_on(operation, session))
+        return self._handing_out(drive_on, operation)
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
@@ -110,7 +111,8 @@ class PressureQueue(ItemHandle):
 
     def _get(self, block: bool, timeout: float | None) -> bytes:
         operation = self._operations.get(block, timeout)
-        return self._handing_out(lambda session: self._run_on(operation, session))
+        item: bytes = self._handing_out(drive_on, operation)
+        return item
 
     def close(self, timeout: float | None = None) -> None:
         """Close the queue for everyone, for good; blocks for the producer role.

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..buffering.incoming import PATIENCE, Incoming, IncomingUntilDone
 from ..engines.contract.queues import How
 from ..exceptions import (
     ArgumentError,
@@ -26,6 +25,8 @@ from .options import QueueOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
+
+    from ..buffering.incoming import Incoming
 
 
 class Queue(ObjectQueue[Item]):
@@ -87,7 +88,8 @@ class Queue(ObjectQueue[Item]):
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
         if self._buffers is not None and immediate:
             # The queue was emptied: so is this, also of what a thread fetched at the same time.
-            self._buffers.incoming.give_back(self, PATIENCE)
+            incoming = self._buffers.incoming
+            incoming.give_back(self, incoming.patience)
 
     @property
     def is_shutdown(self) -> bool:
@@ -183,6 +185,8 @@ class JoinableQueue(Queue[Item]):
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     def _make_incoming(self) -> Incoming:
+        from ..buffering.incoming import IncomingUntilDone
+
         return IncomingUntilDone(self, self._buffering)
 
     @property

@@ -57,6 +57,12 @@ class Put(NamedTuple):
     waits: bool = True
 
 
+def put_one(item: bytes, sort_keys: Sequence[bytes], overfill: bool, waits: bool) -> Put:
+    """:class:`Put` of one item, what most puts are, made in half the time of a named tuple's own
+    constructor."""
+    return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits))
+
+
 PutReply = Added | NoSpace | InUse | NotComparable | Lost | Closed | Missing
 
 
@@ -99,6 +105,11 @@ class Taken(NamedTuple):
 
     items: list[bytes]
     numbers: Sequence[int] = ()
+
+
+def taken(items: list[bytes]) -> Taken:
+    """:class:`Taken` for good, as :func:`put_one`."""
+    return tuple.__new__(Taken, (items, ()))
 
 
 TakeReply = Taken | NoItem | InUse | Closed | Ended | Missing

@@ -78,7 +78,11 @@ class BlockingSession:
         """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
         if end is None and op in self.binding.quick:
             session = self._session
-            wire: Any = session.free_wire if session else self._wire or self._idle_wire()
+            wire: Any = self._wire
+            if session is not None:
+                wire = session.free_wire
+            elif wire is None:
+                wire = self._pool.idle(self.binding.slot)
             if wire is not None:
                 if session is not None:
                     session.granted = None
@@ -90,9 +94,6 @@ class BlockingSession:
     @property
     def _has_taken(self) -> bool:
         return (self._session.taken if self._session is not None else self._taken) is not None
-
-    def _idle_wire(self) -> Any:
-        return self._pool.idle(self.binding.slot)
 
     def _longer(self) -> RedisSession:
         """For what takes more than calls that go well."""
@@ -146,24 +147,23 @@ class BlockingSession:
             self._session.interrupted()
 
     def end(self) -> None:
-        if self._caller is None or self._caller.waiter is None:
-            self._end_connection()
-            return
         try:
-            finish(self._caller.waiter.end())
+            if self._caller is not None and self._caller.waiter is not None:
+                finish(self._caller.waiter.end())
         finally:
-            self._end_connection()
-
-    def _end_connection(self) -> None:
-        session, wire = self._session, self._wire
-        if session is None:
-            if wire is not None:
+            session, wire = self._session, self._wire
+            if session is not None:
+                _end_connection(session)
+            elif wire is not None:
                 self._wire = None
                 self._pool.checkin(wire)
-        elif session.is_parked:
-            finish(session.end())
-        else:
-            session.give_wire_back()
+
+
+def _end_connection(session: RedisSession) -> None:
+    if session.is_parked:
+        finish(session.end())
+    else:
+        session.give_wire_back()
 
 
 class _Caller:

@@ -26,18 +26,18 @@ def pack_command(command: Iterable[Any]) -> bytes:
 def pack(begin: tuple[bytes, ...], args: tuple[Any, ...]) -> bytes:
     """A command that is packed up to the end of a line; the arguments follow."""
     pieces = [*begin]
-    add = pieces.append
     for arg in args:
-        kind = type(arg)
-        text = arg if kind is bytes else b"%d" % arg if kind is int else _text(arg)
+        text = arg if type(arg) is bytes else _text(arg)
         size = len(text)
-        add(_LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size)
-        add(text)
-    add(b"\r\n")
+        pieces.append(_LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size)
+        pieces.append(text)
+    pieces.append(b"\r\n")
     return b"".join(pieces)
 
 
 def _text(arg: Any) -> bytes:
+    if type(arg) is int:
+        return b"%d" % arg
     if type(arg) is float:
         return str(arg).encode()
     # Of a subclass, what it is and not how it shows itself: an Enum can be a str.

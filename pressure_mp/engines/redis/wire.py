@@ -263,7 +263,8 @@ class BlockingWire(Wire):
         reader, reply = self._reader, _NOTHING
         try:
             while reply is _NOTHING:
-                reader.feed(self._not_end(self._socket.recv(_READ_SIZE)))
+                received = self._socket.recv(_READ_SIZE)
+                reader.feed(received or self._not_end(received))
                 reply = reader.gets()
         except hiredis.ProtocolError as error:
             raise ConnectionError(f"what came is no reply: {error}") from None

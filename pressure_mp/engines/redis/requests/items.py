@@ -78,7 +78,7 @@ def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, .
 
 
 def _polled(request: items.Take, reply: Reply) -> items.Taken | None:
-    return items.Taken(reply[1:]) if reply[0] == DONE else None
+    return items.taken(reply[1:]) if reply[0] == DONE else None
 
 
 async def _take(
