@@ -59,6 +59,8 @@ class Codec(Generic[Item]):
             payload, buffers = serializers.pickle_apart(obj, self._queue)
             if buffers or len(payload) >= THRESHOLD:
                 return self._divide(payload, buffers)
+            if not self._key_ids:
+                return payload  # a pickle cannot begin as what is signed
         else:
             payload = serializers.encode(self._serializer, obj, self._queue)
         return self.prepare().sign(payload)
@@ -69,13 +71,16 @@ class Codec(Generic[Item]):
 
     def decode(self, item: bytes) -> Item:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
-        payload = self.prepare().check(item)
+        is_checked = bool(self._key_ids) or not self._divides  # no pickle begins as what is signed
+        payload = self.prepare().check(item) if is_checked else item
         try:
             found: Item = self._serializer.loads(payload)
             return found
         except Exception as error:
             if is_from_outside(error):
                 raise
+            if not is_checked:
+                self.prepare().check(item)
             raise serializers.set_aside(self._queue, error, item) from error
 
     def read_manifest(self, item: bytes) -> Manifest | None:
@@ -128,7 +133,7 @@ class Codec(Generic[Item]):
             if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
                 return list(map(self.encode, objects))
             if not self._key_ids:
-                return [*payloads]  # a pickle cannot begin as what is signed
+                return [*payloads]
         else:
             payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return list(map(self.prepare().sign, payloads))

@@ -1,12 +1,13 @@
 """Who may put an item: keys, and signatures that are checked before anything is decoded.
 
-A signed item is ``mark | key id | MAC | payload``. The MAC is HMAC-SHA256 over the queue's prefix
-and name, each with its length before it, and the payload, so that an item of one queue is not
-valid on another.
+A signed item is ``mark | key id | MAC | payload``. The MAC is keyed BLAKE2b (RFC 7693) over the
+queue's prefix and name, each with its length before it, and the payload, so that an item of one
+queue is not valid on another. Items of the former format, with HMAC-SHA256, are accepted too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +22,24 @@ if TYPE_CHECKING:
 AuthKey = bytes | str | Sequence[bytes | str]
 
 VARIABLE = "PRESSURE_AUTHKEY"
-#: What a signed item begins with: no UTF-8 text and no pickle does. The 1 is the format's version.
-MARK = b"\xf9mp1"
+#: What a signed item begins with: no UTF-8 text and no pickle does. The 2 is the format's version.
+MARK = b"\xf9mp2"
+_FORMER_MARK = b"\xf9mp1"
+_MARKS = (MARK, _FORMER_MARK)
 _ID_SIZE = 8
 _HEAD_SIZE = len(MARK) + _ID_SIZE
-_PAYLOAD = _HEAD_SIZE + 32
+_MAC_SIZE = 32
+_PAYLOAD = _HEAD_SIZE + _MAC_SIZE
+
+
+class _Mac(Protocol):
+    """What :mod:`hashlib` and :mod:`hmac` make."""
+
+    def copy(self) -> _Mac: ...
+
+    def update(self, data: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
 
 
 class Key:
@@ -37,8 +51,14 @@ class Key:
         self._secret = hide(secret)
         self.id = hmac.digest(secret, b"pressure_mp key id", "sha256")[:_ID_SIZE]
 
-    def mac(self, context: bytes) -> hmac.HMAC:
+    def mac(self, context: bytes) -> _Mac:
         """A MAC that has seen ``context``; take a copy for each item."""
+        # BLAKE2b takes no key of more than 64 bytes: so each secret is made one of that size.
+        key = hide(hashlib.blake2b(self._secret, person=b"pressure_mp item").digest())
+        return hashlib.blake2b(context, key=key, digest_size=_MAC_SIZE)
+
+    def former_mac(self, context: bytes) -> _Mac:
+        """The same of the former format."""
         return hmac.new(self._secret, context, "sha256")
 
     def __repr__(self) -> str:
@@ -145,8 +165,10 @@ class Signer:
         parts = (part.encode() for part in (prefix, queue))
         context = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         self._queue = queue
-        self._known = [(MARK + key.id, key.mac(context)) for key in keys]
-        self._head, self._mac = self._known[0]
+        known: list[tuple[bytes, _Mac]] = [(MARK + key.id, key.mac(context)) for key in keys]
+        self._head, self._mac = known[0]
+        self._known = known + [(_FORMER_MARK + key.id, key.former_mac(context)) for key in keys]
+        self._accepted = [key.id for key in keys]
 
     def sign(self, payload: bytes) -> bytes:
         mac = self._mac.copy()
@@ -165,7 +187,7 @@ class Signer:
         raise self._refusal(item)
 
     def _refusal(self, item: bytes) -> AuthenticationError:
-        if not item.startswith(MARK):
+        if not item.startswith(_MARKS):
             return _set_aside(
                 item,
                 self._queue,
@@ -184,7 +206,7 @@ class Signer:
             item,
             self._queue,
             f"is signed with another key ({_key_id(item)}; this handle accepts "
-            f"{_hexes(head[len(MARK) :] for head, _ in self._known)}), forged or truncated",
+            f"{_hexes(self._accepted)}), forged or truncated",
             f"if the key is one of yours, add it to the keys here (authkey= or {VARIABLE})",
         )
 
@@ -196,7 +218,7 @@ class Unsigned:
         self._queue = queue
 
     def sign(self, payload: bytes) -> bytes:
-        if payload.startswith(MARK):
+        if payload.startswith(_MARKS):
             raise EncodingError(
                 f"queue {self._queue!r} is not signed, and the item begins as a signed one does: "
                 "no consumer would accept it"
@@ -204,7 +226,7 @@ class Unsigned:
         return payload
 
     def check(self, item: bytes) -> bytes:
-        if item.startswith(MARK):
+        if item.startswith(_MARKS):
             raise _set_aside(
                 item,
                 self._queue,

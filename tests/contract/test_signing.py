@@ -54,15 +54,37 @@ def test_a_signed_item_comes_back_as_it_went_in(make, serializer, item):
     assert make(serializer=serializer, authkey=SECRET.encode()).get() == item
 
 
-def test_what_is_queued_is_mark_key_id_mac_and_payload(make, bare, name):
-    make(serializer="text", authkey=SECRET).put("payload")
+def framed(name):
+    """What is signed before the payload."""
+    parts = (b"__pressure__", name.encode())
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+@pytest.mark.parametrize("secret", [SECRET, "longer than a key of BLAKE2b can be " * 4])
+def test_what_is_queued_is_mark_key_id_mac_and_payload(make, bare, name, secret):
+    make(serializer="text", authkey=secret).put("payload")
     item = bare.get()
-    framed = b"".join(
-        len(part).to_bytes(8, "big") + part for part in (b"__pressure__", name.encode())
-    )
-    assert item[:4] == MARK
-    assert item[MAC] == hmac.digest(SECRET.encode(), framed + b"payload", hashlib.sha256)
+    key = hashlib.blake2b(secret.encode(), digest_size=64, person=b"pressure_mp item").digest()
+    mac = hashlib.blake2b(framed(name) + b"payload", digest_size=32, key=key)
+    assert item[:4] == MARK == b"\xf9mp2"
+    assert item[ID] == hmac.digest(secret.encode(), b"pressure_mp key id", hashlib.sha256)[:8]
+    assert item[MAC] == mac.digest()
     assert item[44:] == b"payload"
+
+
+def test_an_item_of_the_former_format_is_accepted_with_its_key(make, bare, name):
+    mac = hmac.digest(SECRET.encode(), framed(name) + b"payload", hashlib.sha256)
+    former = b"\xf9mp1" + Key(SECRET.encode()).id + mac + b"payload"
+    q = make(serializer="text", authkey=["another", SECRET])
+    bare.put(former)
+    assert q.get() == "payload"
+    forged = former[:-1] + b"x"
+    bare.put(forged)
+    expect_refusal(q, "wrong signature", forged)
+    bare.put(MARK + former[4:])
+    expect_refusal(q, "wrong signature")
+    bare.put(former)
+    expect_refusal(make(serializer="text"), "has no key")
 
 
 @pytest.mark.parametrize("kind", [Queue, pressure_mp.JoinableQueue, pressure_mp.SimpleQueue])
