@@ -122,7 +122,7 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     for module in (memory_session, binding, session, turns):
         monkeypatch.setattr(module, "TICK", HOURS)
-    monkeypatch.setattr(turns, "_FIRST_WATCH", HOURS)
+    monkeypatch.setattr(turns, "FIRST_WATCH", HOURS)
 
 
 @pytest.fixture

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
 from ..effects import Operation, Until
 from ..encoding.large import Large, Manifest, divide
 from ..engines.contract.contents import (
-    ReadChunk,
-    ReadChunkReply,
-    StoreChunk,
-    StoreChunkReply,
+    MOST_CHUNKS,
+    ReadChunks,
+    ReadChunksReply,
+    StoreChunks,
+    StoreChunksReply,
     SweepContents,
     SweepContentsReply,
 )
@@ -18,10 +22,10 @@ from ..exceptions import PressureError
 
 
 def store(large: Large, end: float | None) -> Operation[Done | Closed | Missing]:
-    """Send a content, chunk by chunk; from then on its manifest can be put for a lease."""
+    """Send a content, some chunks at a time; from then on its manifest can be put for a lease."""
     while True:
-        for number, chunk in enumerate(divide(large.segments)):
-            reply: StoreChunkReply = yield Until(StoreChunk(large.token, number, chunk), end)
+        for first, chunks in in_requests(large.segments):
+            reply: StoreChunksReply = yield Until(StoreChunks(large.token, first, chunks), end)
             if reply is not Outcome.DONE:
                 break
         if reply is not Outcome.LOST:
@@ -29,13 +33,21 @@ def store(large: Large, end: float | None) -> Operation[Done | Closed | Missing]
 
 
 def fetch(manifest: Manifest) -> Operation[list[bytearray] | None]:
-    """Read a content, chunk by chunk; None when it is no longer there."""
+    """Read a content, some chunks at a time; None when it is no longer there."""
     segments = manifest.allocate()
-    for number, room in enumerate(divide([memoryview(segment) for segment in segments])):
-        reply: ReadChunkReply = yield ReadChunk(manifest.token, number, room)
+    for first, rooms in in_requests([memoryview(segment) for segment in segments]):
+        reply: ReadChunksReply = yield ReadChunks(manifest.token, first, rooms)
         if reply is not Outcome.DONE:
             return None
     return segments
+
+
+def in_requests(segments: Sequence[memoryview]) -> Iterator[tuple[int, list[list[memoryview]]]]:
+    """The chunks of one request after the other, with the number of the first of them."""
+    chunks, first = divide(segments), 0
+    while some := list(islice(chunks, MOST_CHUNKS)):
+        yield first, some
+        first += len(some)
 
 
 def sweep(token: str = "") -> Operation[None]:

@@ -24,7 +24,7 @@ from pressure_mp import (
 )
 from pressure_mp.encoding.large import CHUNK, MARK, THRESHOLD
 from pressure_mp.encoding.signing import Key, Signer
-from pressure_mp.engines.contract.contents import StoreChunk
+from pressure_mp.engines.contract.contents import StoreChunks
 from pressure_mp.engines.contract.replies import Outcome
 
 SECRET = b"a secret"
@@ -299,7 +299,7 @@ def exchange_a_chunk(q, token, number, chunk):
 
 
 def _storing(token, number, chunk):
-    assert (yield StoreChunk(token, number, [memoryview(chunk)])) is Outcome.DONE
+    assert (yield StoreChunks(token, number, [[memoryview(chunk)]])) is Outcome.DONE
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])

@@ -210,13 +210,13 @@ def private_in_threads() -> None:
 
 def private_forking_during_start() -> None:
     starting = threading.Event()
-    launch = launcher._launch
+    launch = launcher.launch
 
     def slow_launch(*arguments: Any) -> Any:
         starting.set()
         return launch(*arguments)
 
-    launcher._launch = slow_launch
+    launcher.launch = slow_launch
     thread = threading.Thread(target=launcher.start_private)
     thread.start()
     starting.wait()
@@ -273,10 +273,10 @@ def private_without_wheel() -> None:
 
 
 def private_after_failure(binary: str) -> None:
-    real = launcher._server_binary
-    launcher._server_binary = lambda: binary
+    real = launcher.server_binary
+    launcher.server_binary = lambda: binary
     report_private()
-    launcher._server_binary = real
+    launcher.server_binary = real
     report_private()
     report(children=len(psutil.Process().children()))
     wait_for_word()
@@ -300,24 +300,24 @@ def shared_on_demand(directory: str) -> None:
 
 
 def shared_with_binary(directory: str, binary: str) -> None:
-    launcher._server_binary = lambda: binary
+    launcher.server_binary = lambda: binary
     shared_on_demand(directory)
 
 
 def shared_reporting_registration(directory: str) -> None:
-    create = launcher._create_shared
+    create = launcher.create_shared
 
     def create_later(path: str, socket_path: str) -> None:
         report(registered=True)
         create(path, socket_path)
 
-    launcher._create_shared = create_later
+    launcher.create_shared = create_later
     report_shared(directory)
     wait_for_word()
 
 
 def shared_answer(directory: str, binary: str) -> None:
-    launcher._server_binary = lambda: binary
+    launcher.server_binary = lambda: binary
     answer = supervisor.ping(launcher.start_shared(directory), 10)
     report(answer=answer.decode())
 
@@ -776,7 +776,7 @@ class TestSharedServer:
         binary = world.script(
             "slow",
             f"#!/bin/sh\necho started >>{starts}\n"
-            f'while [ ! -e {go} ]; do sleep 0.01; done\nexec {launcher._server_binary()} "$@"\n',
+            f'while [ ! -e {go} ]; do sleep 0.01; done\nexec {launcher.server_binary()} "$@"\n',
         )
         first = world.start("shared_with_binary", shared, binary)
         first.read()
@@ -836,7 +836,7 @@ class TestSharedServerError:
     def test_for_a_server_that_gives_no_answer(
         self, world: World, shared: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(launcher, "_ANSWER_SECONDS", 0.1)
+        monkeypatch.setattr(launcher, "ANSWER_SECONDS", 0.1)
         os.mkdir(shared)
         socket_path = os.path.join(shared, "server.sock")
         with socket.socket(socket.AF_UNIX) as listener:

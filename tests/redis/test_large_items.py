@@ -245,7 +245,7 @@ def test_a_put_that_waits_for_long_keeps_its_content(server, name):
 
 def test_one_who_reads_slowly_keeps_the_content(q, server, monkeypatch):
     q.put(array())
-    monkeypatch.setattr(requests_of_contents, "_RENEWALS", 1e9)
+    monkeypatch.setattr(requests_of_contents, "RENEWALS", 1e9)
     held = []
     with server.client() as client:
         uploads = contents.key(q, "uploads")
@@ -274,6 +274,52 @@ def test_a_content_that_is_gone_is_an_error_and_not_a_wrong_item(q, server):
             q.get()
     assert q.get() == "next"
     assert q.stats().rejected == 1
+
+
+@pytest.mark.parametrize("number", [0, 4, CHUNKS - 1])
+@pytest.mark.parametrize("instead", [None, b"", b"shorter", bytes(CHUNK + 1), bytes(70_000)])
+def test_one_wrong_chunk_among_several_is_an_error_and_the_next_item_is_whole(
+    q, server, number, instead
+):
+    """They are asked for together: what comes behind the wrong one is not taken for another."""
+    q.put_many([array(), "next"])
+    with server.client() as client:
+        chunks = contents.key(q, "chunks")
+        (field,) = (f for f in client.hkeys(chunks) if f.endswith(b":%d" % number))
+        if instead is None:
+            client.hdel(chunks, field)
+        else:
+            client.hset(chunks, field, instead)
+    with pytest.raises(DecodingError, match="no content any more"):
+        q.get()
+    assert q.get() == "next"
+    q.put(array())
+    assert np.array_equal(q.get(), array())
+
+
+def test_a_server_that_lost_its_scripts_is_given_them_among_several_chunks(q, server):
+    with server.client() as client:
+        client.script_flush()
+    q.put(array())
+    assert np.array_equal(q.get(), array())
+
+
+@pytest.mark.parametrize("replies", range(1, 6))
+def test_a_reply_that_is_lost_among_those_of_several_chunks_changes_nothing(server, name, replies):
+    proxy = LossyProxy(server.port)
+    try:
+        q = Queue(name=name, url=proxy.url)
+        q.put(array())
+        for _ in range(3):
+            proxy.lose(replies)
+            q.put(array())
+            proxy.lose(replies)
+            assert np.array_equal(q.get(), array())
+        assert np.array_equal(q.get(), array())
+        assert proxy.lost == 6 * replies
+        q.delete()
+    finally:
+        proxy.stop()
 
 
 def test_what_another_client_takes_off_the_list_leaves_no_chunks(q, server):
@@ -335,9 +381,7 @@ def test_a_server_that_forgot_the_script_is_given_it_again(name):
 
 
 def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
-    monkeypatch.setattr(
-        outage, "_GRACE", HOURS
-    )  # what was stored is removed, however long it takes
+    monkeypatch.setattr(outage, "GRACE", HOURS)  # what was stored is removed, however long it takes
     server = Server("valkey", ("--maxmemory", "24mb", "--maxmemory-policy", "noeviction"))
     try:
         q = Queue(name=name, url=server.start().url)

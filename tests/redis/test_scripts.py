@@ -308,7 +308,7 @@ def play(server, name, theirs, client):
     run(operations.put(large, True, None, overfill=True))
     call("hold", large.token, 5000)
     call("sweep", large.token)
-    call("store", "0" * 24, 1, 5000, [memoryview(b"x")])
+    call("store", "0" * 24, 1, 5000, [[memoryview(b"x")]])
     late = contents.sample().manifest
     call("put", late, 1, b"", 1, "client", "ticket", b"now", "first", 5000)
     while q.qsize() > 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -51,15 +52,18 @@ def _client(engine: Any) -> Any:
     )
 
 
-def before_each_chunk(call: Callable[[int], Any]) -> Any:
-    """While this context lasts, ``call`` is called with the number of each chunk that is next."""
+@contextmanager
+def before_each_chunk(call: Callable[[int], Any]) -> Iterator[None]:
+    """While this context lasts, ``call`` is called with the number of each chunk that is next; each
+    goes in a request of its own."""
 
     def dividing(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
         for number, chunk in enumerate(divide(segments)):
             call(number)
             yield chunk
 
-    return mock.patch.object(large, "divide", dividing)
+    with mock.patch.multiple(large, divide=dividing, MOST_CHUNKS=1):
+        yield
 
 
 def stop_at(number: int, reached: Any) -> Any:

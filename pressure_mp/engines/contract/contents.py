@@ -7,32 +7,37 @@ from typing import NamedTuple
 
 from .replies import Closed, Done, Lost, Missing
 
+#: How many chunks a request has at most.
+MOST_CHUNKS = 10
 
-class StoreChunk(NamedTuple):
-    """Keep the chunk of that number, from 0 on, for a lease; with the first the content begins.
 
-    ``token`` names the content. LOST: nothing came for longer than a lease, so those before this
-    one may have been removed.
+class StoreChunks(NamedTuple):
+    """Keep chunks, the first of which has that number, for a lease; with number 0 the content
+    begins.
+
+    ``token`` names the content. LOST: nothing came for longer than a lease, so those before these
+    may have been removed.
     """
 
     token: str
-    number: int
-    chunk: Sequence[memoryview]
+    first: int
+    chunks: Sequence[Sequence[memoryview]]
 
 
-StoreChunkReply = Done | Lost | Closed | Missing
+StoreChunksReply = Done | Lost | Closed | Missing
 
 
-class ReadChunk(NamedTuple):
-    """Read a chunk into the memory that is given for it. The content of an item that was taken
-    stays for another lease. LOST: it is not there, or the queue is not."""
+class ReadChunks(NamedTuple):
+    """Read chunks, the first of which has that number, into the memory that is given for each. The
+    content of an item that was taken stays for another lease. LOST: one of them is not there, or
+    the queue is not."""
 
     token: str
-    number: int
-    room: Sequence[memoryview]
+    first: int
+    rooms: Sequence[Sequence[memoryview]]
 
 
-ReadChunkReply = Done | Lost
+ReadChunksReply = Done | Lost
 
 
 class SweepContents(NamedTuple):

@@ -3,7 +3,7 @@ do not."""
 
 from __future__ import annotations
 
-from .contents import ReadChunk, StoreChunk, SweepContents
+from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
 from .items import (
     Acknowledge,
@@ -88,8 +88,8 @@ ItemRequest = (
     | Delete
     | Unlock
     | Inspect
-    | StoreChunk
-    | ReadChunk
+    | StoreChunks
+    | ReadChunks
     | SweepContents
     | GetSnapshot
     | GetKeys

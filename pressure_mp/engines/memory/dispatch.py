@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...exhaustive import assert_never
-from ..contract.contents import ReadChunk, StoreChunk, SweepContents
+from ..contract.contents import ReadChunks, StoreChunks, SweepContents
 from ..contract.fair import GetKeys, GetQueued, GetSnapshot
 from ..contract.items import (
     Acknowledge,
@@ -121,10 +121,10 @@ def _choose(request: ItemRequest | QueueRequest) -> Does:
             return _existing(Enlist, administration.enlist)
         case GetUsers():
             return _existing(GetUsers, administration.get_users)
-        case StoreChunk():
-            return _existing(StoreChunk, large.store_chunk)
-        case ReadChunk():
-            return _always(ReadChunk, large.read_chunk)
+        case StoreChunks():
+            return _existing(StoreChunks, large.store_chunks)
+        case ReadChunks():
+            return _always(ReadChunks, large.read_chunks)
         case GetSnapshot():
             return _existing(GetSnapshot, fair.get_snapshot)
         case GetKeys():

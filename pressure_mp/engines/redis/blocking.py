@@ -147,9 +147,11 @@ class BlockingSession:
             self._session.interrupted()
 
     def end(self) -> None:
+        caller = self._caller
         try:
-            if self._caller is not None and self._caller.waiter is not None:
-                finish(self._caller.waiter.end())
+            if caller is not None and caller.waiter is not None:
+                finish(caller.waiter.end())
+                caller.waiter = None
         finally:
             session, wire = self._session, self._wire
             if session is not None:
@@ -157,6 +159,7 @@ class BlockingSession:
             elif wire is not None:
                 self._wire = None
                 self._pool.checkin(wire)
+        self._caller = None  # no cycle: what was got is not kept here until garbage is collected
 
 
 def _end_connection(session: RedisSession) -> None:

@@ -1,4 +1,5 @@
-"""The chunks of contents on a connection: nothing is copied to send or to receive one."""
+"""The chunks of contents on a connection: nothing is copied to send or to receive one, and those of
+a request are sent, or asked for, without waiting for the reply of each."""
 
 from __future__ import annotations
 
@@ -19,29 +20,37 @@ _EMPTY = b"$0\r\n\r\n"
 async def call(
     wire: Wire, binding: RedisBinding, op: str, args: tuple[Any, ...], limit: float | None
 ) -> Reply:
-    """Do one of the operations that move a chunk; each of them may be done twice."""
+    """Do one of the operations that move chunks; each of them may be done twice. The reply is the
+    first one that tells of a failure, if any does."""
     move = _store if op == "store" else _fetch
-    reply = await move(wire, binding, args, limit)
+    reply = _worst(await move(wire, binding, args, limit))
     if is_missing(reply):
         await load(wire, binding, "store", limit)
-        reply = await move(wire, binding, args, limit)
+        reply = _worst(await move(wire, binding, args, limit))
     while is_strange(reply):
         await adopt(wire, binding, limit)
-        reply = await move(wire, binding, args, limit)
+        reply = _worst(await move(wire, binding, args, limit))
     if type(reply) is not list:
         raise await translate(reply, binding, "store", args, wire)
     return reply
 
 
+def _worst(replies: list[Any]) -> Any:
+    return next((reply for reply in replies if reply != [DONE]), replies[0])
+
+
 async def _store(
     wire: Wire, binding: RedisBinding, args: tuple[Any, ...], limit: float | None
-) -> Any:
+) -> list[Any]:
     """Call the script that keeps a chunk, which is the last of its arguments, in pieces."""
-    *named, chunk = args
-    packed = binding.command("store", (*named, b""), wire.id, wire.lane, b"")
-    size = sum(piece.nbytes for piece in chunk)
-    head = packed.removesuffix(_EMPTY) + b"$%d\r\n" % size
-    return await wire.exchange_large((head, *chunk, b"\r\n"), limit)
+    token, first, lease, chunks = args
+    commands = []
+    for number, chunk in enumerate(chunks, first):
+        packed = binding.command("store", (token, number, lease, b""), wire.id, wire.lane, b"")
+        size = sum(piece.nbytes for piece in chunk)
+        head = packed.removesuffix(_EMPTY) + b"$%d\r\n" % size
+        commands.append((head, *chunk, b"\r\n"))
+    return await wire.exchange_large(commands, limit)
 
 
 async def _fetch(
@@ -49,13 +58,16 @@ async def _fetch(
     binding: RedisBinding,
     args: tuple[Any, ...],
     limit: float | None,
-) -> Any:
-    """Read a chunk into the memory that is given for it."""
-    token, number, room = args
-    field = f"{token[:16]}:{number}"
-    command: tuple[Any, ...] = ("HGET", binding.key("chunks"), field)
-    packed = pack_command(command)
-    reply = await wire.exchange_into(packed, room, limit)
-    if isinstance(reply, Exception):
-        return reply
-    return [DONE] if reply is True else [LOST]
+) -> list[Any]:
+    """Read chunks into the memory that is given for each."""
+    token, first, rooms = args
+    key = binding.key("chunks")
+    commands = [
+        pack_command(("HGET", key, f"{token[:16]}:{number}"))
+        for number in range(first, first + len(rooms))
+    ]
+    replies = await wire.exchange_into(commands, rooms, limit)
+    return [
+        reply if isinstance(reply, Exception) else [DONE] if reply is True else [LOST]
+        for reply in replies
+    ]

@@ -17,7 +17,7 @@ _MOST_MOVES = 16
 #: Seconds without a broker after which the log is told.
 _QUIET = 1.0
 #: Seconds after a call's end for the reply to a call that was made just before it.
-_GRACE = 1.0
+GRACE = 1.0
 
 
 def patience(end: float | None, silence: float | None, until: float | None = None) -> float | None:
@@ -27,7 +27,7 @@ def patience(end: float | None, silence: float | None, until: float | None = Non
     limits = [] if silence is None else [silence]
     now = time.monotonic()
     if end is not None:
-        limits.append(max(end - now, 0.0) + _GRACE)
+        limits.append(max(end - now, 0.0) + GRACE)
     if until is not None:
         limits.append(max(until - now, 0.0))
     return min(limits, default=None)

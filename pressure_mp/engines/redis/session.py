@@ -363,6 +363,7 @@ class RedisSession:
         try:
             if self.waiter is not None:
                 await self.waiter.end()
+                self.waiter = None  # no cycle
         finally:
             if self._parked:
                 await self._abandon()

@@ -20,7 +20,7 @@ from .statuses import BUSY, DONE, EMPTY, FULL, NOW, WAIT, Reply
 _LATER = (EMPTY, FULL, BUSY)
 
 #: Seconds of a role holder's first wait. A close that finds it not yet parked wakes nobody.
-_FIRST_WATCH = 0.05
+FIRST_WATCH = 0.05
 
 
 class Turns:
@@ -103,7 +103,7 @@ class Turns:
         soon = (await free_roles(self._caller, end)) if self._looks else None
         if self._has_role:
             # Look again in time to renew the lease.
-            watch = min(TICK, self._lease / 3000) if self._watches else _FIRST_WATCH
+            watch = min(TICK, self._lease / 3000) if self._watches else FIRST_WATCH
             woken = await self._caller.park(self._signal, _earliest(timeout, watch, soon))
             self._looks = not woken and self._watches > 0
             self._watches += 1

@@ -34,6 +34,8 @@ T = TypeVar("T")
 Buffer = bytes | memoryview
 
 _READ_SIZE = 1 << 16
+#: So many commands whose replies are large are under way at a time.
+_AHEAD = 4
 _EMPTY = b"*0\r\n"
 _NOTHING = object()
 
@@ -133,41 +135,67 @@ class Wire(ABC):
         await self._send(packed)
         return await self.read(timeout)
 
-    async def exchange_large(self, pieces: Sequence[Buffer], timeout: float | None) -> Any:
-        """:meth:`request` for a packed command in pieces, which are not put together."""
+    async def exchange_large(
+        self, commands: Sequence[Sequence[Buffer]], timeout: float | None
+    ) -> list[Any]:
+        """:meth:`request` for packed commands in pieces, which are not put together. All are sent
+        before the first reply is read. Of a server that refuses one, and hangs up, that is all."""
         try:
-            for piece in pieces:
-                await self._write(piece)
+            for pieces in commands:
+                for piece in pieces:
+                    await self._write(piece)
         except OSError:
-            await self._hear_refusal()
-        return await self.read(timeout)
+            reply = None
+            while not isinstance(reply, Exception):  # those before it may have been done
+                reply = await self.read(1.0)
+            return [reply]
+        return [await self.read(timeout) for _ in commands]
 
     async def exchange_into(
-        self, packed: bytes, room: Sequence[memoryview], timeout: float | None
-    ) -> Any:
-        """:meth:`request` for a packed command whose reply is to be a string as long as ``room``,
-        where it is written; returns True then, and any other reply as it is."""
-        await self._send(packed)
-        if self._refusal is not _NOTHING:
-            return await self.read(timeout)
-        size = sum(view.nbytes for view in room)
-        head = b"$%d\r\n" % size
+        self,
+        commands: Sequence[bytes],
+        rooms: Sequence[Sequence[memoryview]],
+        timeout: float | None,
+    ) -> list[Any]:
+        """:meth:`request` for packed commands whose replies are to be strings, each as long as one
+        of the ``rooms``, where it is written. For each that is, the list has True, and else the
+        reply. Some commands are under way while a reply is read."""
+        replies: list[Any] = []
         received = b""
+        for number, room in enumerate(rooms):
+            ahead = commands[:_AHEAD] if number == 0 else commands[number + _AHEAD - 1 :][:1]
+            if ahead:
+                await self._send(b"".join(ahead))
+            if self._refusal is not _NOTHING:
+                return [*replies, await self.read(timeout)]
+            if all(reply is True for reply in replies):
+                reply, received = await self._read_into(room, received, timeout)
+            else:  # the reader has what was received
+                reply = await self.read(timeout)
+            replies.append(reply)
+        return replies
+
+    async def _read_into(
+        self, room: Sequence[memoryview], received: bytes, timeout: float | None
+    ) -> tuple[Any, bytes]:
+        """One reply, of which so much was received; and what was received of those behind it,
+        unless the reader has that."""
+        head = b"$%d\r\n" % sum(view.nbytes for view in room)
         while len(received) < len(head) and head.startswith(received):
             received += self._not_end(await self._receive(timeout))
         if not received.startswith(head):
             reply = self._next_reply(received)
-            return await self.read(timeout) if reply is _NOTHING else reply
+            return (await self.read(timeout) if reply is _NOTHING else reply), b""
         rest = memoryview(received)[len(head) :]
         for view in room:
             begin = min(len(rest), view.nbytes)
             view[:begin], rest = rest[:begin], rest[begin:]
             while begin < view.nbytes:
                 begin += await self._receive_into(view[begin:], timeout)
-        left = len(b"\r\n") - len(rest)
-        while left:
-            left -= len(self._not_end(await self._receive(timeout)))
-        return True
+        received = bytes(rest)
+        while len(received) < len(b"\r\n"):
+            received += self._not_end(await self._receive(timeout))
+        return True, received[len(b"\r\n") :]
 
     async def send(self, *command: Any) -> None:
         """Send a command; :meth:`read` has its reply."""

@@ -16,9 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from oracle.replies import plain
 from oracle.steps import Client, Pair, call_once, is_later
 from pressure_mp.encoding import sort_keys
-from pressure_mp.encoding.large import CHUNK, HEAD_SIZE, Large, Manifest, divide, is_manifest
+from pressure_mp.encoding.large import CHUNK, HEAD_SIZE, Large, Manifest, is_manifest
 from pressure_mp.engines import registry
-from pressure_mp.engines.contract.contents import ReadChunk, StoreChunk, SweepContents
+from pressure_mp.engines.contract.contents import ReadChunks, StoreChunks, SweepContents
 from pressure_mp.engines.contract.fair import GetKeys, GetQueued, GetSnapshot
 from pressure_mp.engines.contract.items import (
     Acknowledge,
@@ -57,6 +57,7 @@ from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.memory.address import MemoryAddress
 from pressure_mp.engines.memory.engine import MemoryEngine
+from pressure_mp.operations.large import in_requests
 
 CLIENTS = 4
 #: Milliseconds; longer than any history takes.
@@ -222,8 +223,8 @@ class Oracle(RuleBasedStateMachine):
     def put_large_now(self, client: int, length: int, data: st.DataObject) -> None:
         content = self.new_item().ljust(length)
         item = Large([memoryview(content)], bytes, is_signed=False)
-        for number, chunk in enumerate(divide(item.segments)):
-            self.ask(client, StoreChunk(item.token, number, chunk))
+        for first, chunks in in_requests(item.segments):
+            self.ask(client, StoreChunks(item.token, first, chunks))
         keys = self.sort_key(data)
         put, _ = self.ask(client, Put([item.manifest], keys, has_content=True, waits=False))
         if not isinstance(put, Added):
@@ -235,9 +236,9 @@ class Oracle(RuleBasedStateMachine):
         item = self.got[-1]
         manifest = Manifest(item, item[HEAD_SIZE:], is_signed=False)
         mine, theirs = manifest.allocate(), manifest.allocate()
-        rooms = (divide([memoryview(segment) for segment in half]) for half in (mine, theirs))
-        for number, (ours, others) in enumerate(zip(*rooms, strict=True)):
-            reads = (ReadChunk(manifest.token, number, room) for room in (ours, others))
+        rooms = (in_requests([memoryview(segment) for segment in half]) for half in (mine, theirs))
+        for ours, others in zip(*rooms, strict=True):
+            reads = (ReadChunks(manifest.token, first, some) for first, some in (ours, others))
             self.ask(client, *reads)
         assert theirs == mine
         if really:

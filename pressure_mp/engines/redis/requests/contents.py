@@ -13,30 +13,30 @@ from ..statuses import LOST, MISSING
 from .queues import outcome
 
 #: How often in its lease one who reads a content says that it is still doing so.
-_RENEWALS = 3
+RENEWALS = 3
 
 
-async def store_chunk(
-    caller: Caller, request: contents.StoreChunk, end: float | None
-) -> contents.StoreChunkReply:
-    """:class:`contents.StoreChunk`"""
-    token, number, chunk = request
-    args = (token, number, caller.binding.options.lease, chunk)
-    found: contents.StoreChunkReply = outcome(await caller.script("store", args, end))
+async def store_chunks(
+    caller: Caller, request: contents.StoreChunks, end: float | None
+) -> contents.StoreChunksReply:
+    """:class:`contents.StoreChunks`"""
+    token, first, chunks = request
+    args = (token, first, caller.binding.options.lease, chunks)
+    found: contents.StoreChunksReply = outcome(await caller.script("store", args, end))
     return found
 
 
-async def read_chunk(
-    caller: Caller, request: contents.ReadChunk, end: float | None
-) -> contents.ReadChunkReply:
-    """:class:`contents.ReadChunk`"""
+async def read_chunks(
+    caller: Caller, request: contents.ReadChunks, end: float | None
+) -> contents.ReadChunksReply:
+    """:class:`contents.ReadChunks`"""
     reply = await caller.script("fetch", request, end)
     if reply[0] == LOST:
         return Outcome.LOST
     now, lease = time.monotonic(), caller.binding.options.lease
-    if request.number == 0:
+    if request.first == 0:
         caller.renewed = now
-    elif now - caller.renewed > lease / 1000 / _RENEWALS:
+    elif now - caller.renewed > lease / 1000 / RENEWALS:
         await caller.script("hold", (request.token, lease), end)
         caller.renewed = now
     return Outcome.DONE

@@ -88,10 +88,10 @@ def _choose(request: Request) -> Implementation:
             found = queues.unlock
         case q.Inspect():
             found = queues.inspect
-        case c.StoreChunk():
-            found = contents.store_chunk
-        case c.ReadChunk():
-            found = contents.read_chunk
+        case c.StoreChunks():
+            found = contents.store_chunks
+        case c.ReadChunks():
+            found = contents.read_chunks
         case c.SweepContents():
             found = contents.sweep_contents
         case f.GetSnapshot():
