@@ -7,13 +7,11 @@ import random
 import subprocess
 import sys
 
-import pytest
 import started
 from programs import interrupted_ends as program
 from waiting import lasting
 
 
-@pytest.mark.timeout(300)  # it forks some thirty processes; with --every-place, thousands
 def test_end_of_a_process(request, server, name):
     every = 1 if request.config.getoption("--every-place", default=False) else 101
     ends = [program.__file__, server.url, name, str(random.randrange(every)), str(every)]
