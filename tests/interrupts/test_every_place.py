@@ -136,8 +136,8 @@ def test_get_of_a_large_item(server, name, sweep, kind):
     first, second = b"1" * THRESHOLD, b"2"
     with kind(0, name, url=server.url) as q:
         consumed = (Joined if kind is JoinableQueue else Consumed)(q, [first, second])
-        sweep(q.get, consumed.check, prepare=consumed.prepare, every=3)
-        sweep(lambda: q.get_many(2), consumed.check, prepare=consumed.prepare, every=5)
+        sweep(q.get, consumed.check, prepare=consumed.prepare, every=11)
+        sweep(lambda: q.get_many(2), consumed.check, prepare=consumed.prepare, every=13)
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
@@ -253,7 +253,7 @@ def test_get_that_waits(server, client, name, sweep):
             assert other.qsize() == 0
             assert roles(client, name) == []
 
-        sweep(q.get, check, prepare=prepare, every=13)
+        sweep(q.get, check, prepare=prepare, every=29)
 
 
 def test_put(server, client, name, sweep):
@@ -293,7 +293,7 @@ def test_put_that_waits(server, client, name, sweep):
             assert [other.get() for _ in range(found)] == [1] * found
             assert roles(client, name) == []
 
-        sweep(lambda: q.put(1), check, prepare=prepare, every=17)
+        sweep(lambda: q.put(1), check, prepare=prepare, every=31)
 
 
 def test_put_many(server, name, sweep):
@@ -531,7 +531,7 @@ def test_an_anonymous_queue_from_its_begin_to_its_end(server, client, name, swee
         gc.collect()  # a handle may be in a cycle with the frames that the exception went through
         until(lambda: {*lasting(client, f"{name}*")} <= before, SOON)
 
-    sweep(use, check, every=13)
+    sweep(use, check, every=37)
 
 
 def test_attach_and_first_use(server, name, sweep):
