@@ -1,0 +1,116 @@
+"""Counts how often each operation waits for the server: ``python round_trips.py URL NAME``.
+
+A round trip is to send something over a connection, and then to read what comes back. It prints a
+line for each operation: its name, a tab, and how many round trips it took. Counted is what this
+program's only thread waits for.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class CountedSocket(socket.socket):
+    """Counts the round trips of the main thread."""
+
+    trips = 0
+    _asked = False
+
+    def sendall(self, *args: Any) -> None:
+        self._asked = True
+        super().sendall(*args)
+
+    def recv(self, *args: Any) -> bytes:
+        self._count()
+        return super().recv(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        self._count()
+        return super().recv_into(*args)
+
+    def _count(self) -> None:
+        if self._asked and threading.current_thread() is threading.main_thread():
+            CountedSocket.trips += 1
+        self._asked = False
+
+
+@contextmanager
+def counted(operation: str) -> Iterator[None]:
+    CountedSocket.trips = 0
+    yield
+    print(f"{operation}\t{CountedSocket.trips}", flush=True)
+
+
+def main(url: str, name: str) -> None:
+    socket.socket = CountedSocket  # type: ignore[misc]  # before the package, which may keep it
+    from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue
+
+    with counted("open, the first of a process"):
+        q = Queue(0, name, url=url)
+    with counted("open, later"):
+        Queue(0, name, url=url)
+    with counted("put"):
+        q.put(1)
+    with counted("get of what is there"):
+        q.get()
+    with counted("get_nowait of what is not there"):
+        try:
+            q.get_nowait()
+        except Empty:
+            pass
+    q.qsize()  # now and then it looks too whether those who have a role live
+    with counted("qsize"):
+        q.qsize()
+    with counted("put_many(100)"):
+        q.put_many(range(100))
+    with counted("get_many(100)"):
+        q.get_many(100)
+    for megabytes in (1, 10):
+        with counted(f"put of {megabytes} MB"):
+            q.put(bytes(megabytes * 1_000_000))
+        with counted(f"get of {megabytes} MB"):
+            q.get()
+    q.delete()
+    joinable(JoinableQueue(0, f"{name}-joinable", url=url))
+    tasks(TaskQueue(f"{name}-tasks", url=url))
+    with counted("open of an anonymous queue"):
+        anonymous = Queue(url=url, prefix=name)
+    with counted("close of an anonymous queue"):
+        anonymous.close()
+
+
+def joinable(q: Any) -> None:
+    q.put_many([1, 2])
+    q.get()
+    with counted("get of a JoinableQueue"):
+        q.get()
+    with counted("task_done"):
+        q.task_done()
+    q.task_done()
+    with counted("join, when all is done"):
+        q.join()
+    q.delete()
+
+
+def tasks(q: Any) -> None:
+    q.put(0)
+    q.ack(q.take())
+    with counted("put of a task"):
+        q.put(1)
+    q.put(2)
+    with counted("take"):
+        task = q.take()
+    with counted("take(ack=)"):
+        task = q.take(ack=task)
+    with counted("ack"):
+        q.ack(task)
+    q.delete()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
