@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 from brokers.servers import Server
-from waiting import Background
+from waiting import Background, parks, until
 
 from pressure_mp import (
     AddressError,
@@ -39,8 +39,8 @@ USES = {
 def start(request):
     """Starts a server with these settings."""
 
-    def start(*options, kind="redis"):
-        server = Server(kind, options)
+    def start(*options, kind="redis", port=0):
+        server = Server(kind, options, port=port)
         request.addfinalizer(server.stop)
         return server.start()
 
@@ -59,6 +59,20 @@ def test_a_server_that_removes_keys_by_itself_is_refused(start, kind, policy):
             assert part in str(caught.value)
     with server.client() as client:
         assert client.dbsize() == 0
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_a_server_that_removes_keys_since_it_was_started_again_is_refused(start, idle):
+    server = start()
+    q = Queue(name="jobs", url=server.url)
+    q.put(1)
+    getting = None if idle else Background(lambda: [q.get(), q.get()])
+    if getting is not None:
+        until(lambda: parks(getting))
+    server.stop()
+    start(*LIMIT, "--maxmemory-policy", "allkeys-lru", port=server.port)
+    with pytest.raises(EvictingServerError):
+        q.put(2) if getting is None else getting.result()
 
 
 def test_it_is_refused_under_asyncio_too(start):

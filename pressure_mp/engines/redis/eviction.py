@@ -13,12 +13,19 @@ from ...exceptions import EvictingServerError, EvictionWarning
 from .address import RedisAddress
 from .wire import Wire
 
-#: The servers that this process has asked. A set's own methods need no lock.
+#: The servers that this process has asked since it lost a connection to one there. A set's own
+#: methods need no lock.
 _asked: set[RedisAddress] = set()
 
 
+def forget(address: RedisAddress) -> None:
+    """A connection was lost: the next one may lead to another server, or to other settings."""
+    _asked.discard(address)
+
+
 async def check(wire: Wire, address: RedisAddress, timeout: float | None) -> None:
-    """Over the first connection of this process to a server: ask it whether it removes keys.
+    """Over the first connection of this process to a server, and the first one after one was lost:
+    ask it whether it removes keys.
 
     Raises EvictingServerError; where ``allow_eviction`` was asked for it warns instead. A user who
     may not ask (``INFO``) is not told.

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from ...exceptions import BrokerError, PressureError
+from . import eviction
 from .connecting import unavailable
 from .routes import Route
 from .wire import Node, Wire
@@ -78,6 +79,7 @@ class Pool:
             if time.monotonic() - wire.idle_since < _IDLE_CHECK or not wire.is_stale():
                 return wire
             wire.close()
+            eviction.forget(node.address)
         return None
 
     async def sleep(self, seconds: float) -> None:
@@ -95,6 +97,7 @@ class Pool:
         cannot do its work, makes the next checkout look for the server anew."""
         wire.close()
         if isinstance(error, OSError):
+            eviction.forget(wire.node.address)
             self._route.doubt(wire.node, error)
 
     @asynccontextmanager
