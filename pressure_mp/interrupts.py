@@ -15,6 +15,7 @@ a loop is in a function of its own, which is called in there.
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import threading
 from collections import deque
@@ -40,15 +41,33 @@ class Claimant(Protocol):
 abandoned: list[tuple[Claimant, Any]] = []
 
 
+#: Each claim is given up by one thread at a time: two of them would end its session together, and
+#: hand out its items twice. The same thread may come again, from a signal handler.
+_settling = threading.RLock()
+#: Seconds for which one waits for another thread that does it.
+_PATIENCE = 5.0
+
+
 def settle() -> None:
-    """See to all that was abandoned."""
+    """See to all that was abandoned; or wait while another thread does, for 5 seconds at most, as
+    its broker may be silent."""
+    for held in attempts(_settling, _PATIENCE):
+        if not held:
+            return
+        try:
+            _settle_all()
+        finally:
+            _settling.release()
+
+
+def _settle_all() -> None:
     while abandoned:
         entry = abandoned[0]
         claimant, claim = entry
         claimant._give_up(claim)
         try:
             abandoned.remove(entry)
-        except ValueError:  # another thread was faster
+        except ValueError:  # a signal handler's call was faster
             return
 
 
@@ -123,3 +142,12 @@ def _was_given(frame: FrameType, interrupted: FrameType) -> bool:
         ):
             return True
     return False
+
+
+def _after_fork_in_child() -> None:
+    global _settling
+    _settling = threading.RLock()
+    abandoned.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -157,7 +157,6 @@ def _after_fork_in_child() -> None:
     global _lock, looking, _sooner, _thread, _is_looking, _looks_at
     _lock, looking, _sooner = threading.RLock(), threading.Lock(), SimpleQueue()
     _thread, _is_looking, _looks_at = None, False, None
-    interrupts.abandoned.clear()
     _needed.clear()
 
 

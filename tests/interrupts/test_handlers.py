@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 
 import pytest
+from waiting import LIMIT, Background
 
-from pressure_mp import DecodingError, EncodingError, Queue, TaskQueue
+from pressure_mp import DecodingError, EncodingError, Queue, TaskQueue, interrupts
 
 
 class Late(Exception):
@@ -101,3 +104,25 @@ def test_what_an_item_raises_itself_sets_it_aside(url, name, handler):
         with pytest.raises(DecodingError):
             q.get(timeout=5)
         assert len(q.rejected()) == 1
+
+
+def test_what_was_interrupted_is_given_up_by_one_thread_at_a_time(monkeypatch):
+    """The thread of the leases sees to it too, at the same moment."""
+    inside, most, begun = [], [], threading.Event()
+    monkeypatch.setattr(interrupts, "abandoned", [])
+
+    class Claimant:
+        def _give_up(self, claim):
+            inside.append(claim)
+            most.append(len(inside))
+            begun.set()
+            time.sleep(0.05)  # for the other one to come in between, if it can
+            inside.remove(claim)
+
+    interrupts.abandoned += [(Claimant(), "first"), (Claimant(), "second")]
+    other = Background(interrupts.settle)
+    assert begun.wait(LIMIT)
+    interrupts.settle()
+    other.result()
+    assert most == [1, 1]
+    assert interrupts.abandoned == []
