@@ -63,10 +63,14 @@ class SharedBuffers(Shared):
 
 @dataclass(frozen=True)
 class PressureBuffered(Pressure):
-    """`Queue(…, buffering=4000)`: `put` and `get` of single items; a thread sends batches."""
+    """`Queue(…, buffering=4000)` and as much `prefetch`: `put` and `get` of single items; a thread
+    sends batches."""
 
     buffering: int = 4000
 
     def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedBuffers:
         name = f"bench-{secrets.token_hex(8)}"
-        return SharedBuffers(Queue.create(name, maxsize, url=site.url, buffering=self.buffering))
+        ahead = self.buffering
+        return SharedBuffers(
+            Queue.create(name, maxsize, url=site.url, buffering=ahead, prefetch=ahead)
+        )

@@ -1,4 +1,4 @@
-"""What a handle with ``buffering`` has on this side of the wire, both ways."""
+"""What a handle has on this side of the wire, both ways."""
 
 from __future__ import annotations
 
@@ -14,51 +14,77 @@ if TYPE_CHECKING:
 
 
 class Buffers:
-    """Both ways of one handle."""
+    """What was put through one handle and not sent, what was fetched and not handed out; either may
+    be missing."""
 
-    def __init__(self, handle: BufferedHandle, incoming: Incoming, size: int) -> None:
+    def __init__(self, handle: BufferedHandle, incoming: Incoming | None, size: int) -> None:
         self.incoming = incoming
-        self.outgoing = Outgoing(size, handle, incoming)
+        self.outgoing = Outgoing(size, handle, incoming) if size else None
         _all.add(self)
 
     def __len__(self) -> int:
-        return len(self.outgoing) + len(self.incoming)
+        return sum(len(each) for each in (self.outgoing, self.incoming) if each is not None)
 
-    def settle(self) -> None:
+    def settle(self, end: float | None = None) -> None:
         """Let the broker have what it can take."""
-        self.outgoing.settle()
+        if self.outgoing is not None:
+            self.outgoing.settle(end=end)
 
     def flush(self, handle: BufferedHandle) -> None:
         """Let the broker have all."""
-        self.outgoing.flush(handle)
+        if self.outgoing is not None:
+            self.outgoing.flush(handle)
+
+    def raise_failure(self, handle: BufferedHandle) -> None:
+        """Raise what went wrong since the last call."""
+        if self.outgoing is not None and self.outgoing.failure is not None:
+            self.outgoing.raise_failure(handle)
 
     def cancel_join(self) -> None:
         """Wait for the broker neither at the end of the handle nor at that of the process."""
-        self.outgoing.is_awaited = False
+        if self.outgoing is not None:
+            self.outgoing.is_awaited = False
 
     def close(self, handle: BufferedHandle) -> None:
         """The handle is done."""
-        self.outgoing.turn_off()
-        self.incoming.give_back(handle)
-        if self.outgoing.is_awaited:
+        if self.outgoing is not None:
+            self.outgoing.turn_off()
+        if self.incoming is not None:
+            self.incoming.give_back(handle)
+        if self.outgoing is not None and self.outgoing.is_awaited:
             self.outgoing.flush(handle)
 
     def before_shutdown(self, handle: BufferedHandle, immediate: bool) -> None:
         """The queue is about to be shut down: nothing may come after that."""
+        if self.outgoing is None:
+            return
         if not immediate:
             self.outgoing.flush(handle)
         self.outgoing.turn_off()
         if immediate:
             self.outgoing.discard()
 
+    def after_shutdown(self, handle: BufferedHandle) -> None:
+        """The queue was emptied: so is this, also of what a thread fetched at the same time."""
+        if self.incoming is not None:
+            self.incoming.give_back(handle, self.incoming.patience)
+
     def discard(self) -> None:
         """The queue is deleted with all that is in it."""
-        self.outgoing.discard()
+        if self.outgoing is not None:
+            self.outgoing.discard()
+
+    def look_again(self) -> None:
+        """The queue's bound was changed."""
+        if self.outgoing is not None:
+            self.outgoing.look_again()
 
     def reset(self) -> None:
         """In a forked child: what is here is the parent's."""
-        self.outgoing.reset()
-        self.incoming.reset()
+        if self.outgoing is not None:
+            self.outgoing.reset()
+        if self.incoming is not None:
+            self.incoming.reset()
 
 
 _all: weakref.WeakSet[Buffers] = weakref.WeakSet()

@@ -52,8 +52,8 @@ class BufferedHandle(Protocol):
     def _check_open(self) -> None:
         """Raises HandleClosedError."""
 
-    def _run(self, operation: AnyOperation[T]) -> T:
-        """Run an operation on the queue."""
+    def _run_at_once(self, operation: AnyOperation[T]) -> T:
+        """Run an operation on the queue, whatever was put and is not yet sent."""
 
     def _putting(self, operation: AnyOperation[T]) -> T:
         """Run an operation that puts something."""
@@ -70,7 +70,7 @@ class BufferedHandle(Protocol):
     def _settle(self, end: float | None = None) -> None:
         """What was put is where it can be got, as far as there is space."""
 
-    def _space(self, incoming: FetchedAhead) -> float:
+    def _space(self, incoming: FetchedAhead | None) -> float:
         """How many items there is space for."""
 
     def _bind(self, engine: Engine, options: Options | None = None) -> Binding:

@@ -225,7 +225,7 @@ class Incoming(ABC):
 
     def _begin(self, handle: BufferedHandle) -> Presence:
         if self._returns:
-            self._return(handle._here, handle._run)
+            self._return(handle._here, handle._run_at_once)
         if not self._name:
             self._name = f"{incarnation()}#{next(_readers)}"
         handle._codec.prepare()  # nothing is taken out that this handle has no key for
@@ -239,7 +239,7 @@ class Incoming(ABC):
         presence."""
         if self._name:
             self._returns = True
-            self._look(handle._here, handle._run, patience)
+            self._look(handle._here, handle._run_at_once, patience)
 
     def look(self, presence: Presence) -> None:
         """What is to be done now and then: to tell what was handed out, or to put back."""
@@ -314,7 +314,7 @@ class IncomingForGood(Incoming):
 
     def _decode_next(self, handle: BufferedHandle) -> None:
         try:
-            item = handle._run(handle._operations.accept(self._raw[0].item))
+            item = handle._run_at_once(handle._operations.accept(self._raw[0].item))
         except PressureError:
             del self._raw[0]
             raise
@@ -330,7 +330,7 @@ class IncomingForGood(Incoming):
         )
         try:
             with presence:
-                items = handle._run(noting(fetch, self._note))
+                items = handle._run_at_once(noting(fetch, self._note))
             if items is None:
                 self._forget()
                 return False
@@ -413,7 +413,7 @@ class IncomingUntilDone(Incoming):
         self._in_flight.add(delivery.seq)
         try:
             accepting = handle._operations.accept(delivery.item, delivery.seq, self._presence)
-            item = handle._run(accepting)
+            item = handle._run_at_once(accepting)
         except PressureError:
             del self._raw[0]
             raise
@@ -428,7 +428,7 @@ class IncomingUntilDone(Incoming):
         self._in_flight, self._presence = presence.in_flight, presence
 
         def run(operation: Operation[list[Delivery]]) -> list[Delivery]:
-            return handle._run(noting(operation, self._note))
+            return handle._run_at_once(noting(operation, self._note))
 
         claim = Claim()
         try:

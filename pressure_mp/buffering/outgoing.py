@@ -1,12 +1,12 @@
-"""What was put and is not yet at the broker: a handle's buffer, and the thread that sends it."""
+"""What one handle put and is not yet at the broker."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from .. import interrupts
@@ -18,21 +18,22 @@ from ..engines import registry
 from ..engines.contract.session import Options
 from ..exceptions import Full, PressureError
 from ..operations.batches import next_items
+from . import sender
 
 if TYPE_CHECKING:
     from .handle import BufferedHandle
     from .incoming import Incoming
 
-#: Seconds for which the thread waits for more to send before it ends.
-_LINGER = 1.0
-#: Seconds until an ending process first asks whether the broker answers, and then between two such
-#: questions.
-_FIRST_LOOK = 0.05
+#: Seconds between two questions of an ending process whether the broker answers.
 _LOOK = 0.5
+#: Items of so many bytes are counted, and so many bytes of them may wait.
+_SMALL = 1 << 13
+_MOST_BYTES = 1 << 24
 
 
 class Outgoing:
-    """Up to ``size`` encoded items, in the order in which they were put.
+    """Up to ``size`` encoded items, in the order in which they were put; and of those that are not
+    small 16 MB, or one.
 
     They leave the list when the broker has them. ``_room`` is how many items the queue had space
     for when it was last looked at, less those that were put since; None when it has to be looked
@@ -42,14 +43,17 @@ class Outgoing:
     cause: a put that meets nothing unusual is as short as it can be.
     """
 
-    def __init__(self, size: int, handle: BufferedHandle, incoming: Incoming) -> None:
+    sender: sender.Sender
+
+    def __init__(self, size: int, handle: BufferedHandle, incoming: Incoming | None) -> None:
         self._size = size
         self._owner = weakref.ref(handle)
         self._incoming = incoming
-        self._queue = handle.name
+        self.queue = handle.name
+        self._home = sender.of(registry.engine(handle._address))
         self.is_awaited = True  # by the end of the handle and of the process
         self.reset()
-        _all.add(self)
+        sender.buffers.add(self)
 
     def reset(self) -> None:
         """A buffer that was never used: a new one, or that of a forked child."""
@@ -57,16 +61,14 @@ class Outgoing:
         self._encode: Callable[[Any], bytes | Large]
         self._limit = 0
         self._room: float | None = None
-        self._sent = 0
+        self._bytes = 0  # of the items that are not small
+        #: How many items are no longer here.
+        self.number_sent = 0
         self._lock = threading.RLock()
         self._changed = interrupts.Signs()
-        self._is_idle = True  # nobody sends: the next put has to see to it
         self._is_stuck = False  # the queue has no space for the next item
         self._is_off = False  # puts go to the broker at once
-        self._thread: threading.Thread | None = None
-        self._awake: SimpleQueue[None] = SimpleQueue()
-        # Kept alive as long as it has something to send.
-        self._handle: BufferedHandle | None = None
+        self.sender = self._home
         self.failure: PressureError | None = None  # of which nobody was told
         self._failed: list[bytes] = []
 
@@ -76,7 +78,7 @@ class Outgoing:
     @property
     def was_used(self) -> bool:
         """Whether anything was ever put here."""
-        return bool(self._sent or self._items)
+        return bool(self.number_sent or self._items)
 
     # Putting
 
@@ -90,12 +92,12 @@ class Outgoing:
                 if interrupts.is_from_outside(error):
                     raise
                 encoded = handle._codec.encode(item)  # says what is wrong
-            if type(encoded) is bytes and len(encoded) < THRESHOLD:
+            if type(encoded) is bytes and len(encoded) < _SMALL:
                 items.append(encoded)
-                if self._is_idle:
-                    self._begin(handle)
+                if self.sender.last is not self:
+                    self.sender.line_up(self, handle)
                 return
-            if type(encoded) is bytes:
+            if type(encoded) is bytes and len(encoded) >= THRESHOLD:
                 del encoded  # not two copies at a time
                 encoded = handle._codec.encode(item)
         else:
@@ -112,8 +114,7 @@ class Outgoing:
     ) -> None:
         """Its content is the caller's memory, so it cannot wait here: it is sent at once, after all
         that was put before it."""
-        if not self.settle(block, end):
-            raise self._full("the queue is full, and")
+        self._settle_in_time(block, end)
         self.raise_failure(handle)
         handle._putting(handle._operations.put(item, block, seconds_left(end)))
         self._forget_room()
@@ -124,32 +125,57 @@ class Outgoing:
         while True:
             handle._check_open()
             self.raise_failure(handle)
-            if len(self._items) < self._limit:
+            if len(self._items) < self._limit and self._may_add(len(item)):
                 self._items.append(item)
-                if self._is_idle:
-                    self._begin(handle)
+                self.sender.line_up(self, handle)
                 return
-            if self._limit == self._size:
-                self._wait_for_room(block, end)
-            elif not self.settle(block, end):
-                raise self._full("the queue is full, and")
-            elif self._is_off or not self._look(handle):
+            if self._limit and (self._limit == self._size or len(self._items) < self._limit):
+                self._wait_for_room(len(item), block, end)
+                continue
+            self._settle_in_time(block, end)
+            if self._is_off or not self._look(handle):
                 handle._putting(handle._operations.put(item, block, seconds_left(end)))
                 self._forget_room()  # who knows what has come and gone meanwhile
                 return
 
-    def _wait_for_room(self, block: bool, end: float | None) -> None:
+    def _settle_in_time(self, block: bool, end: float | None) -> None:
+        """Wait until the broker has what was put here; if the queue is full, no longer than a put
+        may wait."""
+        if not (self.settle() or (block and self.settle(True, end))):
+            raise self._full()
+
+    def _may_add(self, size: int) -> bool:
+        """Whether an item of that size may wait here; then it is counted."""
+        if size < _SMALL:
+            return True
+        with self._lock:
+            if self._bytes and self._bytes + size > _MOST_BYTES:
+                return False
+            self._bytes += size
+            return True
+
+    def _wait_for_room(self, size: int, block: bool, end: float | None) -> None:
+        """Wait until an item of that size may be added, or there is something else to do. As for
+        the broker, no time limit is for that; but it is when the queue is full."""
+        most = _MOST_BYTES - size if size >= _SMALL else math.inf
+
         def has_room() -> bool:
-            return not len(self._items) >= self._limit == self._size
+            return not len(self._items) >= self._limit == self._size and (
+                not self._limit or not self._bytes or self._bytes <= most
+            )
 
         self._see_to()
-        if not (has_room() or (block and self._changed.wait_until(has_room, end))):
-            raise self._full("the buffer is full:")
+        while not has_room():
+            self._changed.wait_until(lambda: has_room() or self._is_stuck)
+            if self._is_stuck and not block:
+                raise self._full()
+            if not self._changed.wait_until(lambda: has_room() or not self._is_stuck, end):
+                raise self._full()
 
-    def _full(self, why: str) -> Full:
+    def _full(self) -> Full:
         return Full(
-            f"queue {self._queue!r} cannot take more of this handle: {why} {len(self._items)} "
-            "items wait here to be sent"
+            f"queue {self.queue!r} is full, and {len(self._items)} items of this handle wait here "
+            "to be sent"
         )
 
     def _look(self, handle: BufferedHandle) -> bool:
@@ -172,85 +198,49 @@ class Outgoing:
 
     # Sending
 
-    def _begin(self, handle: BufferedHandle) -> None:
-        """See to it that what is in the buffer is sent."""
+    @property
+    def number_put(self) -> int:
+        """How many items there ever were."""
         with self._lock:
-            if not self._is_idle:
-                return
-            self._handle = handle
-            # Before this process says that it no longer produces, and before it waits for its
-            # children: they may be waiting for what it put.
-            at_exit.call_at_end(_leave, priority=20)
-            try:
-                if self._thread is not None:
-                    self._awake.put(None)
-                else:
-                    name = f"pressure_mp {self._queue}"
-                    interrupts.start(threading.Thread(target=self._feed, name=name, daemon=True))
-                # Not sooner: if this is interrupted, the next one begins again.
-                self._is_idle = False
-                return
-            except RuntimeError:  # the interpreter is ending
-                pass
-        while not self._rest():
-            self._send_all()
+            return self.number_sent + len(self._items)
 
     def _see_to(self) -> None:
-        """The same for what one put who was interrupted then."""
+        """See to it that what one put is sent who was interrupted then."""
         owner = self._owner()
-        if self._is_idle and self._items and owner is not None:
-            self._begin(owner)
+        if self._items and self.sender.last is not self and owner is not None:
+            self.sender.line_up(self, owner)
 
-    def _feed(self) -> None:
-        """What the thread does: send all that comes; end when nothing comes for some time."""
-        with self._lock:
-            if self._thread is not None:
-                return
-            self._thread = threading.current_thread()
-        while True:
-            self._send_all()
-            if self._rest():
-                try:
-                    self._awake.get(timeout=_LINGER)
-                except Empty:
-                    with self._lock:
-                        if self._is_idle:
-                            self._thread = None
-                            return
-
-    def _rest(self) -> bool:
-        """Be idle, unless there is something to send."""
-        with self._lock:
-            self._is_idle = True
-            # One that is put after this look finds that nobody sends.
-            if self._items:
-                self._is_idle = False
-                return False
-            self._handle = None
+    def send(self, handle: BufferedHandle, end: float, waits: bool) -> bool:
+        """Send a batch of the items before the one of the number ``end``, or as much of it as there
+        is space for. Of a full queue False, unless it ``waits`` for space."""
+        items = self._items
+        try:
+            batch = next_items(items, 0)
+            if len(batch) > end - self.number_sent:
+                batch = batch[: int(end - self.number_sent)]
+            sending = handle._operations.put_batch(batch, waits)
+            number = handle._run_at_once(noting(sending, self._note_waiting))
+        except Exception as error:
+            self._fail(items, error)
             return True
+        if number:
+            self._note_sent(items, number)
+        return number > 0
 
-    def _send_all(self) -> None:
-        handle = self._handle
-        while handle is not None and self._items:
-            items = self._items
-            try:
-                self._send(handle, items)
-            except Exception as error:
-                self._fail(items, error)
-
-    def _send(self, handle: BufferedHandle, items: list[bytes]) -> None:
-        """One batch, or as much of it as there is space for."""
-        sending = handle._operations.put_batch(next_items(items, 0))
-        number = handle._run(noting(sending, self._note_waiting))
+    def _note_sent(self, items: list[bytes], number: int) -> None:
         with self._lock:
             if items is not self._items:
                 return  # they were discarded meanwhile
             if self._room is not None:
                 self._room -= number
                 self._set_limit()
-            self._sent += number
+            if self._bytes:
+                self._bytes -= sum(len(item) for item in items[:number] if len(item) >= _SMALL)
+            self.number_sent += number
             self._is_stuck = False
             del items[:number]
+            if not items:
+                self._bytes = 0  # one that was counted may have been interrupted then
             self._changed.give()
 
     def _note_waiting(self, waits: bool) -> None:
@@ -264,14 +254,15 @@ class Outgoing:
         if items is not self._items:
             return
         if not isinstance(error, PressureError):
-            raised, error = error, PressureError(f"queue {self._queue!r}: {error!r}")
+            raised, error = error, PressureError(f"queue {self.queue!r}: {error!r}")
             error.__cause__ = raised
         with self._lock:
             self._limit, self._room, self._is_stuck = 0, None, False
             self.failure = self.failure or error
             self._failed += self._items
-            self._sent += len(self._items)
+            self.number_sent += len(self._items)
             self._items.clear()
+            self._bytes = 0
             self._changed.give()
 
     # Being asked
@@ -292,18 +283,18 @@ class Outgoing:
         space for the next of them. Returns whether the broker has all."""
         self._see_to()
         with self._lock:
-            until = self._sent + len(self._items)
+            until = self.number_sent + len(self._items)
 
         def is_over() -> bool:
-            return self._sent >= until or (self._is_stuck and not block)
+            return self.number_sent >= until or (self._is_stuck and not block)
 
         self._changed.wait_until(is_over, end)
-        return self._sent >= until
+        return self.number_sent >= until
 
     def flush(self, handle: BufferedHandle) -> None:
         """Wait until the broker has what was put here. Raises what went wrong meanwhile."""
         if self._items:
-            self._begin(handle)
+            self.sender.line_up(self, handle)
             self.settle(block=True)
         self.raise_failure(handle)
 
@@ -320,8 +311,8 @@ class Outgoing:
     def discard(self) -> None:
         """What was put and not sent goes with all that is in the queue."""
         with self._lock:
-            self._sent += len(self._items)
-            self._items = []
+            self.number_sent += len(self._items)
+            self._items, self._bytes = [], 0
             self.failure, self._failed = None, []
             self._changed.give()
 
@@ -334,9 +325,9 @@ class Outgoing:
         self.turn_off()
         if not self.is_awaited:
             return
-        handle = self._handle
         while not self.settle(block=True, end=look):
             look = time.monotonic() + _LOOK
+            handle = self._owner()
             if handle is not None and not _answers(handle):
                 self._tell(len(self._items), f"the broker at {handle.url} does not answer")
                 return
@@ -345,7 +336,7 @@ class Outgoing:
 
     def _tell(self, number: int, why: str) -> None:
         at_exit.tell(
-            f"{number} items that were put on queue {self._queue!r} were not sent, or it is not "
+            f"{number} items that were put on queue {self.queue!r} were not sent, or it is not "
             f"known: {why}"
         )
 
@@ -361,12 +352,3 @@ def _answers(handle: BufferedHandle) -> bool:
         return at_exit.answers(engine, ask)
     except PressureError:
         return True  # a refusal is an answer
-
-
-_all: weakref.WeakSet[Outgoing] = weakref.WeakSet()
-
-
-def _leave() -> None:
-    look = time.monotonic() + _FIRST_LOOK
-    for outgoing in list(_all):
-        outgoing.leave(look)

@@ -141,10 +141,16 @@ class ItemOperations(ControlOperations):
             error.accepted = accepted
             raise
 
-    def put_batch(self, batch: Sequence[bytes]) -> Operation[int]:
-        """Add the first items of a batch, as many as there is space for, and one at least; returns
-        how many. Waits without limit, and raises what ``put`` does."""
-        return self._put_batch(batch, (), True, None, None)
+    def put_batch(self, batch: Sequence[bytes], block: bool) -> Operation[int]:
+        """Add the first items of a batch, as many as there is space for; returns how many. Waits
+        for space for one, without limit; unless ``block``: then it may be none. Raises what ``put``
+        does, but not that the queue is full."""
+        reply: PutReply = yield from served(Put(batch), block, None)
+        if type(reply) is Added:
+            return reply.number
+        if type(reply) in (NoSpace, InUse):
+            return 0
+        raise (yield from self._not_put(reply, block, None, b""))
 
     def _put_batch(
         self,
@@ -154,7 +160,8 @@ class ItemOperations(ControlOperations):
         timeout: float | None,
         left: float | None,
     ) -> Operation[int]:
-        """The same; waits for what is ``left`` of ``timeout`` seconds."""
+        """The first items of a batch, one at least; waits for what is ``left`` of ``timeout``
+        seconds."""
         reply: PutReply = yield from served(Put(batch, orders), block, left)
         if type(reply) is not Added:
             raise (yield from self._not_put(reply, block, timeout, orders[0] if orders else b""))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import interrupts
 from ..background import at_exit, lifetimes, presence
 from ..background.presence import Presence
+from ..buffering import unsent
 from ..drivers import Watch, drive, drive_on
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
@@ -157,6 +158,13 @@ class Handle:
         return binding
 
     def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run it when the broker has what this process put before."""
+        if unsent.senders:
+            unsent.settle(registry.engine(self._address))
+        return self._run_at_once(operation, watch)
+
+    def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run it, whatever was put and is not yet sent."""
         session = (self._binding or self._attach()).session()
         try:
             return drive_on(operation, session, watch)
@@ -356,13 +364,14 @@ def check_max_items(max_items: object) -> None:
         raise ArgumentError(f"max_items is 1 or more, not {max_items}")
 
 
-def check_buffering(buffering: object) -> int:
-    """Raise ArgumentTypeError or ArgumentError for what is no number of items to keep here."""
-    if not isinstance(buffering, int) or isinstance(buffering, bool):
-        raise ArgumentTypeError(f"buffering is an int, not {type(buffering).__name__}")
-    if not 0 <= buffering <= 1_000_000:
-        raise ArgumentError(f"buffering is {buffering} items; it must be from 0 to a million")
-    return buffering
+def check_ahead(what: str, number: object) -> int:
+    """Raise ArgumentTypeError or ArgumentError for what is no number of items to keep here; it was
+    given as ``what``."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ArgumentTypeError(f"{what} is an int, not {type(number).__name__}")
+    if not 0 <= number <= 1_000_000:
+        raise ArgumentError(f"{what} is {number} items; it must be from 0 to a million")
+    return number
 
 
 def check_lease(lease: object) -> float:

@@ -12,6 +12,8 @@ from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import interrupts
+from ..buffering import unsent
+from ..deadlines import deadline, seconds_left
 from ..drivers import drive, drive_on
 from ..effects import AnyOperation, Ask
 from ..encoding import serializers, signing
@@ -29,7 +31,7 @@ from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
 from . import readable
 from .defaults import chosen, is_stated
-from .handles import ItemHandle, check_buffering, check_max_items, check_maxsize
+from .handles import ItemHandle, check_ahead, check_max_items, check_maxsize
 from .options import QueueOptions, SignatureOf, read
 from .readable import Readable
 
@@ -39,15 +41,24 @@ if TYPE_CHECKING:  # a queue without buffers need not load them
     from ..buffering.buffers import Buffers
     from ..buffering.handle import FetchedAhead
     from ..buffering.incoming import Incoming
+    from ..buffering.outgoing import Outgoing
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+
+#: How many items may wait to be sent, where nothing is said.
+_BUFFERING = 4000
+#: The environment variable that says it for a program that does not.
+_VARIABLE = "PRESSURE_BUFFERING"
 
 
 class ObjectQueue(ItemHandle, Generic[Item]):
     """What every queue of Python objects has; use one of its subclasses."""
 
     _operations: ObjectOperations
+
+    #: Whether what is put is sent by a thread, unless it is stated or the queue says otherwise.
+    _puts_in_background = False
 
     __signature__ = SignatureOf(QueueOptions)
 
@@ -86,11 +97,15 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         :param eof: ``"producers"``: get raises ShutDown too when the queue is empty and every
             producer has ended. A producer is a process that put through a handle with this
             option, from its first put until it closes the last such handle, ends, or dies.
-        :param buffering: how many items may wait on this side of the wire, each way; 0 is none.
-            Then put returns at once, and a thread sends what was put, all that has gathered at a
-            time; :meth:`flush`, :meth:`close` and the process's end wait for it. And get fetches up
-            to so many items at once, but no more than this consumer's share of what is there;
-            what is not handed out goes back. First-in, first-out queues only.
+        :param buffering: how many items that were put through this handle may wait to be sent, and
+            of those over 8 KB 16 MB; 0 is none. Then put returns at once, and a thread sends what
+            was put, all that has gathered at a time; :meth:`flush`, :meth:`close` and the process's
+            end wait for it. First-in, first-out queues only. None is ``PRESSURE_BUFFERING``, where
+            that is set; else 4000 for an anonymous queue without a bound and ``durability``, and 0
+            for every other one.
+        :param prefetch: how many items get may fetch at once, but no more than this consumer's
+            share of what is there; what is not handed out goes back. First-in, first-out queues
+            only.
 
         Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try. Raises
         BrokerUnavailable, WrongServerError for what is no broker, BrokerError for a refused login,
@@ -98,34 +113,59 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         ArgumentError, ArgumentTypeError.
         """
         given = read(QueueOptions, options, self)
-        eof, buffering = given["eof"], given["buffering"]
+        eof = given["eof"]
         encoder = serializers.find(given["serializer"])
         keys = signing.gather(given["authkey"], name is None, os.environ)
         bound = check_maxsize(chosen(maxsize))
         if eof not in (None, "producers"):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
-        self._buffering = check_buffering(buffering)
+        self._sends_ahead = self._fetches_ahead = 0  # until it is known where the queue is
         super().__init__(name, given)
         self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         self._operations.codec = self._codec
-        if self._buffers is not None and self._operations.discipline != FIFO:
-            raise ArgumentError(
-                f"a {type(self).__name__} cannot have buffering={buffering}: it would serve in "
-                "another order. Leave it out; put_many and get_many are fast too"
-            )
+        self._sends_ahead = self._check_buffering(given["buffering"], bound)
+        self._fetches_ahead = check_ahead("prefetch", given["prefetch"])
+        for what in ("buffering", "prefetch"):
+            if given[what] and self._operations.discipline != FIFO:
+                raise ArgumentError(
+                    f"a {type(self).__name__} cannot have {what}={given[what]}: it would serve in "
+                    "another order. Leave it out; put_many and get_many are fast too"
+                )
+        self._make_buffers()
         self._open_bounded(self._how, bound, is_stated(maxsize))
+
+    def _check_buffering(self, stated: int | None, bound: int) -> int:
+        """How many items may wait to be sent."""
+        if stated is not None:
+            return check_ahead("buffering", stated)
+        if not self._puts_in_background or self._operations.discipline != FIFO:
+            return 0
+        if (said := os.environ.get(_VARIABLE)) is not None:
+            if not said.isdecimal():
+                raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
+            return check_ahead(_VARIABLE, int(said))
+        alone = self._anonymous and not bound and not self._options.durability
+        return _BUFFERING if alone and self._address.capabilities.persistent else 0
 
     def _reset(self) -> None:
         super()._reset()
         self._kept: deque[Item] = deque()  # got by calls that were interrupted
-        self._buffers: Buffers | None = None
-        if self._buffering:
-            from ..buffering.buffers import Buffers
-
-            self._buffers = Buffers(self, self._make_incoming(), self._buffering)
+        self._make_buffers()
         self._was_put_to = False
         self._readable: Readable | None = None
+
+    def _make_buffers(self) -> None:
+        self._buffers: Buffers | None = None
+        self._outgoing: Outgoing | None = None
+        self._incoming: Incoming | None = None
+        if self._sends_ahead or self._fetches_ahead:
+            from ..buffering.buffers import Buffers
+
+            if self._fetches_ahead:
+                self._incoming = self._make_incoming()
+            self._buffers = Buffers(self, self._incoming, self._sends_ahead)
+            self._outgoing = self._buffers.outgoing
 
     def _make_operations(self) -> ObjectOperations:
         return ObjectOperations(self._name, FIFO)
@@ -133,18 +173,21 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     def _make_incoming(self) -> Incoming:
         from ..buffering.incoming import IncomingForGood
 
-        return IncomingForGood(self, self._buffering)
+        return IncomingForGood(self, self._fetches_ahead)
 
     def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
-        """Put ``item`` into the queue; when this returns, the broker has it.
+        """Put ``item`` into the queue; when this returns, the broker has it, or with ``buffering``,
+        as of an anonymous queue without a bound, this handle's buffer.
 
         Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
         when ``block`` is false. Those who wait are served in the order in which they came.
 
-        With ``buffering`` it returns when the item is in this handle's buffer, and blocks while
-        that is full too. What goes wrong afterwards is raised by the next call, or by
-        :meth:`flush`: in the error's ``rest`` are the items that were put and not sent, in order.
-        A large item is not buffered: it is sent after what was put before, and then this returns.
+        With ``buffering``: a full buffer is waited for as the broker is, whatever the ``timeout``.
+        What goes wrong afterwards is raised by the next call, or by :meth:`flush`: in the error's
+        ``rest`` are the items that were put and not sent, in order. What a process puts through one
+        broker arrives in the order of its puts, over all its queues; but not what waits for a full
+        queue. A large item is not buffered: it is sent after what was put before, and then this
+        returns.
 
         Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
@@ -165,9 +208,9 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         """
         if timeout is not None and block:
             timeout = self._seconds(timeout)
-        if self._buffers is not None:
+        if self._outgoing is not None:
             try:
-                self._buffers.outgoing.put(self, item, block, timeout)
+                self._outgoing.put(self, item, block, timeout)
             except Full as error:
                 error.item = item
                 raise
@@ -234,7 +277,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         :meth:`rejected`): with a RejectedItemWarning when others are returned, else with the
         error of the first.
 
-        With ``buffering`` it hands out what was fetched before, and fetches when there is nothing
+        With ``prefetch`` it hands out what was fetched before, and fetches when there is nothing
         left; then what cannot be decoded raises when its turn comes.
         """
         self._check_open()
@@ -252,14 +295,16 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     ) -> list[Item]:
         """``look`` is called when the items are there. If they do not come to be returned, because
         it was interrupted, they go back all the same."""
-        if self._buffers is None:
+        if self._buffers is not None:
+            self._buffers.raise_failure(self)
+        if self._incoming is None:
             self._check_open()
-        elif self._buffers.outgoing.failure is not None:
-            self._buffers.outgoing.raise_failure(self)
         if self._kept and (kept := self._take_kept()):
             return kept
-        if self._buffers is not None:
-            return self._buffers.incoming.get_many(self, limit, block, timeout, look)
+        if self._incoming is not None:
+            return self._incoming.get_many(self, limit, block, timeout, look)
+        if unsent.senders:
+            timeout = self._settle_for(block, timeout)
 
         def receive(claim: Any) -> list[Item]:
             found, problem = self._get_some(limit, block, timeout, claim)
@@ -268,6 +313,15 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             return found
 
         return self._handing_out(self._looking(receive, look))
+
+    def _settle_for(self, block: bool, timeout: float | None) -> float | None:
+        """What this process put into the queue is where it can be got, as far as there is space.
+        Returns what is left of the ``timeout``."""
+        end = deadline(block, timeout) if block else None
+        self._settle(end)
+        if self._buffers is not None:
+            self._buffers.raise_failure(self)
+        return seconds_left(end)
 
     def _take_kept(self) -> list[Item]:
         """The first item that was got by a call that was interrupted, if there is one."""
@@ -351,7 +405,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         large item are read after it was got; the time for that is not part of ``timeout``.
         (``queue.Queue.get``; specification: Get)
 
-        With ``buffering`` it hands out what was fetched before, and asks the broker when there is
+        With ``prefetch`` it hands out what was fetched before, and asks the broker when there is
         nothing left. If this process is killed, items that it was handed in the last half second,
         and that were fetched together with others, may be delivered again.
         """
@@ -361,23 +415,25 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             after = self._readable.after
             return after(lambda look: self._get_many(1, bool(block), timeout, look))[0]
         if self._buffers is not None:
-            return self._get_buffered(self._buffers, block, timeout)
+            self._buffers.raise_failure(self)
+        if self._incoming is not None:
+            return self._get_fetched(self._incoming, block, timeout)
         self._check_open()
         if self._kept and (kept := self._take_kept()):
             return kept[0]
+        if unsent.senders:
+            timeout = self._settle_for(bool(block), timeout)
         return self._handing_out(self._get_one, bool(block), timeout)
 
-    def _get_buffered(self, buffers: Buffers, block: bool, timeout: float | None) -> Item:
-        if buffers.outgoing.failure is not None:
-            buffers.outgoing.raise_failure(self)
+    def _get_fetched(self, incoming: Incoming, block: bool, timeout: float | None) -> Item:
         if self._kept and (kept := self._take_kept()):
             return kept[0]
-        found: Item = buffers.incoming.get(self, block, timeout)
+        found: Item = incoming.get(self, block, timeout)
         return found
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""
-        if self._kept or (self._buffers is not None and len(self._buffers.incoming)):
+        if self._kept or self._incoming:
             return True
         # The next look tries again: this one must not keep a get waiting, or other queues.
         at_once, kind = self._options._replace(reconnect=0), self._operations.discipline
@@ -439,13 +495,12 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     def qsize(self) -> int:
         """How many items are queued, at one moment. Never waits.
 
-        With ``buffering``, those that wait in this handle's buffers count too, and what is on its
-        way to the broker is waited for, as :meth:`empty` and :meth:`full` do.
+        What this process put and the broker does not yet have is waited for, as by :meth:`empty`
+        and :meth:`full`. What waits for a full queue, or was fetched ahead, by this handle counts
+        too.
         """
-        if self._buffers is not None:
-            self._buffers.settle()
-            return self._run(self._operations.length()) + len(self._buffers)
-        return self._run(self._operations.length())
+        length = self._run(self._operations.length())
+        return length if self._buffers is None else length + len(self._buffers)
 
     def empty(self) -> bool:
         """Whether no item is queued, at one moment. Never waits.
@@ -457,8 +512,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         try:
             return self.qsize() == 0
         except HandleClosedError:
-            buffers = self._buffers
-            if self._was_put_to or (buffers is not None and buffers.outgoing.was_used):
+            if self._was_put_to or (self._outgoing is not None and self._outgoing.was_used):
                 raise
             return True
 
@@ -477,9 +531,9 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         from a :class:`JoinableQueue` stays in flight, and ``task_done()`` goes on to work.
         (``multiprocessing.Queue.close``; to close the queue for everyone is ``shutdown``)
 
-        With ``buffering``, what was fetched and not handed out goes back to the front of the queue,
-        and this blocks until the broker has what was put, unless :meth:`cancel_join_thread` was
-        called. Raises what :meth:`flush` does.
+        What was fetched ahead and not handed out goes back to the front of the queue, and this
+        blocks until the broker has what was put, unless :meth:`cancel_join_thread` was called.
+        Raises what :meth:`flush` does.
         """
         try:
             if self._buffers is not None:
@@ -513,24 +567,26 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             self._buffers.cancel_join()
 
     def _settle(self, end: float | None = None) -> None:
-        """What was put through this handle is where it can be got, as far as there is space."""
-        if self._buffers is not None:
-            self._buffers.outgoing.settle(end=end)
+        """What this process put into the queue is where it can be got, as far as there is space."""
+        if self._outgoing:
+            self._outgoing.settle(end=end)
+        if unsent.senders:
+            unsent.settle(registry.engine(self._address), self._name, end)
 
-    def _space(self, incoming: FetchedAhead) -> float:
+    def _space(self, incoming: FetchedAhead | None) -> float:
         """How many items there is space for. What a handle fetched ahead is no longer queued: so it
         goes back before the queue is found full."""
         if self._eof:
-            self._run(self._operations.register(self._here, self._token))
-        stats = self._run(self._operations.stats())
-        if 0 < stats.maxsize <= stats.length + len(incoming) and incoming:
+            self._run_at_once(self._operations.register(self._here, self._token))
+        stats = self._run_at_once(self._operations.stats())
+        if incoming and 0 < stats.maxsize <= stats.length + len(incoming):
             incoming.give_back(self, incoming.patience)
-            stats = self._run(self._operations.stats())
+            stats = self._run_at_once(self._operations.stats())
         if stats.closed:
             return 0  # so a put at the broker says it
         if not stats.maxsize:
             return math.inf
-        return max(stats.maxsize - stats.length - len(incoming), 0)
+        return max(stats.maxsize - stats.length - len(incoming or ()), 0)
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all that is in it, for everyone (specification: Delete).
@@ -548,7 +604,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        del state["_buffers"], state["_readable"], state["_kept"]
+        for local in ("_buffers", "_outgoing", "_incoming", "_readable", "_kept"):
+            del state[local]
         return state
 
     def __enter__(self) -> Self:

@@ -48,7 +48,8 @@ class QueueOptions(ObjectOptions, total=False):
     """The options of every queue of items."""
 
     eof: Annotated[Literal["producers"] | None, None]
-    buffering: Annotated[int, 0]
+    buffering: Annotated[int | None, None]
+    prefetch: Annotated[int, 0]
 
 
 class RecordedOptions(TypedDict, total=False):

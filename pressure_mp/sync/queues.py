@@ -37,6 +37,8 @@ class Queue(ObjectQueue[Item]):
     ``multiprocessing``.
     """
 
+    _puts_in_background = True
+
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
         """Create the queue called ``name``; the rest is as for the class itself.
@@ -55,11 +57,8 @@ class Queue(ObjectQueue[Item]):
 
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""
-        buffered = 0
-        if self._buffers is not None:
-            self._buffers.settle()
-            buffered = len(self._buffers)
         stats = self.stats()
+        buffered = 0 if self._buffers is None else len(self._buffers)
         return 0 < stats.maxsize <= stats.length + buffered
 
     @property
@@ -71,7 +70,7 @@ class Queue(ObjectQueue[Item]):
     def maxsize(self, maxsize: int) -> None:
         self._run(self._operations.set_bound(check_maxsize(maxsize)))
         if self._buffers is not None:
-            self._buffers.outgoing.look_again()
+            self._buffers.look_again()
 
     def shutdown(self, immediate: bool = False) -> None:
         """Close the queue for everyone, for good (``queue.Queue.shutdown``; specification: Close).
@@ -80,16 +79,14 @@ class Queue(ObjectQueue[Item]):
         With ``immediate``, what is queued is dropped and counts as done. Blocks only while
         another implementation has the producer role (with ``immediate``: or the consumer role).
 
-        With ``buffering`` it first blocks until the broker has what was put through this handle, as
-        :meth:`flush` does; with ``immediate`` it drops that, and what this handle fetched.
+        It first blocks until the broker has what was put through this handle, as :meth:`flush`
+        does; with ``immediate`` it drops that, and what this handle fetched ahead.
         """
         if self._buffers is not None:
             self._buffers.before_shutdown(self, immediate)
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
         if self._buffers is not None and immediate:
-            # The queue was emptied: so is this, also of what a thread fetched at the same time.
-            incoming = self._buffers.incoming
-            incoming.give_back(self, incoming.patience)
+            self._buffers.after_shutdown(self)
 
     @property
     def is_shutdown(self) -> bool:
@@ -151,10 +148,10 @@ class JoinableQueue(Queue[Item]):
             is set aside (see :meth:`rejected`) and counts as done. None is no limit.
         """
         self._limit = _check_limit(max_deliveries)
-        if self._limit and options.get("buffering"):
+        if self._limit and options.get("prefetch"):
             raise ArgumentError(
-                "max_deliveries cannot go with buffering: what a consumer that dies had fetched "
-                "ahead would count as delivered. Give buffering to the producers' handles only"
+                "max_deliveries cannot go with prefetch: what a consumer that dies had fetched "
+                "ahead would count as delivered"
             )
         super().__init__(maxsize, name, **hide_in(options))
 
@@ -187,7 +184,7 @@ class JoinableQueue(Queue[Item]):
     def _make_incoming(self) -> Incoming:
         from ..buffering.incoming import IncomingUntilDone
 
-        return IncomingUntilDone(self, self._buffering)
+        return IncomingUntilDone(self, self._fetches_ahead)
 
     @property
     def _goes_back(self) -> bool:
@@ -209,16 +206,17 @@ class JoinableQueue(Queue[Item]):
         taking = self._operations.take_objects(
             self._here, claim, self._limit, limit, block, timeout, self._eof
         )
-        return self._run(taking)
+        return self._run_at_once(taking)
 
     def _receive(self, claim: Claim) -> Delivery:
         taking = self._operations.take_deliveries(
             self._here, claim, self._limit, 1, False, None, self._eof
         )
-        return self._run(taking)[0]
+        return self._run_at_once(taking)[0]
 
     def _accept_received(self, received: Delivery, claim: Claim) -> Item:
-        found: Item = self._run(self._operations.accept(received.item, received.seq, self._here))
+        accepting = self._operations.accept(received.item, received.seq, self._here)
+        found: Item = self._run_at_once(accepting)
         return found
 
     def task_done(self) -> None:

@@ -40,7 +40,7 @@ def make(url, name):
     made = []
 
     def make(kind=Queue, buffering=64, **options):
-        made.append(kind(name=name, url=url, buffering=buffering, **options))
+        made.append(kind(name=name, url=url, buffering=buffering, prefetch=buffering, **options))
         return made[-1]
 
     yield make
@@ -102,7 +102,7 @@ def test_close_and_join_thread_wait_for_what_was_put(make):
 
 def test_a_handle_that_is_dropped_sends_what_was_put(make, url, name):
     other = plain(make)
-    q = Queue(name=name, url=url, buffering=64)
+    q = Queue(name=name, url=url, buffering=64, prefetch=64)
     q.put("kept")
     del q
     gc.collect()
@@ -185,7 +185,7 @@ def test_a_full_buffer_blocks_a_put(make):
     other.put_many(range(99))
     for number in range(3):
         q.put(number, timeout=5)
-    with pytest.raises(Full, match="3 items wait"):
+    with pytest.raises(Full, match="3 items of this handle wait"):
         q.put_nowait(3)
     with pytest.raises(Full):
         q.put(3, timeout=0.05)
@@ -487,14 +487,14 @@ def test_a_handle_with_buffers_reads_to_the_end_of_all_producers(make):
 def test_other_orders_refuse_buffers(kind, url, name):
     with pytest.raises(ArgumentError, match="buffering"):
         kind(name=name, url=url, buffering=5)
-    with pytest.raises(ArgumentError, match="buffering"):
-        FairQueue(str, name=name, url=url, buffering=5)
+    with pytest.raises(ArgumentError, match="prefetch"):
+        FairQueue(str, name=name, url=url, prefetch=5)
     assert not Queue(name=name, url=url).qsize()
 
 
-def test_a_limit_of_deliveries_refuses_buffers():
-    with pytest.raises(ArgumentError, match="buffering"):
-        JoinableQueue(url="memory://", max_deliveries=3, buffering=5)
+def test_a_limit_of_deliveries_refuses_to_fetch_ahead():
+    with pytest.raises(ArgumentError, match="prefetch"):
+        JoinableQueue(url="memory://", max_deliveries=3, prefetch=5)
 
 
 @pytest.mark.parametrize(
@@ -519,7 +519,7 @@ def test_a_handle_that_was_pickled_has_buffers_of_its_own(make):
 def test_a_handle_that_is_dropped_gives_back_what_it_fetched(make, url, name):
     other = plain(make)
     other.put_many(range(5))
-    q = Queue(name=name, url=url, buffering=5)
+    q = Queue(name=name, url=url, buffering=5, prefetch=5)
     assert q.get() == 0
     del q
     gc.collect()
@@ -528,17 +528,17 @@ def test_a_handle_that_is_dropped_gives_back_what_it_fetched(make, url, name):
 
 
 def test_the_thread_ends_when_there_is_nothing_to_send(make, monkeypatch):
-    monkeypatch.setattr("pressure_mp.buffering.outgoing._LINGER", 0.05)
+    monkeypatch.setattr("pressure_mp.buffering.sender._LINGER", 0.05)
     q = make()
     q.put(1)
-    until(lambda: not any(q.name in thread.name for thread in threading.enumerate()))
+    until(lambda: not any(q.url in thread.name for thread in threading.enumerate()))
     q.put(2)
     assert [q.get(), q.get()] == [1, 2]
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_starts_empty(server, name):
-    q = Queue(name=name, url=server.url, maxsize=12, buffering=64)
+    q = Queue(name=name, url=server.url, maxsize=12, buffering=64, prefetch=64)
     other = Queue(name=name, url=server.url)
     other.put_many(range(100, 110))
     assert q.get() == 100  # and fetched the others

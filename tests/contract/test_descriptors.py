@@ -36,7 +36,7 @@ def fair(**options):
 
 
 def buffered(**options):
-    return Queue(buffering=8, **options)
+    return Queue(buffering=8, prefetch=8, **options)
 
 
 def lookers():

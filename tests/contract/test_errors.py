@@ -126,7 +126,7 @@ def test_url_and_host_together_are_an_error():
 @pytest.mark.parametrize("buffering", [0, 8])
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_a_closed_queue_that_nothing_was_put_to_is_empty(kind, buffering, url):
-    q = kind(url=url, buffering=buffering)
+    q = kind(url=url, buffering=buffering, prefetch=buffering)
     q.close()
     q.join_thread()
     assert q.empty()
@@ -135,7 +135,7 @@ def test_a_closed_queue_that_nothing_was_put_to_is_empty(kind, buffering, url):
 @pytest.mark.parametrize("put", [lambda q: q.put(1), lambda q: q.put_many([1])])
 @pytest.mark.parametrize("buffering", [0, 8])
 def test_a_closed_queue_that_was_put_to_is_an_os_error_when_it_is_gone(put, buffering, url):
-    q = Queue(url=url, buffering=buffering)
+    q = Queue(url=url, buffering=buffering, prefetch=buffering)
     put(q)
     q.close()
     for error in (OSError, ValueError):

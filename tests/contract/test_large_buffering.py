@@ -32,7 +32,7 @@ def make(url, name):
     made = []
 
     def make(kind=Queue, buffering=64, **options):
-        made.append(kind(name=name, url=url, buffering=buffering, **options))
+        made.append(kind(name=name, url=url, buffering=buffering, prefetch=buffering, **options))
         return made[-1]
 
     yield make

@@ -22,7 +22,7 @@ from pressure_mp import (
 
 
 def buffered(maxsize, **options):
-    return Queue(maxsize, buffering=8, **options)
+    return Queue(maxsize, buffering=8, prefetch=8, **options)
 
 
 def fair(maxsize, **options):

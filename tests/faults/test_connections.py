@@ -63,7 +63,7 @@ def test_every_item_comes_once_through_buffers_over_connections_that_break(
     items, limit = (200_000, 800.0) if long else (20_000, 300.0)
     queue = Queue.create(name, url=server.url)
     with Proxy(server.port, Faults(seed, replies=50_000)) as proxy:
-        options = {"url": proxy.url, "buffering": 20}
+        options = {"url": proxy.url, "buffering": 20, "prefetch": 20}
         for _ in range(CONSUMERS):
             nursery.start("consume", name=name, options=options)
         for _ in range(PRODUCERS):

@@ -387,7 +387,7 @@ def test_task_done_of_what_another_thread_got(server, name, monkeypatch):
 def test_task_done_that_was_interrupted_before(server, name, sweep, monkeypatch, buffering):
     """The broker did it, and nobody heard; it is interrupted again while it is repeated."""
     producer = JoinableQueue(0, name, url=server.url)
-    with JoinableQueue(0, name, url=server.url, buffering=buffering) as q:
+    with JoinableQueue(0, name, url=server.url, buffering=buffering, prefetch=buffering) as q:
 
         def prepare():
             producer.put_many(THREE)
@@ -436,7 +436,7 @@ def test_task_done_of_what_was_taken_away(server, name, sweep):
 
 
 def buffered(kind, server, name):
-    return kind(0, name, url=server.url, buffering=10)
+    return kind(0, name, url=server.url, buffering=10, prefetch=10)
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
@@ -462,7 +462,7 @@ def test_get_with_buffering(server, name, sweep, kind):
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_get_of_a_queue_with_a_descriptor(server, name, sweep, kind, buffering):
     producer = kind(0, name, url=server.url)
-    with kind(0, name, url=server.url, buffering=buffering) as q:
+    with kind(0, name, url=server.url, buffering=buffering, prefetch=buffering) as q:
         consumed = (Joined if kind is JoinableQueue else Consumed)(q)
         consumed.put = lambda: producer.put_many(THREE)
         shown = select.poll()

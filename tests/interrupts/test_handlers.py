@@ -53,7 +53,7 @@ class Slow:
         return interrupted, ()
 
 
-@pytest.mark.parametrize("options", [{}, {"authkey": b"key"}, {"buffering": 5}])
+@pytest.mark.parametrize("options", [{}, {"authkey": b"key"}, {"buffering": 5, "prefetch": 5}])
 def test_while_an_object_is_pickled(url, name, handler, options):
     with Queue(0, name, url=url, **options) as q:
         with pytest.raises(Late):
@@ -67,7 +67,7 @@ def test_while_an_object_is_pickled(url, name, handler, options):
         TaskQueue(f"{name}-tasks", url=url).put(Slow("pickled"))
 
 
-@pytest.mark.parametrize("options", [{}, {"authkey": b"key"}, {"buffering": 5}])
+@pytest.mark.parametrize("options", [{}, {"authkey": b"key"}, {"buffering": 5, "prefetch": 5}])
 def test_while_an_item_is_unpickled(server, name, handler, options):
     """It is not set aside: the next get has it."""
     with Queue(0, name, url=server.url, **options) as q:

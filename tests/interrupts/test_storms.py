@@ -15,7 +15,7 @@ import pressure_mp
 warnings.simplefilter("ignore")
 url, name, kind, buffering = sys.argv[1:]
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-q = getattr(pressure_mp, kind)(0, name, url=url, buffering=int(buffering))
+q = getattr(pressure_mp, kind)(0, name, url=url, buffering=int(buffering), prefetch=int(buffering))
 done = getattr(q, "task_done", None) if kind == "JoinableQueue" else None
 got, interrupts, owes, limit = [], 0, False, 0.003
 while True:

@@ -47,7 +47,7 @@ ROOMS = {
         "exceptions identity in_flight interrupts operations"
     ),
     "sync": (
-        "background buffering drivers effects encoding engines engines.contract "
+        "background buffering deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden identity in_flight interrupts operations"
     ),
     "sync.tasks": (

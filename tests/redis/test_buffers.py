@@ -23,7 +23,8 @@ def make(valkey, name):
 
     def make(kind=Queue, buffering=64, **options):
         options.setdefault("lease", HOURS)  # what waits for its end does not end
-        made.append(kind(name=name, url=valkey.url, buffering=buffering, **options))
+        options = {"buffering": buffering, "prefetch": buffering, **options}
+        made.append(kind(name=name, url=valkey.url, **options))
         return made[-1]
 
     yield make
@@ -50,7 +51,7 @@ def test_a_program_that_ends_sends_what_it_put(make, valkey):
     q = make(buffering=0)
     program = (
         "import atexit, sys; from pressure_mp import Queue\n"
-        "q = Queue(name=sys.argv[1], url=sys.argv[2], buffering=64)\n"
+        "q = Queue(name=sys.argv[1], url=sys.argv[2], buffering=64, prefetch=64)\n"
         "atexit.register(lambda: q.put('last'))\n"  # runs first: the package comes before it
         "for item in range(200): q.put(item)\n"
     )
@@ -68,7 +69,7 @@ def test_a_program_that_ends_says_what_it_could_not_send(make, valkey):
     q = make(buffering=0)
     program = (
         "import sys; from pressure_mp import Queue\n"
-        "q = Queue(name=sys.argv[1], url=sys.argv[2], buffering=64)\n"
+        "q = Queue(name=sys.argv[1], url=sys.argv[2], buffering=64, prefetch=64)\n"
         "q.put(0); q.flush(); Queue(name=sys.argv[1], url=sys.argv[2]).shutdown()\n"
         "q.put(1); q._buffers.outgoing.settle(block=True)\n"
     )
@@ -210,7 +211,7 @@ def test_slow_consumers_leave_the_others_their_share(make, start):
 def test_an_anonymous_queue_with_buffers_leaves_no_key(valkey, name):
     program = (
         "import sys; from pressure_mp import Queue\n"
-        "q = Queue(url=sys.argv[1], prefix=sys.argv[2], buffering=8)\n"
+        "q = Queue(url=sys.argv[1], prefix=sys.argv[2], buffering=8, prefetch=8)\n"
         "for item in range(20): q.put(item)\n"
         "print(q.get())\n"
     )
@@ -231,7 +232,7 @@ def test_an_anonymous_queue_with_buffers_leaves_no_key(valkey, name):
 @pytest.mark.parametrize("losses", [1, 3])
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_items_come_once_when_replies_are_lost(proxy, name, losses, kind):
-    q = kind(name=name, url=proxy.url, buffering=10)
+    q = kind(name=name, url=proxy.url, buffering=10, prefetch=10)
     got = []
     for number in range(40):
         if number % 10 == 0:
@@ -250,7 +251,7 @@ def test_items_come_once_when_replies_are_lost(proxy, name, losses, kind):
 
 
 def test_a_fetch_that_was_never_answered_is_asked_for_again(proxy, name):
-    q = Queue(name=name, url=proxy.url, buffering=10, reconnect=0)
+    q = Queue(name=name, url=proxy.url, buffering=10, prefetch=10, reconnect=0)
     q.put_many(range(10))
     proxy.lose()
     with pytest.raises(BrokerUnavailable):
@@ -268,7 +269,7 @@ def test_a_fetch_that_was_never_answered_is_asked_for_again(proxy, name):
 
 def test_a_broker_that_does_not_come_back_fails_with_the_items(name):
     server = Server("valkey").start()
-    q = Queue(name=name, url=server.url, buffering=10, reconnect=0.2)
+    q = Queue(name=name, url=server.url, buffering=10, prefetch=10, reconnect=0.2)
     q.put("sent")
     q.flush()
     server.kill()
@@ -286,8 +287,8 @@ def test_a_broker_that_does_not_come_back_fails_with_the_items(name):
 def test_a_broker_that_is_killed_and_comes_back_loses_nothing_of_the_buffers(name):
     server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always")).start()
     try:
-        producer = Queue(name=name, url=server.url, buffering=50)
-        consumer = Queue(name=name, url=server.url, buffering=50)
+        producer = Queue(name=name, url=server.url, buffering=50, prefetch=50)
+        consumer = Queue(name=name, url=server.url, buffering=50, prefetch=50)
 
         def produce():
             for number in range(3000):

@@ -321,16 +321,16 @@ def test_the_thread_in_the_background_ends_by_itself(make, start):
 def test_an_item_whose_answer_was_lost_comes_back(make, monkeypatch):
     q = make(lease=1.0)
     q.put("a")
-    run = q._run
+    run = q._run_at_once
 
     def lose_the_answer(operation):
         run(operation)
         raise pressure_mp.BrokerUnavailable("the connection broke")
 
-    monkeypatch.setattr(q, "_run", lose_the_answer)
+    monkeypatch.setattr(q, "_run_at_once", lose_the_answer)
     with pytest.raises(pressure_mp.BrokerUnavailable):
         q.get()
-    monkeypatch.setattr(q, "_run", run)
+    monkeypatch.setattr(q, "_run_at_once", run)
     assert q.stats().in_flight == 1
     assert q.get(timeout=5) == "a"
     q.task_done()

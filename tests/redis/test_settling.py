@@ -37,9 +37,9 @@ losses = pytest.mark.parametrize("losses", LOSSES)
     ("kind", "options"),
     [
         (Queue, {}),
-        (Queue, {"buffering": 4}),
+        (Queue, {"buffering": 4, "prefetch": 4}),
         (JoinableQueue, {}),
-        (JoinableQueue, {"buffering": 4}),
+        (JoinableQueue, {"buffering": 4, "prefetch": 4}),
     ],
     ids=["plain", "buffered", "joinable", "joinable-buffered"],
 )

@@ -3,7 +3,10 @@ get them here and nowhere else."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
+
+import redis
 
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
@@ -42,3 +45,18 @@ def bind(handle: Handle, options: Options | None = None) -> Any:
 
 def discipline(handle: Handle) -> str:
     return handle._operations.discipline
+
+
+def client(handle: Handle) -> redis.Redis:
+    """A connection to its server."""
+    return redis.Redis.from_url(handle.url)
+
+
+def copy(handle: Handle) -> Any:
+    """Another handle to its queue, in this process."""
+    return pickle.loads(pickle.dumps(handle))
+
+
+def unsent(handle: Any) -> int:
+    """How many of the items that were put through it wait to be sent."""
+    return len(handle._outgoing)

@@ -29,7 +29,7 @@ def in_flight(url):
 
 
 def buffered(url):
-    q = JoinableQueue(url=url, buffering=10)
+    q = JoinableQueue(url=url, buffering=10, prefetch=10)
     for number in range(20):
         q.put(number)
     assert q.get() == 0
@@ -46,7 +46,7 @@ def tasks(url):
 
 
 def named(url):
-    q = Queue(name=f"named-{time.time_ns()}", url=url, buffering=10)
+    q = Queue(name=f"named-{time.time_ns()}", url=url, buffering=10, prefetch=10)
     q.put(0)
     q.flush()
     return q, lambda: [q.put(number) for number in range(3)]

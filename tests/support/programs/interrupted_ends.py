@@ -25,7 +25,7 @@ def use_and_end(url: str, name: str, number: int) -> None:
     """A queue of each kind that is left behind; then what an ending process does."""
     joinable = JoinableQueue(0, f"{name}-joinable", url=url)
     assert joinable.get() == 1  # not acknowledged
-    sending = Queue(0, f"{name}-sending", url=url, buffering=10)
+    sending = Queue(0, f"{name}-sending", url=url, buffering=10, prefetch=10)
     sending.put(2)
     anonymous = Queue(url=url, prefix=name, authkey=b"key")
     anonymous.put(3)

@@ -21,6 +21,7 @@ def get_one(inbox, outbox):
 
 def kill_oneself(queue):
     queue.put("used")
+    queue.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -27,6 +27,7 @@ def use(queue):
     """In a process that the handle came to in another way: what it did, or the error's text."""
     try:
         queue.put_nowait("from the worker")
+        queue.flush()  # what a pool's worker has not sent when it is terminated is lost
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "done"

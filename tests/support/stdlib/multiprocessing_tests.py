@@ -22,12 +22,12 @@ class OverBroker(_test_multiprocessing._TestQueue):
 
 class BufferedQueue(pressure_mp.Queue):
     def __init__(self, maxsize: int = 0, name: str | None = None, **options: Any) -> None:
-        super().__init__(maxsize, name, **{"buffering": 64, **options})
+        super().__init__(maxsize, name, **{"buffering": 64, "prefetch": 64, **options})
 
 
 class BufferedJoinableQueue(pressure_mp.JoinableQueue):
     def __init__(self, maxsize: int = 0, name: str | None = None, **options: Any) -> None:
-        super().__init__(maxsize, name, **{"buffering": 64, **options})
+        super().__init__(maxsize, name, **{"buffering": 64, "prefetch": 64, **options})
 
 
 class Fork(OverBroker, unittest.TestCase):

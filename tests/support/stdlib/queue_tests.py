@@ -17,7 +17,7 @@ def buffered(kind: type[object_queue.ObjectQueue]) -> type[object_queue.ObjectQu
 
     class Queue(kind):  # type: ignore[misc, valid-type]
         def __init__(self, *args: object, **options: object) -> None:
-            super().__init__(*args, **{"buffering": 64, **options})
+            super().__init__(*args, **{"buffering": 64, "prefetch": 64, **options})
 
     return Queue
 

@@ -1,0 +1,231 @@
+"""What sends in the background: a thread for each broker, in the order of the process's puts."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Protocol
+
+from .. import interrupts
+from ..background import at_exit
+from ..engines.contract.session import Engine
+from . import unsent
+
+if TYPE_CHECKING:
+    from .handle import BufferedHandle
+
+#: Seconds for which the thread waits for more to send before it ends.
+_LINGER = 1.0
+#: Seconds until an ending process first asks whether the broker answers.
+_FIRST_LOOK = 0.05
+
+
+class Buffer(Protocol):
+    """The items that one handle put."""
+
+    sender: Sender
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+
+    @property
+    def number_put(self) -> int:
+        """How many there ever were."""
+
+    @property
+    def number_sent(self) -> int:
+        """How many of these are no longer here."""
+
+    def send(self, handle: BufferedHandle, end: float, waits: bool) -> bool:
+        """Send some of those before the one of the number ``end``; of a full queue False, unless it
+        ``waits`` for space."""
+
+    def settle(self, block: bool = False, end: float | None = None) -> bool:
+        """Wait until the broker has them; unless ``block``, or until their queue is full."""
+
+    def leave(self, look: float) -> None:
+        """The process ends: wait until they are sent, and from the moment ``look`` on ask whether
+        the broker answers."""
+
+
+class Run:
+    """Items of one buffer that were put one after the other, and none of another in between."""
+
+    __slots__ = ("buffer", "end", "handle")
+
+    def __init__(self, buffer: Buffer, handle: BufferedHandle) -> None:
+        self.buffer = buffer
+        #: Kept alive as long as it has something to send.
+        self.handle = handle
+        #: The number of the item behind the last; of the last run there is no end yet.
+        self.end = math.inf
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether there is nothing to send of it at present."""
+        return self.buffer.number_sent >= min(self.end, self.buffer.number_put)
+
+
+class Sender:
+    """Sends the items of buffers.
+
+    There is one for each broker, :func:`of`; and one for each queue that it found full, which is
+    waited for there, so that the other queues need not wait too.
+    """
+
+    def __init__(self, engine: Engine, home: Sender | None = None) -> None:
+        self.engine = engine
+        self._home = home
+        self.reset()
+        _all.add(self)
+
+    def reset(self) -> None:
+        """One that never sent: a new one, or that of a forked child."""
+        self._lock = threading.RLock()
+        self._runs: deque[Run] = deque()
+        #: The buffer in which it is enough to add an item for it to be sent in its turn.
+        self.last: Buffer | None = None
+        self._thread: threading.Thread | None = None
+        self._rests = True
+        self._awake: SimpleQueue[None] = SimpleQueue()
+
+    def line_up(self, buffer: Buffer, handle: BufferedHandle) -> None:
+        """See to it that what was added to a buffer is sent, after all that was put before."""
+        with self._lock:
+            if self.last is buffer:
+                return
+            self.last = None  # if this is interrupted, the next one begins again
+            before = self._runs[-1] if self._runs else None
+            end = before.buffer.number_put if before is not None else 0
+            run = Run(buffer, handle)
+            unsent.senders.add(self)
+            self._runs += (run,)
+            if before is not None:
+                before.end = min(before.end, end)
+            if not self._rests or self._wake():
+                self.last = buffer
+                return
+        while not self._rest():
+            self._send_next()
+
+    def _wake(self) -> bool:
+        """Have a thread send. False when the interpreter is ending."""
+        # Before this process says that it no longer produces, and before it waits for its
+        # children: they may be waiting for what it put.
+        at_exit.call_at_end(_leave, priority=20)
+        if self._thread is not None:
+            self._awake.put(None)
+        else:
+            name = f"pressure_mp {self.engine.address.url}"
+            try:
+                interrupts.start(threading.Thread(target=self._feed, name=name, daemon=True))
+            except RuntimeError:
+                return False
+        self._rests = False
+        return True
+
+    def _feed(self) -> None:
+        """What the thread does: send all that comes; end when nothing comes for some time."""
+        with self._lock:
+            if self._thread is not None:
+                return
+            self._thread = threading.current_thread()
+        while True:
+            self._send_next()
+            if self._rest():
+                try:
+                    self._awake.get(timeout=_LINGER)
+                except Empty:
+                    with self._lock:
+                        if self._rests:
+                            self._thread = None
+                            return
+
+    def _send_next(self) -> None:
+        """One batch."""
+        with self._lock:
+            if not self._runs:
+                return
+            run = self._runs[0]
+            buffer = run.buffer
+            if self._is_over(run):
+                if len(self._runs) > 1:
+                    del self._runs[0]
+                return
+        if not buffer.send(run.handle, run.end, self._home is not None):
+            self._set_apart(buffer, run.handle)
+
+    def _set_apart(self, buffer: Buffer, handle: BufferedHandle) -> None:
+        """Its queue is full: what is in a buffer is sent by one of its own."""
+        with self._lock:
+            buffer.sender = Sender(self.engine, self)
+            if self.last is buffer:
+                self.last = None
+        buffer.sender.line_up(buffer, handle)
+
+    def _rest(self) -> bool:
+        """Be idle, unless there is something to send."""
+        with self._lock:
+            if self._has_more:
+                return False
+            last, self.last = self.last, None
+            # What is put after this is lined up.
+            if self._has_more:
+                self.last = last
+                return False
+            if self._home is not None and last is not None:
+                last.sender = self._home
+            self._runs.clear()
+            unsent.senders.discard(self)
+            self._rests = True
+            return True
+
+    @property
+    def _has_more(self) -> bool:
+        return len(self._runs) > 1 or any(not self._is_over(run) for run in self._runs)
+
+    def _is_over(self, run: Run) -> bool:
+        return run.is_sent or run.buffer.sender is not self
+
+    def settle(self, queue: str | None = None, end: float | None = None) -> None:
+        """As of :class:`~.unsent.Sending`."""
+        with self._lock:
+            buffers = {run.buffer for run in self._runs if queue in (None, run.buffer.queue)}
+        for buffer in buffers:
+            buffer.settle(end=end)
+
+
+_all: weakref.WeakSet[Sender] = weakref.WeakSet()
+_senders: weakref.WeakKeyDictionary[Engine, Sender] = weakref.WeakKeyDictionary()
+
+
+def of(engine: Engine) -> Sender:
+    """The one that sends to a broker what this process puts."""
+    found = _senders.get(engine)
+    if found is None:
+        found = _senders.setdefault(engine, Sender(engine))
+    return found
+
+
+#: Those of all handles of this process.
+buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
+
+
+def _leave() -> None:
+    look = time.monotonic() + _FIRST_LOOK
+    for buffer in list(buffers):
+        buffer.leave(look)
+
+
+def _after_fork_in_child() -> None:
+    for sender in list(_all):
+        sender.reset()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

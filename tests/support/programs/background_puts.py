@@ -1,0 +1,27 @@
+"""Programs that put in the background, and end or are killed at a bad moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def report_and_die(connection, jobs, results, number):
+    """Take a job, put its results, acknowledge it, and be killed."""
+    jobs.get()
+    for result in range(number):
+        results.put((result, b"x" * 1000))
+    jobs.task_done()
+    connection.send("done")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def put_in_turns(connection, one, other, number):
+    """Put into two queues, always first into the one."""
+    for item in range(number):
+        one.put(item)
+        other.put(item)
+    one.flush()
+    other.flush()
+    connection.send("put")
+    connection.recv()
