@@ -17,9 +17,11 @@ class Buffers:
     """What was put through one handle and not sent, what was fetched and not handed out; either may
     be missing."""
 
-    def __init__(self, handle: BufferedHandle, incoming: Incoming | None, size: int) -> None:
+    def __init__(
+        self, handle: BufferedHandle, incoming: Incoming | None, size: int, is_stated: bool
+    ) -> None:
         self.incoming = incoming
-        self.outgoing = Outgoing(size, handle, incoming) if size else None
+        self.outgoing = Outgoing(size, is_stated, handle, incoming) if size else None
         _all.add(self)
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from ..background.presence import Presence
 from ..effects import AnyOperation
 from ..encoding.codec import Codec
 from ..engines.contract.address import Address
-from ..engines.contract.session import Binding, Engine, Options
+from ..engines.contract.session import Binding, Engine, Options, Session
 from ..operations.objects import ObjectOperations
 
 T = TypeVar("T")
@@ -55,6 +55,12 @@ class BufferedHandle(Protocol):
     def _run_at_once(self, operation: AnyOperation[T]) -> T:
         """Run an operation on the queue, whatever was put and is not yet sent."""
 
+    def _session(self) -> Session:
+        """Begin an operation."""
+
+    def _run_on(self, session: Session, operation: AnyOperation[T]) -> T:
+        """Run it on a session, which ends with it; whatever was put and is not yet sent."""
+
     def _putting(self, operation: AnyOperation[T]) -> T:
         """Run an operation that puts something."""
 
@@ -69,6 +75,9 @@ class BufferedHandle(Protocol):
 
     def _settle(self, end: float | None = None) -> None:
         """What was put is where it can be got, as far as there is space."""
+
+    def _put_at_once(self) -> None:
+        """From now on puts go to the broker, and not into a buffer."""
 
     def _space(self, incoming: FetchedAhead | None) -> float:
         """How many items there is space for."""

@@ -17,8 +17,10 @@ from ..encoding.large import THRESHOLD, Large
 from ..engines import registry
 from ..engines.contract.session import Options
 from ..exceptions import Full, PressureError
+from ..identity.processes import may_be_terminated
 from ..operations.batches import next_items
 from . import sender
+from .sender import Begun, Run
 
 if TYPE_CHECKING:
     from .handle import BufferedHandle
@@ -45,8 +47,11 @@ class Outgoing:
 
     sender: sender.Sender
 
-    def __init__(self, size: int, handle: BufferedHandle, incoming: Incoming | None) -> None:
+    def __init__(
+        self, size: int, is_stated: bool, handle: BufferedHandle, incoming: Incoming | None
+    ) -> None:
         self._size = size
+        self._is_stated = is_stated  # else processes decide by themselves
         self._owner = weakref.ref(handle)
         self._incoming = incoming
         self.queue = handle.name
@@ -180,7 +185,11 @@ class Outgoing:
 
     def _look(self, handle: BufferedHandle) -> bool:
         """See how much space the queue has; whether there is any for the buffer to use."""
+        if not self._is_stated and may_be_terminated():
+            handle._put_at_once()  # else a worker of a Pool has results that are never sent
+            return False
         self._encode = handle._codec.quick
+        self.sender.prepare()
         space = handle._space(self._incoming)
         with self._lock:
             self._room = space
@@ -210,16 +219,26 @@ class Outgoing:
         if self._items and self.sender.last is not self and owner is not None:
             self.sender.line_up(self, owner)
 
-    def send(self, handle: BufferedHandle, end: float, waits: bool) -> bool:
-        """Send a batch of the items before the one of the number ``end``, or as much of it as there
-        is space for. Of a full queue False, unless it ``waits`` for space."""
+    def begin(self, handle: BufferedHandle) -> Begun | None:
+        """As of :class:`~.sender.Buffer`."""
         items = self._items
+        if not items:
+            return None  # they were discarded
+        return Begun(items, handle._session(), handle._operations.put_first(items[0]))
+
+    def send(self, run: Run, waits: bool) -> bool:
+        """As of :class:`~.sender.Buffer`."""
+        items, begun, run.begun = self._items, run.begun, None
         try:
-            batch = next_items(items, 0)
-            if len(batch) > end - self.number_sent:
-                batch = batch[: int(end - self.number_sent)]
-            sending = handle._operations.put_batch(batch, waits)
-            number = handle._run_at_once(noting(sending, self._note_waiting))
+            if begun is not None:
+                items = begun.items
+                number = run.handle._run_on(begun.session, begun.putting)
+            else:
+                batch = next_items(items, 0)
+                if len(batch) > run.end - self.number_sent:
+                    batch = batch[: int(run.end - self.number_sent)]
+                sending = run.handle._operations.put_batch(batch, waits)
+                number = run.handle._run_at_once(noting(sending, self._note_waiting))
         except Exception as error:
             self._fail(items, error)
             return True

@@ -9,11 +9,12 @@ import time
 import weakref
 from collections import deque
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .. import interrupts
 from ..background import at_exit
-from ..engines.contract.session import Engine
+from ..effects import Ask
+from ..engines.contract.session import Engine, Session
 from . import unsent
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ class Buffer(Protocol):
     def number_sent(self) -> int:
         """How many of these are no longer here."""
 
-    def send(self, handle: BufferedHandle, end: float, waits: bool) -> bool:
-        """Send some of those before the one of the number ``end``; of a full queue False, unless it
-        ``waits`` for space."""
+    def begin(self, handle: BufferedHandle) -> Begun | None:
+        """What sends the first of those that are here, if there is one. Does no I/O."""
+
+    def send(self, run: Run, waits: bool) -> bool:
+        """Send what is begun of a run, else a batch of it, or as much of that as there is space
+        for. Of a full queue False, unless it ``waits`` for space."""
 
     def settle(self, block: bool = False, end: float | None = None) -> bool:
         """Wait until the broker has them; unless ``block``, or until their queue is full."""
@@ -54,10 +58,18 @@ class Buffer(Protocol):
         the broker answers."""
 
 
+class Begun(NamedTuple):
+    """The first of some items, which may have been sent already."""
+
+    items: list[bytes]
+    session: Session
+    putting: Ask[int]
+
+
 class Run:
     """Items of one buffer that were put one after the other, and none of another in between."""
 
-    __slots__ = ("buffer", "end", "handle")
+    __slots__ = ("begun", "buffer", "end", "handle")
 
     def __init__(self, buffer: Buffer, handle: BufferedHandle) -> None:
         self.buffer = buffer
@@ -65,11 +77,13 @@ class Run:
         self.handle = handle
         #: The number of the item behind the last; of the last run there is no end yet.
         self.end = math.inf
+        self.begun: Begun | None = None
 
     @property
     def is_sent(self) -> bool:
         """Whether there is nothing to send of it at present."""
-        return self.buffer.number_sent >= min(self.end, self.buffer.number_put)
+        there = min(self.end, self.buffer.number_put)
+        return self.begun is None and self.buffer.number_sent >= there
 
 
 class Sender:
@@ -108,11 +122,21 @@ class Sender:
             self._runs += (run,)
             if before is not None:
                 before.end = min(before.end, end)
+            # After an interrupted call there may be a run before it, and that may be begun.
+            if self._rests and self._home is None and before is None:
+                self._send_ahead(run)
             if not self._rests or self._wake():
                 self.last = buffer
                 return
         while not self._rest():
             self._send_next()
+
+    def _send_ahead(self, run: Run) -> None:
+        """Send the first item; the thread will read the reply. Until that runs, other threads may
+        take long, and the process may be killed."""
+        run.begun = begun = run.buffer.begin(run.handle)
+        if begun is not None:
+            begun.session.send_ahead(begun.putting.request)
 
     def _wake(self) -> bool:
         """Have a thread send. False when the interpreter is ending."""
@@ -121,14 +145,24 @@ class Sender:
         at_exit.call_at_end(_leave, priority=20)
         if self._thread is not None:
             self._awake.put(None)
-        else:
-            name = f"pressure_mp {self.engine.address.url}"
-            try:
-                interrupts.start(threading.Thread(target=self._feed, name=name, daemon=True))
-            except RuntimeError:
-                return False
+        elif not self._start():
+            return False
         self._rests = False
         return True
+
+    def _start(self) -> bool:
+        name = f"pressure_mp {self.engine.address.url}"
+        try:
+            interrupts.start(threading.Thread(target=self._feed, name=name, daemon=True))
+        except RuntimeError:
+            return False
+        return True
+
+    def prepare(self) -> None:
+        """Something will soon be put: to start a thread takes longer than to send it."""
+        with self._lock:
+            if self._thread is None and self._rests:
+                self._start()
 
     def _feed(self) -> None:
         """What the thread does: send all that comes; end when nothing comes for some time."""
@@ -158,7 +192,7 @@ class Sender:
                 if len(self._runs) > 1:
                     del self._runs[0]
                 return
-        if not buffer.send(run.handle, run.end, self._home is not None):
+        if not buffer.send(run, self._home is not None):
             self._set_apart(buffer, run.handle)
 
     def _set_apart(self, buffer: Buffer, handle: BufferedHandle) -> None:
@@ -191,7 +225,7 @@ class Sender:
         return len(self._runs) > 1 or any(not self._is_over(run) for run in self._runs)
 
     def _is_over(self, run: Run) -> bool:
-        return run.is_sent or run.buffer.sender is not self
+        return run.is_sent or (run.buffer.sender is not self and run.begun is None)
 
     def settle(self, queue: str | None = None, end: float | None = None) -> None:
         """As of :class:`~.unsent.Sending`."""

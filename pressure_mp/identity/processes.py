@@ -28,6 +28,14 @@ _STARTS_NEVER_MOVE = sys.platform == "linux"
 #: is, behind the name in ``/proc/pid/stat``. proc_pid_stat(5) has them as fields 20 and 22.
 _THREADS, _START = 17, 19
 
+
+def may_be_terminated() -> bool:
+    """Whether this is a daemonic process of ``multiprocessing``, such as a worker of a ``Pool``:
+    its parent ends it with a signal, whatever it is at."""
+    module = sys.modules.get("multiprocessing.process")
+    return module is not None and bool(module.current_process().daemon)
+
+
 _once: dict[str, str] = {}
 
 

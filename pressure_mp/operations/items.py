@@ -50,6 +50,10 @@ def _added(reply: PutReply) -> Any:
     return None if type(reply) is Added else MORE
 
 
+def _number_added(reply: PutReply) -> int:
+    return reply.number if type(reply) is Added else MORE
+
+
 def _first_item(reply: TakeReply) -> bytes:
     return reply.items[0] if type(reply) is Taken else MORE
 
@@ -151,6 +155,15 @@ class ItemOperations(ControlOperations):
         if type(reply) in (NoSpace, InUse):
             return 0
         raise (yield from self._not_put(reply, block, None, b""))
+
+    def put_first(self, item: bytes) -> Ask[int]:
+        """The same of one item, if there is space."""
+        return Ask(put_one(item, (), False, False), None, _number_added, self._put_first_on)
+
+    def _put_first_on(self, ask: Ask[int], reply: PutReply) -> Operation[int]:
+        if type(reply) in (NoSpace, InUse):
+            return 0
+        raise (yield from self._not_put(reply, False, None, b""))
 
     def _put_batch(
         self,

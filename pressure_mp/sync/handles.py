@@ -18,7 +18,7 @@ from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.queues import How, Stats
-from ..engines.contract.session import Binding, Durability, Engine, Options
+from ..engines.contract.session import Binding, Durability, Engine, Options, Session
 from ..exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -165,7 +165,15 @@ class Handle:
 
     def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
-        session = (self._binding or self._attach()).session()
+        return self._run_on(self._session(), operation, watch)
+
+    def _session(self) -> Session:
+        return (self._binding or self._attach()).session()
+
+    def _run_on(
+        self, session: Session, operation: AnyOperation[T], watch: Watch | None = None
+    ) -> T:
+        """Run it on a session, which ends with it."""
         try:
             return drive_on(operation, session, watch)
         except QueueDoesNotExistError:
@@ -298,7 +306,7 @@ class ItemHandle(Handle):
 
     def _claim(self) -> Any:
         """What one call takes: the session that takes it."""
-        return (self._binding or self._attach()).session()
+        return self._session()
 
     def _give_up(self, claim: Any) -> None:
         """What was taken by an interrupted call goes back."""

@@ -101,8 +101,9 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             of those over 8 KB 16 MB; 0 is none. Then put returns at once, and a thread sends what
             was put, all that has gathered at a time; :meth:`flush`, :meth:`close` and the process's
             end wait for it. First-in, first-out queues only. None is ``PRESSURE_BUFFERING``, where
-            that is set; else 4000 for an anonymous queue without a bound and ``durability``, and 0
-            for every other one.
+            that is set; else 4000 for an anonymous queue without a bound and ``durability``, but in
+            daemonic processes, such as the workers of a ``Pool``, which may be terminated at any
+            moment; and 0 for every other one.
         :param prefetch: how many items get may fetch at once, but no more than this consumer's
             share of what is there; what is not handed out goes back. First-in, first-out queues
             only.
@@ -121,6 +122,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
         self._sends_ahead = self._fetches_ahead = 0  # until it is known where the queue is
+        self._is_buffering_stated = given["buffering"] is not None or _VARIABLE in os.environ
         super().__init__(name, given)
         self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         self._operations.codec = self._codec
@@ -164,8 +166,13 @@ class ObjectQueue(ItemHandle, Generic[Item]):
 
             if self._fetches_ahead:
                 self._incoming = self._make_incoming()
-            self._buffers = Buffers(self, self._incoming, self._sends_ahead)
+            self._buffers = Buffers(
+                self, self._incoming, self._sends_ahead, self._is_buffering_stated
+            )
             self._outgoing = self._buffers.outgoing
+
+    def _put_at_once(self) -> None:
+        self._outgoing = None
 
     def _make_operations(self) -> ObjectOperations:
         return ObjectOperations(self._name, FIFO)

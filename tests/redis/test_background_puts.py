@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from contextlib import contextmanager
 
@@ -174,6 +175,16 @@ def test_an_acknowledgement_is_sent_when_what_was_put_before_it_is_there(make, s
     process.join()
     assert jobs.unfinished_tasks == 0
     assert results.qsize() == 3000
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_pool_that_is_terminated_behind_map_loses_nothing(make, method):
+    """Its workers are killed as soon as they have returned: they put without a buffer."""
+    results = used(make())
+    pool = multiprocessing.get_context(method).Pool(2, programs.get_ready, (results,))
+    with pool:
+        pool.map(programs.put_results, range(4))
+    assert results.qsize() == 4000
 
 
 @pytest.mark.parametrize("look", ["qsize", "empty", "get_nowait"])

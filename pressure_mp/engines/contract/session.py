@@ -39,6 +39,11 @@ class Session(Protocol):
         its outcome is known.
         """
 
+    def send_ahead(self, request: Request) -> None:
+        """Send it, if that can be done without waiting for anything, and nothing else: this thread
+        or another one makes the same request by ``call``, first of all, and has its reply then. If
+        this is interrupted, it is done once all the same."""
+
     def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait, after ``call`` returned ``later`` to a request that waits, until to call again may
         help: at most ``timeout`` seconds, and about one. Keeps the caller's place in line. Returns

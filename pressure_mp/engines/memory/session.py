@@ -58,6 +58,9 @@ class MemorySession(_Session):
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
 
+    def send_ahead(self, request: Any) -> None:
+        """There is nothing to wait for."""
+
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._woken is not None
         try:

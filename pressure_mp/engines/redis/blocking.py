@@ -32,7 +32,16 @@ class BlockingSession:
     the call can be undone, since it is the last one in its lane.
     """
 
-    __slots__ = ("_caller", "_pool", "_session", "_taken", "_wire", "binding", "found")
+    __slots__ = (
+        "_ahead",
+        "_caller",
+        "_pool",
+        "_session",
+        "_taken",
+        "_wire",
+        "binding",
+        "found",
+    )
 
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
         self.binding = binding
@@ -41,6 +50,7 @@ class BlockingSession:
         self._wire: BlockingWire | None = None
         self._taken: tuple[Lane, bytes] | None = None
         self._caller: _Caller | None = None
+        self._ahead: _Ahead | None = None
         self.found: list[Any] | None = None
 
     @property
@@ -53,8 +63,11 @@ class BlockingSession:
         found = known.get(type(request)) or implementation(request)
         if type(found) is FirstScript and self._caller is None:
             script, said = found.first(self.binding, request), None
-            if script is not None:
+            if self._ahead is not None:
+                said = self._read_ahead(self._ahead)
+            elif script is not None:
                 said = self.script(script[0], script[1], end)
+            if said is not None:
                 reply = found.read(request, said)
                 if reply is not None:
                     return reply
@@ -68,6 +81,41 @@ class BlockingSession:
         if self._caller is None:
             self._caller = _Caller(self)
         return finish(found(self._caller, request, end))
+
+    def send_ahead(self, request: Request) -> None:
+        found = known.get(type(request))
+        script = found.first(self.binding, request) if type(found) is FirstScript else None
+        if script is None or script[0] not in self.binding.quick:
+            return
+        wire: Any = self._pool.idle(self.binding.slot)
+        if wire is None:
+            return
+        op, args = script
+        number = self.binding.number(op, wire.lane)
+        command = self.binding.command(op, args, wire.id, wire.lane, number)
+        # Whether it was sent is not known when the step that follows is interrupted.
+        self._ahead = ahead = _Ahead(op, args, wire, number)
+        try:
+            wire.send_now(command)
+        except OSError:
+            return
+        ahead.is_sent = True
+
+    def _read_ahead(self, ahead: _Ahead) -> Reply:
+        """The reply to what was sent ahead. It is sent again, under the same number, if it is not
+        known whether it was sent."""
+        op, args, wire, number = ahead.op, ahead.args, ahead.wire, ahead.number
+        self._ahead = None
+        reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
+        try:
+            if ahead.is_sent:
+                reply = wire.read_now()
+        except OSError as error:
+            reply = error
+        except BaseException as error:
+            self._longer().lose(wire, error)
+            raise
+        return finish(self._longer().script(op, args, begun=Begun(wire, number, reply)))
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -167,6 +215,20 @@ def _end_connection(session: RedisSession) -> None:
         finish(session.end())
     else:
         session.give_wire_back()
+
+
+class _Ahead:
+    """A call whose reply nobody has waited for."""
+
+    __slots__ = ("args", "is_sent", "number", "op", "wire")
+
+    def __init__(self, op: str, args: tuple[Any, ...], wire: BlockingWire, number: bytes) -> None:
+        self.op = op
+        self.args = args
+        self.wire = wire
+        self.number = number
+        #: Whether it is known to have been sent.
+        self.is_sent = False
 
 
 class _Caller:

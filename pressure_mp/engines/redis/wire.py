@@ -288,6 +288,15 @@ class BlockingWire(Wire):
         except OSError:
             finish(self._hear_refusal())
             return finish(self.read(None))
+        return self.read_now()
+
+    def send_now(self, packed: bytes) -> None:
+        """Send a packed command, so small that this does not block; :meth:`read_now` has its
+        reply."""
+        self._socket.sendall(packed)
+
+    def read_now(self) -> Any:
+        """:meth:`read` without a time limit."""
         reader, reply = self._reader, _NOTHING
         try:
             while reply is _NOTHING:

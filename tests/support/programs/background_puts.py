@@ -16,6 +16,19 @@ def report_and_die(connection, jobs, results, number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def put_results(job):
+    """What a worker of a pool does; each has the queue as ``results``."""
+    for number in range(1000):
+        results.put((job, number, b"x" * 1000))
+    return job
+
+
+def get_ready(queue):
+    """Initialize a worker of a pool."""
+    global results
+    results = queue
+
+
 def put_in_turns(connection, one, other, number):
     """Put into two queues, always first into the one."""
     for item in range(number):
