@@ -86,7 +86,21 @@ def pops(items: deque[T]) -> Iterator[T]:
 def start(thread: threading.Thread) -> None:
     """Start a thread, without waiting until it runs: that can be interrupted half-way. What is to
     be noted of it, it notes itself. Raises RuntimeError when the interpreter is ending."""
-    _thread.start_new_thread(thread.start, ())
+    _thread.start_new_thread(_start, (thread,))
+
+
+def _start(thread: threading.Thread) -> None:
+    try:
+        thread.start()
+    except RuntimeError:  # there is no other thread any more, but there is this one
+        thread.run()
+
+
+def is_held(lock: Any) -> bool:
+    """Whether this thread has an RLock: then it is in the midst of what the lock is for, as a
+    signal handler or a finalizer that came there."""
+    found: bool = lock._is_owned()  # what threading.Condition asks, too
+    return found
 
 
 class Signs:

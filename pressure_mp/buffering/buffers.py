@@ -37,11 +37,6 @@ class Buffers:
         if self.outgoing is not None:
             self.outgoing.flush(handle)
 
-    def raise_failure(self, handle: BufferedHandle) -> None:
-        """Raise what went wrong since the last call."""
-        if self.outgoing is not None and self.outgoing.failure is not None:
-            self.outgoing.raise_failure(handle)
-
     def cancel_join(self) -> None:
         """Wait for the broker neither at the end of the handle nor at that of the process."""
         if self.outgoing is not None:

@@ -55,8 +55,11 @@ class BufferedHandle(Protocol):
     def _run_at_once(self, operation: AnyOperation[T]) -> T:
         """Run an operation on the queue, whatever was put and is not yet sent."""
 
+    def _attached(self) -> Binding:
+        """The queue, which this process uses from now on, if it did not before."""
+
     def _session(self) -> Session:
-        """Begin an operation."""
+        """Begin an operation. Does no I/O once this process uses the queue."""
 
     def _run_on(self, session: Session, operation: AnyOperation[T]) -> T:
         """Run it on a session, which ends with it; whatever was put and is not yet sent."""

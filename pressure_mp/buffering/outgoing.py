@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from ..engines.contract.session import Options
 from ..exceptions import Full, PressureError
 from ..identity.processes import may_be_terminated
 from ..operations.batches import next_items
-from . import sender
+from . import sender, unsent
 from .sender import Begun, Run
 
 if TYPE_CHECKING:
@@ -55,7 +54,8 @@ class Outgoing:
         self._owner = weakref.ref(handle)
         self._incoming = incoming
         self.queue = handle.name
-        self._home = sender.of(registry.engine(handle._address))
+        self.engine = registry.engine(handle._address)
+        self._home = sender.of(self.engine)
         self.is_awaited = True  # by the end of the handle and of the process
         self.reset()
         sender.buffers.add(self)
@@ -64,15 +64,17 @@ class Outgoing:
         """A buffer that was never used: a new one, or that of a forked child."""
         self._items: list[bytes] = []
         self._encode: Callable[[Any], bytes | Large]
+        # A queue that has a buffer unasked has no bound; if it got one since, the sender will see.
+        self._asks = self._is_stated
         self._limit = 0
         self._room: float | None = None
         self._bytes = 0  # of the items that are not small
         #: How many items are no longer here.
         self.number_sent = 0
-        self._lock = threading.RLock()
+        self._lock = self._home.lock
         self._changed = interrupts.Signs()
         self._is_stuck = False  # the queue has no space for the next item
-        self._is_off = False  # puts go to the broker at once
+        self._is_off = sender.is_ending()  # puts go to the broker at once
         self.sender = self._home
         self.failure: PressureError | None = None  # of which nobody was told
         self._failed: list[bytes] = []
@@ -130,7 +132,8 @@ class Outgoing:
         while True:
             handle._check_open()
             self.raise_failure(handle)
-            if len(self._items) < self._limit and self._may_add(len(item)):
+            has_room = len(self._items) < self._limit and self._may_add(len(item))
+            if has_room or (self._home.is_inside and not self._is_off):
                 self._items.append(item)
                 self.sender.line_up(self, handle)
                 return
@@ -190,7 +193,12 @@ class Outgoing:
             return False
         self._encode = handle._codec.quick
         self.sender.prepare()
-        space = handle._space(self._incoming)
+        if self._asks or handle._eof:
+            space = handle._space(self._incoming)
+        else:
+            handle._attached()
+            space = math.inf
+        self._asks = True
         with self._lock:
             self._room = space
             self._set_limit()
@@ -240,7 +248,7 @@ class Outgoing:
                 sending = run.handle._operations.put_batch(batch, waits)
                 number = run.handle._run_at_once(noting(sending, self._note_waiting))
         except Exception as error:
-            self._fail(items, error)
+            self._fail(items, error, run.handle)
             return True
         if number:
             self._note_sent(items, number)
@@ -268,7 +276,7 @@ class Outgoing:
             self._is_stuck = waits
             self._changed.give()
 
-    def _fail(self, items: list[bytes], error: Exception) -> None:
+    def _fail(self, items: list[bytes], error: Exception, handle: BufferedHandle) -> None:
         """Nothing more is sent of what is in the buffer: the next call says so."""
         if items is not self._items:
             return
@@ -279,6 +287,7 @@ class Outgoing:
             self._limit, self._room, self._is_stuck = 0, None, False
             self.failure = self.failure or error
             self._failed += self._items
+            unsent.failed[self] = handle
             self.number_sent += len(self._items)
             self._items.clear()
             self._bytes = 0
@@ -293,13 +302,25 @@ class Outgoing:
         with self._lock:
             failure, failed = self.failure, self._failed
             self.failure, self._failed = None, []
+            unsent.failed.pop(self, None)
         if failure is not None:
-            failure.rest = handle._codec.decode_many(failed)
+            failure.rest = [self._decoded(item, handle) for item in failed]
             raise failure
+
+    @staticmethod
+    def _decoded(item: bytes, handle: BufferedHandle) -> Any:
+        try:
+            return handle._codec.decode(item)
+        except Exception as error:  # it cannot be read back: the others are not lost with it
+            if interrupts.is_from_outside(error):
+                raise
+            return item
 
     def settle(self, block: bool = False, end: float | None = None) -> bool:
         """Wait until the broker has what was put here, or, unless ``block``, until the queue has no
         space for the next of them. Returns whether the broker has all."""
+        if self._home.is_inside:
+            return not self._items
         self._see_to()
         with self._lock:
             until = self.number_sent + len(self._items)
@@ -333,6 +354,7 @@ class Outgoing:
             self.number_sent += len(self._items)
             self._items, self._bytes = [], 0
             self.failure, self._failed = None, []
+            unsent.failed.pop(self, None)
             self._changed.give()
 
     def leave(self, look: float) -> None:

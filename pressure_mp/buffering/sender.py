@@ -101,7 +101,10 @@ class Sender:
 
     def reset(self) -> None:
         """One that never sent: a new one, or that of a forked child."""
-        self._lock = threading.RLock()
+        #: Of all that is sent to the broker.
+        self.lock: threading.RLock = threading.RLock() if self._home is None else self._home.lock
+        #: Those who send, of which none may wait for what is to be sent.
+        self._at_work: set[int] = set() if self._home is None else self._home._at_work
         self._runs: deque[Run] = deque()
         #: The buffer in which it is enough to add an item for it to be sent in its turn.
         self.last: Buffer | None = None
@@ -111,23 +114,42 @@ class Sender:
 
     def line_up(self, buffer: Buffer, handle: BufferedHandle) -> None:
         """See to it that what was added to a buffer is sent, after all that was put before."""
-        with self._lock:
+        with self.lock:
             if self.last is buffer:
                 return
             self.last = None  # if this is interrupted, the next one begins again
-            before = self._runs[-1] if self._runs else None
-            end = before.buffer.number_put if before is not None else 0
             run = Run(buffer, handle)
             unsent.senders.add(self)
             self._runs += (run,)
-            if before is not None:
-                before.end = min(before.end, end)
+            self._close_before(run)
             # After an interrupted call there may be a run before it, and that may be begun.
-            if self._rests and self._home is None and before is None:
+            if self._rests and self._home is None and self._runs[0] is run:
                 self._send_ahead(run)
             if not self._rests or self._wake():
                 self.last = buffer
                 return
+        me = threading.get_ident()
+        self._at_work.add(me)
+        try:
+            self._send_all()
+        finally:
+            self._at_work.discard(me)
+
+    def _close_before(self, run: Run) -> None:
+        """What is added to the buffers of the runs before this one is in a run behind it."""
+        place = self._runs.index(run) - 1
+        while place >= 0 and self._runs[place].end == math.inf:
+            before = self._runs[place]
+            before.end = before.buffer.number_put
+            place -= 1
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the calling thread sends, or is in the midst of a put: as a signal handler, or a
+        finalizer, that cannot wait for what is to be sent."""
+        return threading.get_ident() in self._at_work or interrupts.is_held(self.lock)
+
+    def _send_all(self) -> None:
         while not self._rest():
             self._send_next()
 
@@ -160,30 +182,31 @@ class Sender:
 
     def prepare(self) -> None:
         """Something will soon be put: to start a thread takes longer than to send it."""
-        with self._lock:
+        with self.lock:
             if self._thread is None and self._rests:
                 self._start()
 
     def _feed(self) -> None:
         """What the thread does: send all that comes; end when nothing comes for some time."""
-        with self._lock:
+        with self.lock:
             if self._thread is not None:
                 return
             self._thread = threading.current_thread()
+            self._at_work.add(threading.get_ident())
         while True:
-            self._send_next()
-            if self._rest():
-                try:
-                    self._awake.get(timeout=_LINGER)
-                except Empty:
-                    with self._lock:
-                        if self._rests:
-                            self._thread = None
-                            return
+            self._send_all()
+            try:
+                self._awake.get(timeout=_LINGER)
+            except Empty:
+                with self.lock:
+                    if self._rests:
+                        self._thread = None
+                        self._at_work.discard(threading.get_ident())
+                        return
 
     def _send_next(self) -> None:
         """One batch."""
-        with self._lock:
+        with self.lock:
             if not self._runs:
                 return
             run = self._runs[0]
@@ -197,7 +220,7 @@ class Sender:
 
     def _set_apart(self, buffer: Buffer, handle: BufferedHandle) -> None:
         """Its queue is full: what is in a buffer is sent by one of its own."""
-        with self._lock:
+        with self.lock:
             buffer.sender = Sender(self.engine, self)
             if self.last is buffer:
                 self.last = None
@@ -205,7 +228,7 @@ class Sender:
 
     def _rest(self) -> bool:
         """Be idle, unless there is something to send."""
-        with self._lock:
+        with self.lock:
             if self._has_more:
                 return False
             last, self.last = self.last, None
@@ -229,7 +252,7 @@ class Sender:
 
     def settle(self, queue: str | None = None, end: float | None = None) -> None:
         """As of :class:`~.unsent.Sending`."""
-        with self._lock:
+        with self.lock:
             buffers = {run.buffer for run in self._runs if queue in (None, run.buffer.queue)}
         for buffer in buffers:
             buffer.settle(end=end)
@@ -251,13 +274,26 @@ def of(engine: Engine) -> Sender:
 buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
 
 
+#: Whether the process ends: then what is put is sent at once.
+_ends = False
+
+
+def is_ending() -> bool:
+    """Whether those that were put into buffers before were waited for, as the process ends."""
+    return _ends
+
+
 def _leave() -> None:
+    global _ends
+    _ends = True
     look = time.monotonic() + _FIRST_LOOK
     for buffer in list(buffers):
         buffer.leave(look)
 
 
 def _after_fork_in_child() -> None:
+    global _ends
+    _ends = False
     for sender in list(_all):
         sender.reset()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..engines.contract.session import Engine
 
@@ -18,6 +18,17 @@ class Sending(Protocol):
         they have space; no longer than ``end`` on the monotonic clock."""
 
 
+class Failed(Protocol):
+    """A buffer with items that could not be sent, of which nobody was told."""
+
+    engine: Engine
+
+    def raise_failure(self, handle: Any) -> None:
+        """Raise what went wrong, with the items."""
+
+
+#: Those, and their handles.
+failed: dict[Failed, Any] = {}
 #: All that have something to send just now.
 senders: set[Sending] = set()
 
@@ -29,4 +40,17 @@ def settle(engine: Engine, queue: str | None = None, end: float | None = None) -
             sender.settle(queue, end)
 
 
-os.register_at_fork(after_in_child=senders.clear)
+def raise_failures(engine: Engine) -> None:
+    """Wait for the same, and raise what went wrong with any of it."""
+    settle(engine)
+    for buffer, handle in tuple(failed.items()):
+        if buffer.engine is engine:
+            buffer.raise_failure(handle)
+
+
+def _after_fork_in_child() -> None:
+    senders.clear()
+    failed.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

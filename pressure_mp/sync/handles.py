@@ -163,12 +163,22 @@ class Handle:
             unsent.settle(registry.engine(self._address))
         return self._run_at_once(operation, watch)
 
+    def _acknowledging(self, operation: AnyOperation[T]) -> T:
+        """Run one that says that something is dealt with: when the broker has what this process put
+        before, and only then. Raises what went wrong with that."""
+        if unsent.senders or unsent.failed:
+            unsent.raise_failures(registry.engine(self._address))
+        return self._run_at_once(operation)
+
     def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
         return self._run_on(self._session(), operation, watch)
 
     def _session(self) -> Session:
-        return (self._binding or self._attach()).session()
+        return self._attached().session()
+
+    def _attached(self) -> Binding:
+        return self._binding or self._attach()
 
     def _run_on(
         self, session: Session, operation: AnyOperation[T], watch: Watch | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import warnings
 from collections import deque
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import interrupts
 from ..buffering import unsent
-from ..deadlines import deadline, seconds_left
 from ..drivers import drive, drive_on
 from ..effects import AnyOperation, Ask
 from ..encoding import serializers, signing
@@ -30,35 +28,25 @@ from ..exceptions import (
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
 from . import readable
+from .buffered import BufferedItemHandle
 from .defaults import chosen, is_stated
-from .handles import ItemHandle, check_ahead, check_max_items, check_maxsize
+from .handles import check_max_items, check_maxsize
 from .options import QueueOptions, SignatureOf, read
 from .readable import Readable
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from typing_extensions import Self, Unpack
 
-    from ..buffering.buffers import Buffers
-    from ..buffering.handle import FetchedAhead
     from ..buffering.incoming import Incoming
-    from ..buffering.outgoing import Outgoing
 
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-#: How many items may wait to be sent, where nothing is said.
-_BUFFERING = 4000
-#: The environment variable that says it for a program that does not.
-_VARIABLE = "PRESSURE_BUFFERING"
 
-
-class ObjectQueue(ItemHandle, Generic[Item]):
+class ObjectQueue(BufferedItemHandle, Generic[Item]):
     """What every queue of Python objects has; use one of its subclasses."""
 
     _operations: ObjectOperations
-
-    #: Whether what is put is sent by a thread, unless it is stated or the queue says otherwise.
-    _puts_in_background = False
 
     __signature__ = SignatureOf(QueueOptions)
 
@@ -121,66 +109,19 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         if eof not in (None, "producers"):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
-        self._sends_ahead = self._fetches_ahead = 0  # until it is known where the queue is
-        self._is_buffering_stated = given["buffering"] is not None or _VARIABLE in os.environ
         super().__init__(name, given)
         self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         self._operations.codec = self._codec
-        self._sends_ahead = self._check_buffering(given["buffering"], bound)
-        self._fetches_ahead = check_ahead("prefetch", given["prefetch"])
-        for what in ("buffering", "prefetch"):
-            if given[what] and self._operations.discipline != FIFO:
-                raise ArgumentError(
-                    f"a {type(self).__name__} cannot have {what}={given[what]}: it would serve in "
-                    "another order. Leave it out; put_many and get_many are fast too"
-                )
-        self._make_buffers()
+        self._choose_buffers(given["buffering"], given["prefetch"], bound)
         self._open_bounded(self._how, bound, is_stated(maxsize))
-
-    def _check_buffering(self, stated: int | None, bound: int) -> int:
-        """How many items may wait to be sent."""
-        if stated is not None:
-            return check_ahead("buffering", stated)
-        if not self._puts_in_background or self._operations.discipline != FIFO:
-            return 0
-        if (said := os.environ.get(_VARIABLE)) is not None:
-            if not said.isdecimal():
-                raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
-            return check_ahead(_VARIABLE, int(said))
-        alone = self._anonymous and not bound and not self._options.durability
-        return _BUFFERING if alone and self._address.capabilities.persistent else 0
 
     def _reset(self) -> None:
         super()._reset()
         self._kept: deque[Item] = deque()  # got by calls that were interrupted
-        self._make_buffers()
-        self._was_put_to = False
         self._readable: Readable | None = None
-
-    def _make_buffers(self) -> None:
-        self._buffers: Buffers | None = None
-        self._outgoing: Outgoing | None = None
-        self._incoming: Incoming | None = None
-        if self._sends_ahead or self._fetches_ahead:
-            from ..buffering.buffers import Buffers
-
-            if self._fetches_ahead:
-                self._incoming = self._make_incoming()
-            self._buffers = Buffers(
-                self, self._incoming, self._sends_ahead, self._is_buffering_stated
-            )
-            self._outgoing = self._buffers.outgoing
-
-    def _put_at_once(self) -> None:
-        self._outgoing = None
 
     def _make_operations(self) -> ObjectOperations:
         return ObjectOperations(self._name, FIFO)
-
-    def _make_incoming(self) -> Incoming:
-        from ..buffering.incoming import IncomingForGood
-
-        return IncomingForGood(self, self._fetches_ahead)
 
     def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue; when this returns, the broker has it, or with ``buffering``,
@@ -190,11 +131,11 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         when ``block`` is false. Those who wait are served in the order in which they came.
 
         With ``buffering``: a full buffer is waited for as the broker is, whatever the ``timeout``.
-        What goes wrong afterwards is raised by the next call, or by :meth:`flush`: in the error's
-        ``rest`` are the items that were put and not sent, in order. What a process puts through one
-        broker arrives in the order of its puts, over all its queues; but not what waits for a full
-        queue. A large item is not buffered: it is sent after what was put before, and then this
-        returns.
+        What goes wrong afterwards is raised by the next call that is no get, by :meth:`flush`, or
+        by an acknowledgement, also on another queue of that broker: in the error's ``rest`` are the
+        items that were put and not sent, in order. What a process puts through one broker arrives
+        in the order of its puts, over all its queues; but not what waits for a full queue. A large
+        item is not buffered: it is sent after what was put before, and then this returns.
 
         Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
         but another producer was in the way), ShutDown when the queue is shut down, EncodingError
@@ -229,13 +170,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         except Full as error:
             error.item = item
             raise
-
-    def _putting(self, operation: AnyOperation[T]) -> T:
-        """Run an operation that puts something through this handle."""
-        self._was_put_to = True
-        if self._eof:
-            operation = self._operations.as_producer(self._here, self._token, operation)
-        return self._run(operation)
 
     def _order(self, item: Item) -> bytes:
         """Where the item belongs, as the discipline wants to know it."""
@@ -302,8 +236,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     ) -> list[Item]:
         """``look`` is called when the items are there. If they do not come to be returned, because
         it was interrupted, they go back all the same."""
-        if self._buffers is not None:
-            self._buffers.raise_failure(self)
         if self._incoming is None:
             self._check_open()
         if self._kept and (kept := self._take_kept()):
@@ -320,15 +252,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             return found
 
         return self._handing_out(self._looking(receive, look))
-
-    def _settle_for(self, block: bool, timeout: float | None) -> float | None:
-        """What this process put into the queue is where it can be got, as far as there is space.
-        Returns what is left of the ``timeout``."""
-        end = deadline(block, timeout) if block else None
-        self._settle(end)
-        if self._buffers is not None:
-            self._buffers.raise_failure(self)
-        return seconds_left(end)
 
     def _take_kept(self) -> list[Item]:
         """The first item that was got by a call that was interrupted, if there is one."""
@@ -421,8 +344,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         if self._readable is not None:
             after = self._readable.after
             return after(lambda look: self._get_many(1, bool(block), timeout, look))[0]
-        if self._buffers is not None:
-            self._buffers.raise_failure(self)
         if self._incoming is not None:
             return self._get_fetched(self._incoming, block, timeout)
         self._check_open()
@@ -488,7 +409,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         return self._reader.fileno()
 
     def _receive(self, claim: Any) -> Any:
-        """What is there, as it is, for a buffer that has it decoded by :meth:`_accept_received`."""
         return self._getting(self._operations.get(False, None, self._eof), claim)
 
     def _accept_received(self, received: Any, claim: Any) -> Item:
@@ -551,49 +471,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             if self._readable is not None:
                 self._readable.close()
             self._close_handle()
-
-    def flush(self) -> None:
-        """Block until the broker has all that was put through this handle.
-
-        Raises what went wrong since the last call: what :meth:`put` raises for the broker's sake.
-        Then the error's ``rest`` has the items that were put and not sent, in order; after
-        BrokerUnavailable or NotDurable up to 1,000 of these may be queued too. Without
-        ``buffering`` there is nothing to wait for.
-        """
-        if self._buffers is not None:
-            self._buffers.flush(self)
-
-    def join_thread(self) -> None:
-        """Block until the broker has all that was put, as :meth:`flush` does."""
-        self.flush()
-
-    def cancel_join_thread(self) -> None:
-        """Let neither :meth:`close` nor the end of the process wait for what was put and is not yet
-        sent: then it can be lost (``multiprocessing.Queue.cancel_join_thread``)."""
-        if self._buffers is not None:
-            self._buffers.cancel_join()
-
-    def _settle(self, end: float | None = None) -> None:
-        """What this process put into the queue is where it can be got, as far as there is space."""
-        if self._outgoing:
-            self._outgoing.settle(end=end)
-        if unsent.senders:
-            unsent.settle(registry.engine(self._address), self._name, end)
-
-    def _space(self, incoming: FetchedAhead | None) -> float:
-        """How many items there is space for. What a handle fetched ahead is no longer queued: so it
-        goes back before the queue is found full."""
-        if self._eof:
-            self._run_at_once(self._operations.register(self._here, self._token))
-        stats = self._run_at_once(self._operations.stats())
-        if incoming and 0 < stats.maxsize <= stats.length + len(incoming):
-            incoming.give_back(self, incoming.patience)
-            stats = self._run_at_once(self._operations.stats())
-        if stats.closed:
-            return 0  # so a put at the broker says it
-        if not stats.maxsize:
-            return math.inf
-        return max(stats.maxsize - stats.length - len(incoming or ()), 0)
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all that is in it, for everyone (specification: Delete).

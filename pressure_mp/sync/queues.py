@@ -99,7 +99,7 @@ class Queue(ObjectQueue[Item]):
         Counted at the broker, over all processes and machines. Raises TaskDoneError, a
         ValueError, when it is called more often than items were put.
         """
-        self._run(self._operations.task_done())
+        self._acknowledging(self._operations.task_done())
 
     def join(self) -> None:
         """Block until every item that was put is dealt with (``queue.Queue.join``)."""
@@ -232,7 +232,7 @@ class JoinableQueue(Queue[Item]):
         """
         asking = Asking()
         try:
-            if self._run(self._operations.acknowledge_next(self._here, asking)):
+            if self._acknowledging(self._operations.acknowledge_next(self._here, asking)):
                 warnings.warn(
                     f"task_done() on queue {self._name!r} came too late: this process did not "
                     "answer for longer than its lease, and the item was given to another consumer",

@@ -70,3 +70,13 @@ def test_a_process_that_fails_fails_its_case_and_no_more():
 def test_what_single_calls_cost_is_measured(program):
     found = python("-m", f"benchmarks.{program}", "--rounds", "8")
     assert " µs" in found.stdout
+
+
+def test_what_queues_move_over_a_slow_network_is_measured():
+    found = python("-m", "benchmarks.link", "--quick")
+    rows = [line.split("|") for line in found.stdout.splitlines() if "→" in line or "put," in line]
+    assert len(rows) == 6
+    rates = {row[1].strip(): float(row[3].replace(",", "")) for row in rows}
+    # Whatever the machine: a put that waits for the broker takes a round trip, the others do not.
+    assert rates["put, `buffering=0`"] <= 1.1
+    assert rates["put, default"] > 1.1

@@ -241,7 +241,7 @@ def test_a_failure_is_raised_by_the_next_call_with_the_items(make):
     assert q.get() == "sent"
 
 
-@pytest.mark.parametrize("call", ["put", "get", "get_many", "put_many", "join_thread", "close"])
+@pytest.mark.parametrize("call", ["put", "put_many", "join_thread", "join", "close", "task_done"])
 def test_every_call_tells_of_a_failure(make, call):
     q = make()
     q.put("sent")
@@ -250,10 +250,42 @@ def test_every_call_tells_of_a_failure(make, call):
     plain(make).delete()
     q.put("lost")
     until(lambda: q._buffers.outgoing.failure)
-    arguments = {"put": ["x"], "put_many": [["x"]], "get_many": [1]}.get(call, [])
+    arguments = {"put": ["x"], "put_many": [["x"]]}.get(call, [])
     with pytest.raises(QueueDoesNotExistError) as caught:
         getattr(q, call)(*arguments)
     assert caught.value.rest == ["lost"]
+
+
+def test_a_get_gives_what_is_there_also_after_a_put_failed(make):
+    q, other = make(), plain(make)
+    q.put("a")
+    q.put("b")
+    q.flush()
+    other.shutdown()
+    q.put("lost")
+    until(lambda: q._buffers.outgoing.failure)
+    assert list(q) == ["a", "b"]
+    with pytest.raises(ShutDown) as caught:
+        q.flush()
+    assert caught.value.rest == ["lost"]
+
+
+def test_what_cannot_be_read_back_is_in_the_rest_as_it_was_queued(make):
+    q, other = make(), plain(make)
+    q.put("sent")
+    q.flush()
+    other.shutdown()
+    q.put("good")
+    q.put(Unreadable())
+    with pytest.raises(ShutDown) as caught:
+        q.flush()
+    assert caught.value.rest[0] == "good"
+    assert isinstance(caught.value.rest[1], bytes)
+
+
+class Unreadable:
+    def __reduce__(self):
+        return int, ("not a number",)
 
 
 def test_nothing_is_lost_or_twice_when_some_of_a_batch_was_accepted(make):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 
 import inside
 import pytest
+import started
 from programs import background_puts as programs
 from waiting import HOURS, LIMIT, Background, until
 
@@ -17,6 +20,7 @@ from pressure_mp import (
     JoinableQueue,
     LifoQueue,
     Queue,
+    ShutDown,
     SimpleQueue,
 )
 from pressure_mp.buffering.outgoing import Outgoing
@@ -175,6 +179,114 @@ def test_an_acknowledgement_is_sent_when_what_was_put_before_it_is_there(make, s
     process.join()
     assert jobs.unfinished_tasks == 0
     assert results.qsize() == 3000
+
+
+def test_an_acknowledgement_raises_what_went_wrong_with_what_was_put_before(make, name):
+    jobs, results = make(JoinableQueue, name=name), used(make())
+    jobs.put("job")
+    assert jobs.get() == "job"
+    inside.run(results, inside.operations(results).close(True, None, once=False))
+    results.put("result")
+    with pytest.raises(ShutDown) as caught:
+        jobs.task_done()
+    assert caught.value.rest == ["result"]
+    assert jobs.unfinished_tasks == 1
+    jobs.task_done()  # it was said
+
+
+MIDST = """
+import gc, os, signal, sys, time
+from pressure_mp import Queue
+a, b = Queue(url=sys.argv[1]), Queue(url=sys.argv[1])
+a.put(0), b.put(0)
+calls = 0
+
+def use(*_):
+    global calls
+    calls += 1
+    if calls % 3 == 0: a.qsize()
+    if calls % 3 == 1: b.flush()
+    if calls % 3 == 2: b.put("from inside")
+    signal.setitimer(signal.ITIMER_REAL, 0.002)
+"""
+SIGNALS = """
+signal.signal(signal.SIGALRM, use)
+use()
+number = 0
+while calls < 300:
+    number += 1
+    a.put(number), b.put(number)
+signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+FINALIZERS = """
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+class Cycle:
+    def __init__(self): self.cycle = self
+    def __del__(self): use()
+gc.set_threshold(5)
+number = 0
+while calls < 300:
+    number += 1
+    Cycle()
+    a.put(number), b.put(number)
+"""
+END = """
+a.flush(), b.flush()
+print([a.get() for _ in range(a.qsize())] == [*range(number + 1)])
+of_loop = [item for item in (b.get() for _ in range(b.qsize())) if item != "from inside"]
+print(of_loop == [*range(number + 1)])
+"""
+
+
+def run(program, *arguments):
+    """What a program prints."""
+    command = [sys.executable, "-W", "error", "-c", program, *arguments]
+    environment = started.environment()
+    found = subprocess.run(
+        command, capture_output=True, text=True, timeout=2 * LIMIT, env=environment
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+    return found.stdout
+
+
+def test_a_signal_handler_in_the_midst_of_a_put_uses_queues(own_server):
+    assert run(MIDST + SIGNALS + END, own_server.url) == "True\nTrue\n"
+
+
+def test_a_finalizer_in_the_midst_of_a_put_uses_queues(own_server):
+    assert run(MIDST + FINALIZERS + END, own_server.url) == "True\nTrue\n"
+
+
+ENDS = """
+import atexit, sys
+def late():
+    from pressure_mp import Queue
+    q = Queue(0, sys.argv[2], url=sys.argv[1], buffering=4000)
+    for item in range(3000): q.put(item)
+if sys.argv[3] == "at exit": atexit.register(late)
+import pressure_mp
+if sys.argv[3] == "last": late()
+pressure_mp.Queue(url=sys.argv[1]).put("and an anonymous one")
+"""
+
+
+@pytest.mark.parametrize("when", ["last", "at exit"])
+def test_what_is_put_at_the_end_of_a_program_is_sent(make, own_server, name, when):
+    q = make(name=name, buffering=0)
+    assert run(ENDS, own_server.url, name, when) == ""
+    assert q.qsize() == 3000
+
+
+def test_where_no_thread_can_be_started_what_was_put_is_sent(make, monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("can't start new thread")
+
+    q = make()
+    monkeypatch.setattr(threading, "_start_new_thread", refuse, raising=False)
+    monkeypatch.setattr(threading, "_start_joinable_thread", refuse, raising=False)
+    q.put("item")
+    q.flush()
+    assert q.get() == "item"
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

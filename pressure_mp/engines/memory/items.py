@@ -118,9 +118,20 @@ def refusal(
     end = end_of_items(state, request)
     if end is not None:
         return end
-    if not state.items or (request.waits and not state.lines.takers.is_next(caller)):
+    if not state.items:
         return NoItem()
+    takers = state.lines.takers
+    if request.waits and not takers.is_next(caller):
+        # The first come is the first served, unless there are items for all who wait too.
+        others = takers.count_others(caller)
+        return NoItem() if len(state.items) < others + _limit(request) else None
     return None
+
+
+def _limit(request: Take | Prefetch) -> int:
+    """How many items it may take, whatever others want: a reader takes no more than its share."""
+    is_shared = isinstance(request, Prefetch) or (request.hold is not None and request.hold.reader)
+    return 1 if is_shared else request.limit
 
 
 def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:

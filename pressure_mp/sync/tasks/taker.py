@@ -107,7 +107,8 @@ class TaskTaker(TaskHandle[Data]):
             taking = self._operations.take(
                 self._task, here, call, number, where, own_ttr, timeout, ack
             )
-            tasks, problem = self._run(taking)
+            run = self._run if ack is None else self._acknowledging
+            tasks, problem = run(taking)
             for task in tasks:
                 task.on_error, task.backoff = on_error, backoff
             if problem is not None:
@@ -149,9 +150,8 @@ class TaskTaker(TaskHandle[Data]):
             raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
         where = None if tube is None else check_tube(tube)
 
-        return self._settle(
-            self._operations.ack(self._subject(task), self._here, update, wait, where)
-        )
+        acking = self._operations.ack(self._subject(task), self._here, update, wait, where)
+        return self._task(*self._acknowledging(acking))
 
     def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
         return self._task(*self._run(settling))
@@ -177,7 +177,7 @@ class TaskTaker(TaskHandle[Data]):
 
         given = list(tasks)
         helds = [self._held(task) for task in given]
-        problems = self._run(self._operations.ack_many(helds, self._here))
+        problems = self._acknowledging(self._operations.ack_many(helds, self._here))
         processed = self._settings.processed
         for place, task in enumerate(given):
             if place not in problems and isinstance(task, Task):

@@ -34,7 +34,7 @@ local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[19], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[5], KEYS[12])
 if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
-local refused = refusal(state, bound, length, over, mode)
+local refused = refusal(state, bound, length, over, mode, 1, waiting, held)
 if not refused and redis.call('EXISTS', uploads) == 1 then
   local _, token = weigh(uploads, redis.call('LINDEX', data, -1))
   refused = token and 'large'

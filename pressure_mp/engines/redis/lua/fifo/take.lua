@@ -30,7 +30,8 @@ local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[20], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[7], KEYS[12])
 if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
-local refused = refusal(state, bound, length, over, mode)
+local most = reader == '' and tonumber(ARGV[4]) or 1
+local refused = refusal(state, bound, length, over, mode, most, waiting, held)
 if refused and reader ~= '' and not has_left(redis.call('HGET', readers, reader)) then
   redis.call('HDEL', readers, reader)
 end

@@ -16,12 +16,12 @@ local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
 if ARGV[3] == '1' and is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
-local state = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state, held = standing('consumer', turn, free, claim, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = size(data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[3], KEYS[12])
-local refused = refusal(state, bound, length, over, mode)
+local refused = refusal(state, bound, length, over, mode, tonumber(ARGV[1]), waiting, held)
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[9]}
   if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[15]) end

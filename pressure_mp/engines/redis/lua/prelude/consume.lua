@@ -8,12 +8,20 @@ local function end_of_stream(closed, eof, producers)
   if eof == '1' and redis.call('HLEN', producers) == 1 then return 'ended' end
 end
 
--- The status of a caller that is not served now, or nil. `over` is the end of the stream.
--- First come, first served; but one who cannot wait may pass a holder of ours who only waits.
-local function refusal(state, bound, length, over, mode)
+-- The status of a caller that is not served now, or nil. `over` is the end of the stream; `limit` is how many
+-- items it may take, whatever others want.
+-- First come, first served. But a holder of ours only waits: it may be passed by one who cannot wait, and
+-- by anybody when there are items for all who wait too. Else one who was granted the role and is on its way
+-- would keep all others waiting, who then come in line, so that each item takes a round trip.
+local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if not bound then return 'missing' end
   if length == 0 and over then return over end
-  if state == 'foreign' or (state == 'ours' and (length == 0 or mode == 'wait')) then return 'busy' end
+  if state == 'foreign' then return 'busy' end
+  if state == 'ours' and mode == 'wait' and length >= limit then
+    local others = count_waiting('consumer', waiting, held, milliseconds())
+    return length < others + limit and 'busy' or nil
+  end
+  if state == 'ours' and (length == 0 or mode == 'wait') then return 'busy' end
   if length == 0 then return 'empty' end
 end
 

@@ -26,12 +26,7 @@ local function fair_share(length, readers, reader, waiting, held, now)
       consumers = consumers + 1
     end
   end
-  if held ~= '' and held ~= 'promised' then consumers = consumers + 1 end -- it waits with the role
-  local line = redis.call('HLEN', waiting)
-  if line > 0 then
-    local seen = #candidates(waiting, now).consumer
-    consumers = consumers + math.ceil(seen * math.max(line, LOOK) / LOOK)
-  end
+  consumers = consumers + count_waiting('consumer', waiting, held, now)
   return math.max(math.floor(length / consumers), 1), record
 end
 

@@ -37,6 +37,13 @@ local function candidates(waiting, now)
   return named
 end
 
+-- How many wait for a role, in line, or with it: `held` names who has it. Who was promised it is still in line.
+local function count_waiting(role, waiting, held, now)
+  local number, line = (held ~= '' and held ~= 'promised') and 1 or 0, redis.call('HLEN', waiting)
+  if line == 0 then return number end
+  return number + math.ceil(#candidates(waiting, now)[role] * math.max(line, LOOK) / LOOK)
+end
+
 -- The caller is not served: in mode wait it stands in line. The reply says with whom the role is, ours or foreign.
 local function busy(name, state, waiting, entry, who)
   if who.mode == 'wait' then

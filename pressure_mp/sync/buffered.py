@@ -1,0 +1,164 @@
+"""A handle to a queue of items that has some of them on this side of the wire."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..buffering import unsent
+from ..deadlines import deadline, seconds_left
+from ..effects import AnyOperation
+from ..encoding.codec import Codec
+from ..engines import registry
+from ..exceptions import ArgumentError
+from ..operations.control import FIFO
+from ..operations.objects import ObjectOperations
+from .handles import ItemHandle, check_ahead
+
+if TYPE_CHECKING:  # a queue without buffers need not load them
+    from ..buffering.buffers import Buffers
+    from ..buffering.handle import FetchedAhead
+    from ..buffering.incoming import Incoming
+    from ..buffering.outgoing import Outgoing
+
+T = TypeVar("T")
+
+#: How many items may wait to be sent, where nothing is said.
+_BUFFERING = 4000
+#: The environment variable that says it for a program that does not.
+_VARIABLE = "PRESSURE_BUFFERING"
+
+
+class BufferedItemHandle(ItemHandle):
+    """What was put and is not yet sent, what was fetched and is not yet handed out; if anything."""
+
+    _operations: ObjectOperations
+    _codec: Codec[Any]
+    _eof: bool
+
+    #: How many items may wait to be sent, whether that was said, and how many may be fetched ahead.
+    _sends_ahead = 0
+    _is_buffering_stated = False
+    _fetches_ahead = 0
+
+    #: Whether what is put is sent by a thread, unless it is stated or the queue says otherwise.
+    _puts_in_background = False
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._was_put_to = False
+        self._make_buffers()
+
+    def _choose_buffers(self, buffering: int | None, prefetch: int, bound: int) -> None:
+        """Have what was asked for, or what such a queue has."""
+        self._is_buffering_stated = buffering is not None or bool(os.environ.get(_VARIABLE))
+        self._sends_ahead = self._check_buffering(buffering, bound)
+        self._fetches_ahead = check_ahead("prefetch", prefetch)
+        for what, number in (("buffering", buffering), ("prefetch", prefetch)):
+            if number and self._operations.discipline != FIFO:
+                raise ArgumentError(
+                    f"a {type(self).__name__} cannot have {what}={number}: it would serve in "
+                    "another order. Leave it out; put_many and get_many are fast too"
+                )
+        self._make_buffers()
+
+    def _check_buffering(self, stated: int | None, bound: int) -> int:
+        """How many items may wait to be sent."""
+        if stated is not None:
+            return check_ahead("buffering", stated)
+        if not self._puts_in_background or self._operations.discipline != FIFO:
+            return 0
+        if said := os.environ.get(_VARIABLE):
+            if not said.isdecimal():
+                raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
+            return check_ahead(_VARIABLE, int(said))
+        alone = self._anonymous and not bound and not self._options.durability
+        return _BUFFERING if alone and self._address.capabilities.persistent else 0
+
+    def _make_buffers(self) -> None:
+        self._buffers: Buffers | None = None
+        self._outgoing: Outgoing | None = None
+        self._incoming: Incoming | None = None
+        if self._sends_ahead or self._fetches_ahead:
+            from ..buffering.buffers import Buffers
+
+            if self._fetches_ahead:
+                self._incoming = self._make_incoming()
+            self._buffers = Buffers(
+                self, self._incoming, self._sends_ahead, self._is_buffering_stated
+            )
+            self._outgoing = self._buffers.outgoing
+
+    def _put_at_once(self) -> None:
+        self._outgoing = None
+
+    def _make_incoming(self) -> Incoming:
+        from ..buffering.incoming import IncomingForGood
+
+        return IncomingForGood(self, self._fetches_ahead)
+
+    def _putting(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that puts something through this handle."""
+        self._was_put_to = True
+        if self._eof:
+            operation = self._operations.as_producer(self._here, self._token, operation)
+        return self._run(operation)
+
+    def _receive(self, claim: Any) -> Any:
+        """What is there, as it is, for a buffer that has it decoded by :meth:`_accept_received`."""
+        raise NotImplementedError
+
+    def _accept_received(self, received: Any, claim: Any) -> Any:
+        """The object in that."""
+        raise NotImplementedError
+
+    def _settle(self, end: float | None = None) -> None:
+        """What this process put into the queue is where it can be got, as far as there is space."""
+        if self._outgoing:
+            self._outgoing.settle(end=end)
+        if unsent.senders:
+            unsent.settle(registry.engine(self._address), self._name, end)
+
+    def _space(self, incoming: FetchedAhead | None) -> float:
+        """How many items there is space for. What a handle fetched ahead is no longer queued: so it
+        goes back before the queue is found full."""
+        if self._eof:
+            self._run_at_once(self._operations.register(self._here, self._token))
+        stats = self._run_at_once(self._operations.stats())
+        if incoming and 0 < stats.maxsize <= stats.length + len(incoming):
+            incoming.give_back(self, incoming.patience)
+            stats = self._run_at_once(self._operations.stats())
+        if stats.closed:
+            return 0  # so a put at the broker says it
+        if not stats.maxsize:
+            return math.inf
+        return max(stats.maxsize - stats.length - len(incoming or ()), 0)
+
+    def _settle_for(self, block: bool, timeout: float | None) -> float | None:
+        """What this process put into the queue is where it can be got, as far as there is space.
+        Returns what is left of the ``timeout``."""
+        end = deadline(block, timeout) if block else None
+        self._settle(end)
+        return seconds_left(end)
+
+    def flush(self) -> None:
+        """Block until the broker has all that was put through this handle.
+
+        Raises what went wrong since the last call: what :meth:`put` raises for the broker's sake.
+        Then the error's ``rest`` has the items that were put and not sent, in order; after
+        BrokerUnavailable or NotDurable up to 1,000 of these may be queued too. Without
+        ``buffering`` there is nothing to wait for.
+        """
+        if self._buffers is not None:
+            self._buffers.flush(self)
+
+    def join_thread(self) -> None:
+        """Block until the broker has all that was put, as :meth:`flush` does."""
+        self.flush()
+
+    def cancel_join_thread(self) -> None:
+        """Let neither :meth:`close` nor the end of the process wait for what was put and is not yet
+        sent: then it can be lost (``multiprocessing.Queue.cancel_join_thread``)."""
+        if self._buffers is not None:
+            self._buffers.cancel_join()
