@@ -359,14 +359,14 @@ def test_task_done(server, name, sweep):
 
 def do_unheard(queue, monkeypatch):
     """A task_done() that is interrupted when the broker did it."""
-    run = queue._run
+    run = queue._run_at_once
 
     def run_unheard(operation):
         run(operation)
         raise Interrupted
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_run", run_unheard)
+        patch.setattr(queue, "_run_at_once", run_unheard)
         with pytest.raises(Interrupted):
             queue.task_done()
 
