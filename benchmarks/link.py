@@ -13,9 +13,9 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
@@ -24,7 +24,10 @@ import redis
 
 from pressure_mp import Queue
 
-from .server import running
+from .peers.base import Peer
+from .peers.pressure import Shared
+from .server import Site, running
+from .workloads.transfer import Transfer
 
 #: Seconds each way.
 DELAY = 0.0005
@@ -94,44 +97,19 @@ def round_trip(port: int, times: int) -> float:
     return statistics.median(found)
 
 
-def produce(q: Any, number: int) -> None:
-    for _ in range(number):
-        q.put(PAYLOAD)
-    q.close()
+@dataclass(frozen=True)
+class Anonymous(Peer):
+    """`Queue()`, with these options."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> Shared:
+        return Shared(Queue(url=site.url, **self.options))
 
 
-def consume(q: Any, number: int, pipe: Connection) -> None:
-    q.qsize()
-    pipe.send("ready")
-    for _ in range(number):
-        q.get()
-    pipe.send("got all")
-
-
-def transfer(make: Callable[[], Any], number: int, consumers: int = 1) -> float:
-    """Items a second, from this process to others that get as many each."""
-    q = make()
-    pipes, processes = [], []
-    for _ in range(consumers):
-        pipe, theirs = _spawning.Pipe()
-        processes.append(_spawning.Process(target=consume, args=(q, number // consumers, theirs)))
-        processes[-1].start()
-        pipes.append(pipe)
-    for pipe in pipes:
-        pipe.recv()
-    begin = time.perf_counter()
-    produce(q, number // consumers * consumers)
-    for pipe in pipes:
-        pipe.recv()
-    rate = number / (time.perf_counter() - begin)
-    for process in processes:
-        process.join()
-    return rate
-
-
-def put_only(make: Callable[[], Any], number: int) -> float:
+def put_only(peer: Anonymous, site: Site, number: int) -> float:
     """Puts a second, until the broker has all."""
-    q = make()
+    q = peer.create(site).queue
     q.put(PAYLOAD)
     begin = time.perf_counter()
     for _ in range(number):
@@ -150,17 +128,26 @@ def main() -> None:
     def some(number: int) -> int:
         return number // 10 if quick else number
 
-    with running() as site, linked(site.port) as port:
-        queue = partial(Queue, url=f"redis://127.0.0.1:{port}")
-        waits = partial(queue, buffering=0)
-        ahead = partial(queue, prefetch=1000)
-        cases: dict[str, Callable[[], float]] = {
-            "put, `buffering=0`": lambda: put_only(waits, some(2000)),
-            "put, default": lambda: put_only(queue, some(100_000)),
-            "1→1, `buffering=0`": lambda: transfer(waits, some(2000)),
-            "1→1, default": lambda: transfer(queue, some(2000)),
-            "1→1, `prefetch=1000`": lambda: transfer(ahead, some(100_000)),
-            "1→4, default": lambda: transfer(queue, some(4000), 4),
+    with running() as near, linked(near.port) as port:
+        site = replace(near, port=port)
+
+        def transfer(peer: Peer, number: int, consumers: int = 1) -> Callable[[], float]:
+            workload = Transfer("link", "link", (), consumers=consumers)
+            return lambda: workload.run(peer, site, some(number)).value
+
+        def put(peer: Anonymous, number: int) -> Callable[[], float]:
+            return lambda: put_only(peer, site, some(number))
+
+        default = Anonymous("default", "default")
+        waits = replace(default, options={"buffering": 0})
+        ahead = replace(default, options={"prefetch": 1000})
+        cases = {
+            "put, `buffering=0`": put(waits, 2000),
+            "put, default": put(default, 100_000),
+            "1→1, `buffering=0`": transfer(waits, 2000),
+            "1→1, default": transfer(default, 2000),
+            "1→1, `prefetch=1000`": transfer(ahead, 100_000),
+            "1→4, default": transfer(default, 4000, 4),
         }
         trip = round_trip(port, some(500))
         print(f"one round trip: {trip * 1000:.2f} ms\n")

@@ -27,11 +27,6 @@ class Buffers:
     def __len__(self) -> int:
         return sum(len(each) for each in (self.outgoing, self.incoming) if each is not None)
 
-    def settle(self, end: float | None = None) -> None:
-        """Let the broker have what it can take."""
-        if self.outgoing is not None:
-            self.outgoing.settle(end=end)
-
     def flush(self, handle: BufferedHandle) -> None:
         """Let the broker have all."""
         if self.outgoing is not None:

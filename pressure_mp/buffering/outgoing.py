@@ -322,8 +322,7 @@ class Outgoing:
         if self._home.is_inside:
             return not self._items
         self._see_to()
-        with self._lock:
-            until = self.number_sent + len(self._items)
+        until = self.number_put
 
         def is_over() -> bool:
             return self.number_sent >= until or (self._is_stuck and not block)
@@ -333,9 +332,7 @@ class Outgoing:
 
     def flush(self, handle: BufferedHandle) -> None:
         """Wait until the broker has what was put here. Raises what went wrong meanwhile."""
-        if self._items:
-            self.sender.line_up(self, handle)
-            self.settle(block=True)
+        self.settle(block=True)
         self.raise_failure(handle)
 
     def turn_off(self) -> None:
@@ -369,27 +366,25 @@ class Outgoing:
         while not self.settle(block=True, end=look):
             look = time.monotonic() + _LOOK
             handle = self._owner()
-            if handle is not None and not _answers(handle):
+            if handle is not None and not self._answers(handle):
                 self._tell(len(self._items), f"the broker at {handle.url} does not answer")
                 return
         if self.failure is not None:
             self._tell(len(self._failed), str(self.failure))
+
+    def _answers(self, handle: BufferedHandle) -> bool:
+        """Whether the broker answers within what is left of the process's last seconds."""
+
+        def ask(options: Options) -> None:
+            drive(handle._operations.exists(), handle._bind(self.engine, options).session())
+
+        try:
+            return at_exit.answers(self.engine, ask)
+        except PressureError:
+            return True  # a refusal is an answer
 
     def _tell(self, number: int, why: str) -> None:
         at_exit.tell(
             f"{number} items that were put on queue {self.queue!r} were not sent, or it is not "
             f"known: {why}"
         )
-
-
-def _answers(handle: BufferedHandle) -> bool:
-    """Whether a handle's broker answers within what is left of the process's last seconds."""
-    engine = registry.engine(handle._address)
-
-    def ask(options: Options) -> None:
-        drive(handle._operations.exists(), handle._bind(engine, options).session())
-
-    try:
-        return at_exit.answers(engine, ask)
-    except PressureError:
-        return True  # a refusal is an answer

@@ -137,11 +137,13 @@ class Sender:
 
     def _close_before(self, run: Run) -> None:
         """What is added to the buffers of the runs before this one is in a run behind it."""
-        place = self._runs.index(run) - 1
-        while place >= 0 and self._runs[place].end == math.inf:
+        place = len(self._runs) - 1
+        while self._runs[place] is not run:  # a signal handler came in between
+            place -= 1
+        while place > 0 and self._runs[place - 1].end == math.inf:
+            place -= 1
             before = self._runs[place]
             before.end = before.buffer.number_put
-            place -= 1
 
     @property
     def is_inside(self) -> bool:

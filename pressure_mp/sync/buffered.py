@@ -52,8 +52,9 @@ class BufferedItemHandle(ItemHandle):
 
     def _choose_buffers(self, buffering: int | None, prefetch: int, bound: int) -> None:
         """Have what was asked for, or what such a queue has."""
-        self._is_buffering_stated = buffering is not None or bool(os.environ.get(_VARIABLE))
-        self._sends_ahead = self._check_buffering(buffering, bound)
+        stated = self._stated(buffering)
+        self._is_buffering_stated = stated is not None
+        self._sends_ahead = self._unasked(bound) if stated is None else stated
         self._fetches_ahead = check_ahead("prefetch", prefetch)
         for what, number in (("buffering", buffering), ("prefetch", prefetch)):
             if number and self._operations.discipline != FIFO:
@@ -63,18 +64,26 @@ class BufferedItemHandle(ItemHandle):
                 )
         self._make_buffers()
 
-    def _check_buffering(self, stated: int | None, bound: int) -> int:
-        """How many items may wait to be sent."""
-        if stated is not None:
-            return check_ahead("buffering", stated)
-        if not self._puts_in_background or self._operations.discipline != FIFO:
-            return 0
-        if said := os.environ.get(_VARIABLE):
-            if not said.isdecimal():
-                raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
-            return check_ahead(_VARIABLE, int(said))
+    def _stated(self, buffering: int | None) -> int | None:
+        """How many items may wait to be sent, if the program or the environment says so."""
+        if buffering is not None:
+            return check_ahead("buffering", buffering)
+        said = os.environ.get(_VARIABLE)
+        if not said or not self._may_put_in_background:
+            return None
+        if not said.isdecimal():
+            raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
+        return check_ahead(_VARIABLE, int(said))
+
+    def _unasked(self, bound: int) -> int:
+        """How many of them where nobody says so."""
         alone = self._anonymous and not bound and not self._options.durability
-        return _BUFFERING if alone and self._address.capabilities.persistent else 0
+        may = alone and self._address.capabilities.persistent and self._may_put_in_background
+        return _BUFFERING if may else 0
+
+    @property
+    def _may_put_in_background(self) -> bool:
+        return self._puts_in_background and self._operations.discipline == FIFO
 
     def _make_buffers(self) -> None:
         self._buffers: Buffers | None = None

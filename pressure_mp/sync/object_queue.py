@@ -37,7 +37,6 @@ from .readable import Readable
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from typing_extensions import Self, Unpack
 
-    from ..buffering.incoming import Incoming
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -344,20 +343,16 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         if self._readable is not None:
             after = self._readable.after
             return after(lambda look: self._get_many(1, bool(block), timeout, look))[0]
-        if self._incoming is not None:
-            return self._get_fetched(self._incoming, block, timeout)
-        self._check_open()
+        if self._incoming is None:
+            self._check_open()
         if self._kept and (kept := self._take_kept()):
             return kept[0]
+        if self._incoming is not None:
+            found: Item = self._incoming.get(self, block, timeout)
+            return found
         if unsent.senders:
             timeout = self._settle_for(bool(block), timeout)
         return self._handing_out(self._get_one, bool(block), timeout)
-
-    def _get_fetched(self, incoming: Incoming, block: bool, timeout: float | None) -> Item:
-        if self._kept and (kept := self._take_kept()):
-            return kept[0]
-        found: Item = incoming.get(self, block, timeout)
-        return found
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""

@@ -121,10 +121,13 @@ def refusal(
     if not state.items:
         return NoItem()
     takers = state.lines.takers
-    if request.waits and not takers.is_next(caller):
+    if (
+        request.waits
+        and not takers.is_next(caller)
         # The first come is the first served, unless there are items for all who wait too.
-        others = takers.count_others(caller)
-        return NoItem() if len(state.items) < others + _limit(request) else None
+        and len(state.items) < _limit(request) + takers.count_others(caller)
+    ):
+        return NoItem()
     return None
 
 

@@ -62,10 +62,10 @@ class BlockingSession:
     def call(self, request: Request, end: float | None = None) -> Any:
         found = known.get(type(request)) or implementation(request)
         if type(found) is FirstScript and self._caller is None:
-            script, said = found.first(self.binding, request), None
+            said: Reply | None = None
             if self._ahead is not None:
                 said = self._read_ahead(self._ahead)
-            elif script is not None:
+            elif (script := found.first(self.binding, request)) is not None:
                 said = self.script(script[0], script[1], end)
             if said is not None:
                 reply = found.read(request, said)

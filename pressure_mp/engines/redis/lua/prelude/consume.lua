@@ -17,11 +17,11 @@ local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if not bound then return 'missing' end
   if length == 0 and over then return over end
   if state == 'foreign' then return 'busy' end
-  if state == 'ours' and mode == 'wait' and length >= limit then
-    local others = count_waiting('consumer', waiting, held, milliseconds())
-    return length < others + limit and 'busy' or nil
+  if state == 'ours' and length == 0 then return 'busy' end
+  if state == 'ours' and mode == 'wait' then
+    local left = length - limit
+    if left < 0 or left < count_waiting('consumer', waiting, held, milliseconds()) then return 'busy' end
   end
-  if state == 'ours' and (length == 0 or mode == 'wait') then return 'busy' end
   if length == 0 then return 'empty' end
 end
 
