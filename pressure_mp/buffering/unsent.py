@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Protocol
 
 from ..engines.contract.session import Engine
@@ -27,6 +28,9 @@ class Failed(Protocol):
         """Raise what went wrong, with the items."""
 
 
+#: Seconds for which another process is made to wait for a broker that does not answer.
+_PATIENCE = 5.0
+
 #: Those, and their handles.
 failed: dict[Failed, Any] = {}
 #: All that have something to send just now.
@@ -38,6 +42,15 @@ def settle(engine: Engine, queue: str | None = None, end: float | None = None) -
     for sender in tuple(senders):
         if sender.engine is engine:
             sender.settle(queue, end)
+
+
+def settle_for_others(engine: Engine | None = None) -> None:
+    """The same for at most 5 seconds, through one broker or all: before a process begins, or a
+    handle goes to one, so that what is put there comes behind what was put here."""
+    end = time.monotonic() + _PATIENCE
+    for sender in tuple(senders):
+        if engine in (None, sender.engine):
+            sender.settle(None, end)
 
 
 def raise_failures(engine: Engine) -> None:
@@ -53,4 +66,4 @@ def _after_fork_in_child() -> None:
     failed.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(before=settle_for_others, after_in_child=_after_fork_in_child)

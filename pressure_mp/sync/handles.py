@@ -247,6 +247,8 @@ class Handle:
         return f"<{type(self).__name__} {self._name!r} at {self.url}>"
 
     def __getstate__(self) -> dict[str, Any]:
+        if unsent.senders:
+            unsent.settle_for_others(registry.engine(self._address))
         if self._anonymous and self._binding:
             lifetimes.escape(self._name, registry.engine(self._address))
         state = self.__dict__.copy()
@@ -316,7 +318,7 @@ class ItemHandle(Handle):
 
     def _claim(self) -> Any:
         """What one call takes: the session that takes it."""
-        return self._session()
+        return (self._binding or self._attach()).session()
 
     def _give_up(self, claim: Any) -> None:
         """What was taken by an interrupted call goes back."""

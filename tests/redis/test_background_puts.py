@@ -289,6 +289,35 @@ def test_where_no_thread_can_be_started_what_was_put_is_sent(make, monkeypatch):
     assert q.get() == "item"
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_what_was_put_before_a_process_was_started_comes_before_what_that_puts(
+    make, start, monkeypatch, method
+):
+    q, goes_on, send = used(make()), threading.Event(), Outgoing.send
+    q.put("first")  # which the caller sends
+    monkeypatch.setattr(Outgoing, "send", lambda *args: goes_on.wait(LIMIT) and send(*args))
+    q.put("second")
+    starting = Background(start, programs.put_one, q, "of the process", method=method)
+    starting.join(0.1)
+    assert starting.is_alive()
+    goes_on.set()
+    process, _ = starting.result()
+    process.join()
+    assert [q.get() for _ in range(3)] == ["first", "second", "of the process"]
+
+
+def test_a_process_does_not_wait_for_a_full_queue(make, start):
+    q = used(make())
+    other = inside.copy(q)
+    other.maxsize = 1
+    other.close()
+    q.put("there")
+    q.put("waits for space")
+    process, _ = start(programs.do_nothing)
+    process.join()
+    assert [q.get(), q.get()] == ["there", "waits for space"]
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_pool_that_is_terminated_behind_map_loses_nothing(make, method):
     """Its workers are killed as soon as they have returned: they put without a buffer."""

@@ -58,7 +58,6 @@ def run(queue: Queue[tenants.Job], url: str, jobs: int) -> tenants.Delays:
     crew = Crew()
     with queue, Queue[tenants.Delays](1, url=url) as reports:
         tenants.submit(queue, HOG, jobs)
-        queue.flush()  # before the others put
         number = jobs + len(SMALL) * SMALL_JOBS
         crew.add("working", tenants.work, queue, reports, number, WORK)
         for name in SMALL:

@@ -34,6 +34,8 @@ T = TypeVar("T")
 Buffer = bytes | memoryview
 
 _READ_SIZE = 1 << 16
+#: Nearly every reply is smaller, and room for more takes longer to make.
+_FIRST_READ_SIZE = 1 << 12
 #: So many commands whose replies are large are under way at a time.
 _AHEAD = 4
 _EMPTY = b"*0\r\n"
@@ -297,12 +299,12 @@ class BlockingWire(Wire):
 
     def read_now(self) -> Any:
         """:meth:`read` without a time limit."""
-        reader, reply = self._reader, _NOTHING
+        reader, reply, size = self._reader, _NOTHING, _FIRST_READ_SIZE
         try:
             while reply is _NOTHING:
-                received = self._socket.recv(_READ_SIZE)
+                received = self._socket.recv(size)
                 reader.feed(received or self._not_end(received))
-                reply = reader.gets()
+                reply, size = reader.gets(), _READ_SIZE
         except hiredis.ProtocolError as error:
             raise ConnectionError(f"what came is no reply: {error}") from None
         return reply
