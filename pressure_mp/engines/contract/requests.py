@@ -7,6 +7,7 @@ from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
 from .items import (
     Acknowledge,
+    Announce,
     GetRejected,
     HandOut,
     Prefetch,
@@ -71,6 +72,7 @@ ItemRequest = (
     | Take
     | TakeBack
     | Prefetch
+    | Announce
     | HandOut
     | Acknowledge
     | SetAside
