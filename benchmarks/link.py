@@ -132,7 +132,7 @@ def main() -> None:
             "put, `buffering=0`": put(waits, 2000),
             "put, default": put(default, 100_000),
             "1→1, `buffering=0`": transfer(waits, 2000),
-            "1→1, default": transfer(default, 2000),
+            "1→1, default": transfer(default, 100_000),
             "1→1, `prefetch=1000`": transfer(ahead, 100_000),
             "1→4, default": transfer(default, 4000, 4),
         }
