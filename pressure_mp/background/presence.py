@@ -17,7 +17,7 @@ from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import incarnation
 from ..in_flight import Claim, InFlight
 from ..operations.deliveries import Delivery, DeliveryOperations
-from . import hand_outs, lease_thread
+from . import lease_thread
 from .lease import Lease, find
 
 #: Runs an operation on a handle's queue.
@@ -169,16 +169,9 @@ class Presence:
         self._look_after_readers()
         there = run(self.operations.renew(me, self.is_holding, bool(self._producers)))
         for other, until in self.lease.those_over(there.consumers, there.now):
-            self._requeue_of_other(other, until)
+            run(self.operations.requeue(other, seen=until))
         for other, until in self.lease.those_over(there.producers, there.now):
             run(self.operations.retire(other, seen=until))
-
-    def _requeue_of_other(self, other: str, until: int) -> None:
-        run, queue = self.lease.run_now, self.operations.name
-        for reader, call, number in hand_outs.of(other, queue):
-            run(self.operations.handed(reader, call, number))
-        if run(self.operations.requeue(other, seen=until)):
-            hand_outs.forget(other, queue)
 
     def _undo(self) -> None:
         for taken in list(self._undone):

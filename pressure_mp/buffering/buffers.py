@@ -43,7 +43,6 @@ class Buffers:
             self.outgoing.turn_off()
         if self.incoming is not None:
             self.incoming.give_back(handle)
-            self.incoming.end_hand_outs()
         if self.outgoing is not None and self.outgoing.is_awaited:
             self.outgoing.flush(handle)
 

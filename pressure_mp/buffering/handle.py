@@ -34,7 +34,6 @@ class BufferedHandle(Protocol):
     _address: Address
     _codec: Codec[Any]
     _eof: bool
-    _options: Options
     _handle_closed: bool
     _operations: ObjectOperations
 
@@ -67,14 +66,6 @@ class BufferedHandle(Protocol):
 
     def _putting(self, operation: AnyOperation[T]) -> T:
         """Run an operation that puts something."""
-
-    def _get_at_once(self, block: bool, timeout: float | None) -> Any:
-        """The next item of the broker, whatever was fetched."""
-
-    def _get_many_at_once(
-        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None
-    ) -> list[Any]:
-        """The next items of the broker, and a ``look`` at it."""
 
     def _receive(self, claim: Any) -> Any:
         """What is there, as it is."""

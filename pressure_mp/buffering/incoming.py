@@ -13,13 +13,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .. import interrupts
-from ..deadlines import deadline
-from ..exceptions import Empty, PressureError, QueueDoesNotExistError
+from ..deadlines import deadline, seconds_left
+from ..drivers import noting
+from ..effects import Operation
+from ..exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from ..identity.processes import incarnation
+from ..in_flight import Claim
 from ..operations.deliveries import Delivery
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
+    from ..in_flight import InFlight
     from .handle import BufferedHandle
 
 #: Seconds for which one that cannot wait waits for another thread's words with the broker.
@@ -222,21 +226,10 @@ class Incoming(ABC):
     def _begin(self, handle: BufferedHandle) -> Presence:
         if self._returns:
             self._return(handle._here, handle._run_at_once)
-        self._take_name()
-        handle._codec.prepare()  # nothing is taken out that this handle has no key for
-        return handle._here
-
-    def _take_name(self) -> None:
         if not self._name:
             self._name = f"{incarnation()}#{next(_readers)}"
-
-    def announce(self, handle: BufferedHandle) -> None:
-        """This handle is about to look at how many items there are. Others are not asked what they
-        fetched, unless that was unasked too."""
-        return
-
-    def end_hand_outs(self) -> None:  # noqa: B027 (most have none)
-        """Nothing more is handed out: others need not see how much it was."""
+        handle._codec.prepare()  # nothing is taken out that this handle has no key for
+        return handle._here
 
     # Giving back
 
@@ -289,7 +282,198 @@ class Incoming(ABC):
                 pass
 
 
-def decoded(handle: BufferedHandle, deliveries: list[Delivery]) -> tuple[list[Any], list[Delivery]]:
+class IncomingForGood(Incoming):
+    """Of a queue whose items are dealt with when they are handed out.
+
+    The broker is told so by the next fetch, and until then by this process's presence.
+    """
+
+    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+        try:
+            for item in self._pops:
+                return item
+        except IndexError:
+            pass
+        return self._get_with_care(handle, block, deadline(block, timeout))
+
+    def reset(self) -> None:
+        super().reset()
+        self._fetched = 0  # by that call
+        self._told = 0  # of these, how many the broker knows to be handed out
+        self._out: int | None = None  # how many stay out of a call that goes back
+        self._is_doubtful = False  # the next call may have been answered, and nobody heard it
+
+    @property
+    def holds(self) -> bool:
+        return self._is_doubtful or self._told < self._fetched
+
+    def _hand_out(self) -> Any:
+        for item in self._pops:
+            return item
+        raise IndexError
+
+    def _decode_next(self, handle: BufferedHandle) -> None:
+        try:
+            item = handle._run_at_once(handle._operations.accept(self._raw[0].item))
+        except PressureError:
+            del self._raw[0]
+            raise
+        self._ahead += (item,)
+        del self._raw[0]
+
+    def _fetch(
+        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+    ) -> bool:
+        call, number = self._call + 1, self._size
+        fetch = presence.operations.prefetch(
+            self._name, call, number, block, seconds_left(end), handle._eof
+        )
+        try:
+            with presence:
+                items = handle._run_at_once(noting(fetch, self._note))
+            if items is None:
+                self._forget()
+                return False
+            objects, raw = _decoded(handle, [Delivery(0, item) for item in items])
+            fetched = len(items)
+            # All of it, or nothing: there is no call.
+            self._call, self._is_doubtful = call, False
+            self._fetched, self._told = fetched, 0
+            self._ahead += objects
+            self._raw += raw
+            return True
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            self._forget()
+            raise
+        except BaseException:
+            if self._call != call:
+                self._is_doubtful = True  # to be asked for again, by the same number
+            raise
+
+    def _forget(self) -> None:
+        self._call += 1
+        self._fetched = self._told = 0
+        self._is_doubtful = self._returns = False
+        self._out, self._back = None, []
+
+    def _report(self, presence: Presence) -> None:
+        out = self._fetched - len(self)
+        if presence.lease.run_now(presence.operations.handed(self._name, self._call, out)):
+            self._told = out
+        elif not self._is_doubtful:
+            self._drain()
+            self._back = []
+            self._fetched = self._told = 0
+
+    def _return(self, presence: Presence, run: Run[bool]) -> None:
+        if self._out is None:
+            self._drain()
+            self._out = self._fetched - len(self._back)
+        run(presence.operations.put_back(self._name, self._call, self._out))
+        if self._is_doubtful:
+            run(presence.operations.put_back(self._name, self._call + 1, 0))
+        self._forget()
+
+
+class _Pair(tuple[Any, int]):
+    """An item and its number, where an item may be anything."""
+
+    __slots__ = ()
+
+
+class IncomingUntilDone(Incoming):
+    """Of a JoinableQueue: an item that is handed out stays in flight until ``task_done()``."""
+
+    _in_flight: InFlight
+    _presence: Presence
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._ahead or self._raw or self._back)
+
+    def _hand_out(self) -> Any:
+        for one in self._pops:
+            item, seq = one
+            try:
+                self._in_flight.add(seq)
+                return item
+            except BaseException:
+                interrupts.abandoned += [(self, [_Pair(one)])]
+                interrupts.settle()
+                raise
+        raise IndexError
+
+    def _undo(self, item: Any) -> Any:
+        pair = item if type(item) is _Pair else (item, self._in_flight.last())
+        self._in_flight.discard(pair[1])
+        return pair
+
+    def _decode_next(self, handle: BufferedHandle) -> None:
+        delivery = self._raw[0]
+        self._in_flight.add(delivery.seq)
+        try:
+            accepting = handle._operations.accept(delivery.item, delivery.seq, self._presence)
+            item = handle._run_at_once(accepting)
+        except PressureError:
+            del self._raw[0]
+            raise
+        finally:
+            self._in_flight.discard(delivery.seq)
+        self._ahead += ((item, delivery.seq),)
+        del self._raw[0]
+
+    def _fetch(
+        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+    ) -> bool:
+        self._in_flight, self._presence = presence.in_flight, presence
+
+        def run(operation: Operation[list[Delivery]]) -> list[Delivery]:
+            return handle._run_at_once(noting(operation, self._note))
+
+        claim = Claim()
+        try:
+            deliveries = presence.take_ahead(
+                run, self._size, block, seconds_left(end), handle._eof, self._name, claim
+            )
+            objects, raw = _decoded(handle, deliveries)
+            seqs = [delivery.seq for delivery in deliveries]
+            ready = list(zip(objects, seqs, strict=bool(objects)))
+            # All of it, or nothing: there is no call.
+            self._call = claim.call
+            self._ahead += ready
+            self._raw += raw
+            return True
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            raise
+        except BaseException:
+            if self._call != claim.call:
+                interrupts.abandoned += [(presence.lease, claim)]
+                interrupts.settle()
+            raise
+
+    def _report(self, presence: Presence) -> None:
+        # What was handed out, task_done() tells.
+        if not presence.lease.run_now(presence.operations.handed(self._name, self._call, 0)):
+            self._drain()
+            self._back = []
+
+    def _return(self, presence: Presence, run: Run[bool]) -> None:
+        self._drain()
+        if self._back:
+            seqs = [one.seq if type(one) is Delivery else one[1] for one in self._back]
+            run(presence.operations.requeue(incarnation(), seqs=seqs))
+        self._back = []
+        run(presence.operations.put_back(self._name, self._call, 0))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._back = []
+        self._returns = False
+
+
+def _decoded(
+    handle: BufferedHandle, deliveries: list[Delivery]
+) -> tuple[list[Any], list[Delivery]]:
     """The objects in what was fetched; or what was fetched, if one of them cannot be used, which is
     not the others' fault."""
     try:

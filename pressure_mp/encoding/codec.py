@@ -122,9 +122,17 @@ class Codec(Generic[Item]):
     def quick(self) -> Callable[[Item], bytes | Large]:
         """What encodes most objects as :meth:`encode` does, in less time. It may raise anything, or
         make one piece of THRESHOLD bytes or more: then encode is to do it."""
-        if self._key_ids or not isinstance(self._serializer, PickleSerializer):
+        if not isinstance(self._serializer, PickleSerializer):
             return self.encode
-        return serializers.pickle_small
+        if not self._key_ids:
+            return serializers.pickle_small
+        sign = self.prepare().sign
+
+        def pickle_and_sign(obj: Item) -> bytes:
+            payload = serializers.pickle_small(obj)
+            return payload if len(payload) >= THRESHOLD else sign(payload)
+
+        return pickle_and_sign
 
     def encode_many(self, objects: Sequence[Item]) -> list[bytes | Large]:
         """As :meth:`encode`, for each."""
@@ -150,10 +158,10 @@ class Codec(Generic[Item]):
     def decode_many(self, items: Sequence[bytes]) -> list[Item]:
         """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
         item."""
-        check, loads = self.prepare().check, self._serializer.loads
+        signatures, loads = self.prepare(), self._serializer.loads
         if not self._key_ids and isinstance(self._serializer, PickleSerializer):
             return list(map(loads, items))  # it refuses what is signed
-        return [loads(check(item)) for item in items]
+        return list(map(loads, signatures.check_many(items)))
 
     def __getstate__(self) -> tuple[Any, ...]:
         keys: Keys = self._keys if signing.is_spawning() else ()

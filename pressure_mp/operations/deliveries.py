@@ -9,8 +9,6 @@ from ..effects import Operation
 from ..engines.contract.items import (
     Acknowledge,
     AcknowledgeReply,
-    Announce,
-    AnnounceReply,
     Attendance,
     HandOut,
     HandOutReply,
@@ -30,7 +28,7 @@ from ..engines.contract.items import (
     Taken,
     TakeReply,
 )
-from ..engines.contract.replies import Alone, Done, InUse, Late, Outcome, Passed, Shared
+from ..engines.contract.replies import Done, Late, Outcome, Passed
 from .items import ItemOperations
 from .waiting import served
 
@@ -82,28 +80,21 @@ class DeliveryOperations(ItemOperations):
         block: bool,
         timeout: float | None,
         eof: bool = False,
-        alone: bool = False,
-    ) -> Operation[list[bytes] | NextIsLarge | Shared]:
+    ) -> Operation[list[bytes] | None]:
         """Take the oldest items ahead of their need: at most ``number``, what one call may take,
-        and the reader's fair share. Waits for one as ``get`` does. Not the next item when its
-        content is in chunks; and none for a reader that would be ``alone`` and is not.
+        and the reader's fair share. Waits for one as ``get`` does. None when the next item's
+        content is in chunks: that is not taken ahead.
 
         They stay in flight until the reader hands them out. ``call`` is larger than any that the
         reader used before, and says that all of the last call was handed out.
         """
-        request = Prefetch(reader, call, number, eof, alone)
+        request = Prefetch(reader, call, number, eof)
         reply: PrefetchReply = yield from served(request, block, timeout)
         if isinstance(reply, Taken):
             return reply.items
-        if isinstance(reply, NextIsLarge) or reply is Outcome.SHARED:
-            return reply
+        if isinstance(reply, NextIsLarge):
+            return None
         raise (yield from self._not_got(reply, block, timeout))
-
-    def announce(self, reader: str) -> Operation[Alone | Shared | InUse]:
-        """A reader is about to take items, or to look at how many there are: whether it is the only
-        one. InUse: the one that was has items ahead; ask again."""
-        reply: AnnounceReply = yield Announce(reader)
-        return reply if isinstance(reply, InUse) else self._found(reply)
 
     def handed(self, reader: str, call: int, number: int) -> Operation[bool]:
         """So many items of a call were handed out, and the reader goes on.

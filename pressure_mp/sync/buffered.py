@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..buffering import unsent
@@ -42,28 +41,21 @@ class BufferedItemHandle(ItemHandle):
     _sends_ahead = 0
     _is_buffering_stated = False
     _fetches_ahead = 0
-    #: Whether it fetches as far as nobody can tell.
-    _fetches_alone = False
 
     #: Whether what is put is sent by a thread, unless it is stated or the queue says otherwise.
     _puts_in_background = False
-    #: Whether gets fetch ahead, unless it is stated or the queue says otherwise.
-    _fetches_unasked = False
 
     def _reset(self) -> None:
         super()._reset()
         self._was_put_to = False
         self._make_buffers()
 
-    def _choose_buffers(self, buffering: int | None, prefetch: int | None, bound: int) -> None:
+    def _choose_buffers(self, buffering: int | None, prefetch: int, bound: int) -> None:
         """Have what was asked for, or what such a queue has."""
         stated = self._stated(buffering)
         self._is_buffering_stated = stated is not None
         self._sends_ahead = self._unasked(bound) if stated is None else stated
-        self._fetches_ahead = check_ahead("prefetch", prefetch or 0)
-        unasked = prefetch is None and self._fetches_unasked and not self._eof
-        alone = self._operations.discipline == FIFO and self._is_private(bound)
-        self._fetches_alone = unasked and alone
+        self._fetches_ahead = check_ahead("prefetch", prefetch)
         for what, number in (("buffering", buffering), ("prefetch", prefetch)):
             if number and self._operations.discipline != FIFO:
                 raise ArgumentError(
@@ -85,13 +77,9 @@ class BufferedItemHandle(ItemHandle):
 
     def _unasked(self, bound: int) -> int:
         """How many of them where nobody says so."""
-        may = self._is_private(bound) and self._may_put_in_background
-        return _BUFFERING if may and not self._options.durability else 0
-
-    def _is_private(self, bound: int) -> bool:
-        """Whether it is one of those queues that do more than is said: of which this program has
-        all handles, of any length, and not in the memory of this process."""
-        return self._anonymous and not bound and self._address.capabilities.persistent
+        alone = self._anonymous and not bound and not self._options.durability
+        may = alone and self._address.capabilities.persistent and self._may_put_in_background
+        return _BUFFERING if may else 0
 
     @property
     def _may_put_in_background(self) -> bool:
@@ -101,15 +89,11 @@ class BufferedItemHandle(ItemHandle):
         self._buffers: Buffers | None = None
         self._outgoing: Outgoing | None = None
         self._incoming: Incoming | None = None
-        if self._sends_ahead or self._fetches_ahead or self._fetches_alone:
+        if self._sends_ahead or self._fetches_ahead:
             from ..buffering.buffers import Buffers
 
             if self._fetches_ahead:
                 self._incoming = self._make_incoming()
-            elif self._fetches_alone:
-                from ..buffering.incoming_alone import IncomingAlone
-
-                self._incoming = IncomingAlone(self)
             self._buffers = Buffers(
                 self, self._incoming, self._sends_ahead, self._is_buffering_stated
             )
@@ -119,7 +103,7 @@ class BufferedItemHandle(ItemHandle):
         self._outgoing = None
 
     def _make_incoming(self) -> Incoming:
-        from ..buffering.incoming_for_good import IncomingForGood
+        from ..buffering.incoming import IncomingForGood
 
         return IncomingForGood(self, self._fetches_ahead)
 
@@ -129,16 +113,6 @@ class BufferedItemHandle(ItemHandle):
         if self._eof:
             operation = self._operations.as_producer(self._here, self._token, operation)
         return self._run(operation)
-
-    def _get_at_once(self, block: bool, timeout: float | None) -> Any:
-        """The next item of the broker, whatever was fetched."""
-        raise NotImplementedError
-
-    def _get_many_at_once(
-        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None
-    ) -> list[Any]:
-        """The next items of the broker, and a ``look`` at it."""
-        raise NotImplementedError
 
     def _receive(self, claim: Any) -> Any:
         """What is there, as it is, for a buffer that has it decoded by :meth:`_accept_received`."""

@@ -93,10 +93,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             moment; and 0 for every other one.
         :param prefetch: how many items get may fetch at once, but no more than this consumer's
             share of what is there; what is not handed out goes back. First-in, first-out queues
-            only. None is as many as nobody can tell, on an anonymous Queue without a bound: the
-            only handle that gets from it fetches what it will hand out within about a hundredth of
-            a second; the first get, or look at how many items there are, of another one has the
-            rest go back, waits for that, and ends it. None is 0 for every other queue.
+            only.
 
         Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try. Raises
         BrokerUnavailable, WrongServerError for what is no broker, BrokerError for a refused login,
@@ -244,11 +241,6 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             return kept
         if self._incoming is not None:
             return self._incoming.get_many(self, limit, block, timeout, look)
-        return self._get_many_at_once(limit, block, timeout, look)
-
-    def _get_many_at_once(
-        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None
-    ) -> list[Item]:
         if unsent.senders:
             timeout = self._settle_for(block, timeout)
 
@@ -343,9 +335,8 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         (``queue.Queue.get``; specification: Get)
 
         With ``prefetch`` it hands out what was fetched before, and asks the broker when there is
-        nothing left. If this process is killed, others on its host put back what it was not handed;
-        others elsewhere, who cannot see that, may be given again what it was handed in the last
-        half second.
+        nothing left. If this process is killed, items that it was handed in the last half second,
+        and that were fetched together with others, may be delivered again.
         """
         if timeout is not None and block:
             timeout = self._seconds(timeout)
@@ -359,12 +350,9 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         if self._incoming is not None:
             found: Item = self._incoming.get(self, block, timeout)
             return found
-        return self._get_at_once(bool(block), timeout)
-
-    def _get_at_once(self, block: bool, timeout: float | None) -> Item:
         if unsent.senders:
-            timeout = self._settle_for(block, timeout)
-        return self._handing_out(self._get_one, block, timeout)
+            timeout = self._settle_for(bool(block), timeout)
+        return self._handing_out(self._get_one, bool(block), timeout)
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""
@@ -375,8 +363,6 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         try:
             if self._binding is None:
                 self._attach()
-            if self._incoming is not None:
-                self._incoming.announce(self)
             binding = registry.engine(self._address).bind(self._name, kind, at_once)
             return drive(self._operations.may_get(), binding.session())
         except QueueDoesNotExistError:
@@ -435,8 +421,6 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         and :meth:`full`. What waits for a full queue, or was fetched ahead, by this handle counts
         too.
         """
-        if self._incoming is not None:
-            self._incoming.announce(self)
         length = self._run(self._operations.length())
         return length if self._buffers is None else length + len(self._buffers)
 
@@ -489,8 +473,6 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         Blocks while another implementation has a role in it, at most ``timeout`` seconds.
         Raises QueueInUseError when the time is up, QueueDoesNotExistError.
         """
-        if self._incoming is not None:
-            self._incoming.announce(self)
         if self._buffers is not None:
             self._buffers.discard()
         self._delete(True, timeout)

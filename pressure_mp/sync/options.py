@@ -49,7 +49,7 @@ class QueueOptions(ObjectOptions, total=False):
 
     eof: Annotated[Literal["producers"] | None, None]
     buffering: Annotated[int | None, None]
-    prefetch: Annotated[int | None, None]
+    prefetch: Annotated[int, 0]
 
 
 class RecordedOptions(TypedDict, total=False):

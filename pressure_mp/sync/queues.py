@@ -38,7 +38,6 @@ class Queue(ObjectQueue[Item]):
     """
 
     _puts_in_background = True
-    _fetches_unasked = True
 
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
@@ -83,8 +82,6 @@ class Queue(ObjectQueue[Item]):
         It first blocks until the broker has what was put through this handle, as :meth:`flush`
         does; with ``immediate`` it drops that, and what this handle fetched ahead.
         """
-        if immediate and self._incoming is not None:
-            self._incoming.announce(self)
         if self._buffers is not None:
             self._buffers.before_shutdown(self, immediate)
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
@@ -137,8 +134,6 @@ class JoinableQueue(Queue[Item]):
     lives: also when its thread has ended, and when the handle was closed.
     """
 
-    _fetches_unasked = False
-
     def __init__(
         self,
         maxsize: int = 0,
@@ -187,7 +182,7 @@ class JoinableQueue(Queue[Item]):
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     def _make_incoming(self) -> Incoming:
-        from ..buffering.incoming_until_done import IncomingUntilDone
+        from ..buffering.incoming import IncomingUntilDone
 
         return IncomingUntilDone(self, self._fetches_ahead)
 

@@ -11,11 +11,10 @@ import time
 from functools import partial
 from itertools import count
 
-import inside
 import pytest
 import redis
 from interrupting import Alarm, Interrupted
-from waiting import HOURS, Background, lasting, until
+from waiting import Background, lasting, until
 
 from pressure_mp import (
     Empty,
@@ -28,7 +27,6 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
-from pressure_mp.buffering import incoming_alone
 from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.identity.processes import incarnation
@@ -458,30 +456,6 @@ def test_get_with_buffering(server, name, sweep, kind):
 
         sweep(q.get, consumed.check, prepare=prepare)
         sweep(lambda: q.get_many(2), consumed.check, prepare=prepare)
-
-
-def test_get_of_the_only_consumer(server, sweep, monkeypatch):
-    """It fetches ahead unasked; its first get announces it."""
-    monkeypatch.setattr(incoming_alone.Pace, "next_number", lambda pace: 10)
-    monkeypatch.setattr(incoming_alone, "_KEPT", HOURS)
-    with Queue(url=server.url) as q:
-        consumed = Consumed(q)
-        consumed.put = lambda: q.put_many(THREE)
-        sweep(q.get, consumed.check, prepare=consumed.prepare, every=5)
-
-        def prepare():
-            q.put_many([0, *THREE])
-            assert q.get() == 0
-
-        sweep(q.get, consumed.check, prepare=prepare)
-        sweep(lambda: q.get_many(2), consumed.check, prepare=prepare)
-
-        def announce_again():
-            consumed.prepare()
-            inside.let_expire(q)
-            q._incoming.reset()
-
-        sweep(q.get, consumed.check, prepare=announce_again, every=5)
 
 
 @pytest.mark.parametrize("buffering", [0, 10])

@@ -128,7 +128,6 @@ class Uses:
     def fetch_and_put_back(self):
         operations = DeliveryOperations(self.name, "fifo")
         self.queue.put_many([6, 7], block=False)
-        self.run(operations.announce("A#1"))
         self.run(operations.prefetch("A#1", 1, 1, False, None))
         self.run(operations.handed("A#1", 1, 0))
         self.run(operations.prefetch("B#1", 1, 1, False, None))

@@ -18,8 +18,7 @@ from waiting import Background, blocked, until
 
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
-from pressure_mp.engines.contract.items import NextIsLarge, TakeBack
-from pressure_mp.engines.contract.replies import InUse, Outcome
+from pressure_mp.engines.contract.items import TakeBack
 from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis import session as redis_session
@@ -258,7 +257,7 @@ def play(server, name, theirs, client):
         operations.take_back(TakeBack((Lane(), "1"))),
         operations.put(contents.sample(), True, None),
         *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
-        *(operations.put_back("A#1", 1, 0), operations.announce("A#1")),
+        operations.put_back("A#1", 1, 0),
     ):
         refused(run, operation)
     call("keepers", 5000)
@@ -352,14 +351,8 @@ def play(server, name, theirs, client):
     run(operations.put_back("A#1", 1, 2))
     q.get()
     run(operations.put(contents.sample(), True, None))
-    assert run(operations.prefetch("A#1", 2, 9, False, None)) == NextIsLarge()
+    assert run(operations.prefetch("A#1", 2, 9, False, None)) is None
     q.get()
-    assert run(operations.announce("A#1")) is Outcome.ALONE
-    run(operations.put_many([b"1", b"2"], True, None))
-    assert run(operations.prefetch("A#1", 2, 9, False, None, alone=True)) == [b"1", b"2"]
-    assert run(operations.announce("B#1")) == InUse("consumer")
-    assert run(operations.prefetch("A#1", 3, 9, False, None, alone=True)) is Outcome.SHARED
-    assert run(operations.announce("B#1")) is Outcome.SHARED
     refused(run, operations.prefetch("A#1", 2, 9, False, None))
     for _ in range(q.unfinished_tasks):
         run(operations.acknowledge("A", None))

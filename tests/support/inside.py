@@ -60,14 +60,3 @@ def copy(handle: Handle) -> Any:
 def unsent(handle: Any) -> int:
     """How many of the items that were put through it wait to be sent."""
     return len(handle._outgoing)
-
-
-def fetched(handle: Any) -> int:
-    """How many items it fetched and did not hand out."""
-    return len(handle._incoming)
-
-
-def let_expire(handle: Any) -> None:
-    """What it fetched goes back, as after some time."""
-    handle._incoming.due = 0.0
-    handle._incoming.expire()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .replies import (
-    Alone,
     Closed,
     Done,
     Ended,
@@ -19,7 +18,6 @@ from .replies import (
     NoSpace,
     Passed,
     Renewed,
-    Shared,
 )
 
 #: One call takes so many items at most; and of several so many bytes at most, or about that.
@@ -127,30 +125,17 @@ class Prefetch(NamedTuple):
     out.
 
     ``reader`` is the owner, ``#`` and a number. ``call`` is larger than any that the reader used
-    before, and says that all of its last call was handed out. ``alone``: only as long as the reader
-    is the only one, see :class:`Announce`, and the queue has no bound; else SHARED.
+    before, and says that all of its last call was handed out.
     """
 
     reader: str
     call: int
     limit: int
     until_ended: bool = False
-    alone: bool = False
     waits: bool = True
 
 
-PrefetchReply = Taken | NextIsLarge | Shared | NoItem | InUse | Closed | Ended | Missing
-
-
-class Announce(NamedTuple):
-    """A reader is about to take items, or to look at how many there are. It is ALONE until another
-    one says so. That one is told SHARED, as all are from then on; but InUse as long as the first is
-    not known to have handed out what it prefetched alone: then it is to ask again."""
-
-    reader: str
-
-
-AnnounceReply = Alone | Shared | InUse | Missing
+PrefetchReply = Taken | NextIsLarge | NoItem | InUse | Closed | Ended | Missing
 
 
 class HandOut(NamedTuple):

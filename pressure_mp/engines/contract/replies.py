@@ -32,10 +32,6 @@ class Outcome(Enum):
     LOST = "lost"
     #: There is no such task.
     ABSENT = "absent"
-    #: The reader is the only one that takes items, and looks at how many there are.
-    ALONE = "alone"
-    #: It is not, or was not once; a request that is for the only one does nothing.
-    SHARED = "shared"
     #: A task's data is no longer what the new data was made of; nothing was done.
     CHANGED = "changed"
 
@@ -50,8 +46,6 @@ Excess = Literal[Outcome.EXCESS]
 Renewed = Literal[Outcome.RENEWED]
 Lost = Literal[Outcome.LOST]
 Absent = Literal[Outcome.ABSENT]
-Alone = Literal[Outcome.ALONE]
-Shared = Literal[Outcome.SHARED]
 Changed = Literal[Outcome.CHANGED]
 
 

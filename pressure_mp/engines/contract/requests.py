@@ -7,7 +7,6 @@ from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
 from .items import (
     Acknowledge,
-    Announce,
     GetRejected,
     HandOut,
     Prefetch,
@@ -72,7 +71,6 @@ ItemRequest = (
     | Take
     | TakeBack
     | Prefetch
-    | Announce
     | HandOut
     | Acknowledge
     | SetAside

@@ -10,7 +10,6 @@ from ..contract.contents import ReadChunks, StoreChunks, SweepContents
 from ..contract.fair import GetKeys, GetQueued, GetSnapshot
 from ..contract.items import (
     Acknowledge,
-    Announce,
     GetRejected,
     HandOut,
     Prefetch,
@@ -84,8 +83,6 @@ def _choose(request: ItemRequest | QueueRequest) -> Does:
             return _existing(Take, items.take)
         case Prefetch():
             return _existing(Prefetch, items.prefetch)
-        case Announce():
-            return _existing(Announce, items.announce)
         case HandOut():
             return _existing(HandOut, items.hand_out)
         case Acknowledge():

@@ -7,8 +7,6 @@ import itertools
 from ...encoding.large import token_of
 from ..contract.items import (
     Added,
-    Announce,
-    AnnounceReply,
     HandOut,
     HandOutReply,
     NextIsLarge,
@@ -21,7 +19,7 @@ from ..contract.items import (
     Taken,
     TakeReply,
 )
-from ..contract.replies import Closed, Ended, InUse, NoItem, NoSpace, Outcome
+from ..contract.replies import Closed, Ended, NoItem, NoSpace, Outcome
 from .clock import milliseconds
 from .line import Caller
 from .orders import Entry
@@ -94,8 +92,6 @@ def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchRe
     """Take items ahead of their need; what the reader's last call took was all handed out."""
     limit = min(request.limit, _fair_share(state, request.reader, caller))
     state.readers.pop(request.reader, None)
-    if request.alone and (state.bound or state.shared or state.only != request.reader):
-        return Outcome.SHARED
     refused = refusal(state, request, caller)
     if refused is not None:
         return refused
@@ -106,18 +102,6 @@ def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchRe
     until = milliseconds() + caller.lease
     state.readers[request.reader] = Reader(request.call, taken, 0, until)
     return Taken([entry.item for entry in taken])
-
-
-def announce(state: QueueState, request: Announce, caller: Caller) -> AnnounceReply:
-    """Note the first reader, and whether it is the only one."""
-    state.only = state.only or request.reader
-    if not state.shared and state.only == request.reader:
-        return Outcome.ALONE
-    state.shared = True
-    first = state.readers.get(state.only)
-    if first is not None and first.left and state.only != request.reader:
-        return InUse("consumer")
-    return Outcome.SHARED
 
 
 def end_of_items(state: QueueState, request: Take | Prefetch) -> Closed | Ended | None:

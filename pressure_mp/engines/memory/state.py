@@ -63,8 +63,6 @@ class QueueState:
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     in_flight: dict[int, Delivery] = field(default_factory=dict)
     readers: dict[str, Reader] = field(default_factory=dict)
-    only: str = ""  # the reader that announced itself first
-    shared: bool = False  # it was not the only one
     contents: Contents = field(default_factory=Contents)
     consumers: dict[str, int] = field(default_factory=dict)  # the leases of owners
     producers: dict[str, int] | None = None  # None: there was never one

@@ -30,9 +30,9 @@ class Lane:
         now = time.monotonic()
         calls = self._calls.get(queue)
         if calls is None:
-            calls = self._calls[queue] = [0, now - half]
-        calls[0] += 1
-        if now - calls[1] < half:
-            return b"%d" % calls[0]
-        calls[1] = now
-        return b"%d %d" % (calls[0], round(half * 2000))
+            calls = self._calls[queue] = [0, now]
+        number = calls[0] = calls[0] + 1
+        if now < calls[1]:
+            return b"%d" % number
+        calls[1] = now + half
+        return b"%d %d" % (number, round(half * 2000))

@@ -25,7 +25,6 @@ DECLINED = b"declined"
 UNORDERED = b"unordered"
 LOST = b"lost"
 LARGE = b"large"
-SHARED = b"shared"
 # Of tasks.
 ABSENT = b"absent"
 WRONG = b"wrong"  # in a state that the operation does not take it out of; the state follows

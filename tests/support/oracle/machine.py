@@ -23,7 +23,6 @@ from pressure_mp.engines.contract.fair import GetKeys, GetQueued, GetSnapshot
 from pressure_mp.engines.contract.items import (
     Acknowledge,
     Added,
-    Announce,
     GetRejected,
     HandOut,
     Hold,
@@ -272,24 +271,11 @@ class Oracle(RuleBasedStateMachine):
         self.note_deliveries(owner)(*replies)
 
     @precondition(in_fifo)
-    @rule(
-        client=clients,
-        reader=readers,
-        limit=st.integers(1, 4),
-        until_ended=st.booleans(),
-        alone=st.booleans(),
-    )
-    def prefetch_now(
-        self, client: int, reader: str, limit: int, until_ended: bool, alone: bool
-    ) -> None:
+    @rule(client=clients, reader=readers, limit=st.integers(1, 4), until_ended=st.booleans())
+    def prefetch_now(self, client: int, reader: str, limit: int, until_ended: bool) -> None:
         call = self.next_call()
-        replies = self.ask(client, Prefetch(reader, call, limit, until_ended, alone, waits=False))
+        replies = self.ask(client, Prefetch(reader, call, limit, until_ended, waits=False))
         self.note_prefetched(reader, call)(*replies)
-
-    @precondition(in_fifo)
-    @rule(client=clients, reader=readers)
-    def announce(self, client: int, reader: str) -> None:
-        self.ask(client, Announce(reader))
 
     @precondition(lambda self: self.prefetched)
     @rule(client=clients, part=st.integers(0, 4), ends=st.booleans(), data=st.data())

@@ -13,7 +13,7 @@ from ..caller import Caller
 from ..keys import FIFO
 from ..one_script import FirstScript
 from ..roles import make_round, wake
-from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, SHARED, UNORDERED, Reply
+from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, UNORDERED, Reply
 from .contents import sweep_all
 from .queues import outcome, turns
 
@@ -129,28 +129,14 @@ async def prefetch(
     caller: Caller, request: items.Prefetch, end: float | None
 ) -> items.PrefetchReply:
     """:class:`items.Prefetch`"""
-    reader, call, limit, until_ended, alone, waits = request
-    number = min(limit, MOST_ITEMS)
-    args = (reader, call, number, MOST_BYTES, int(until_ended), int(alone))
+    reader, call, limit, until_ended, waits = request
+    args = (reader, call, min(limit, MOST_ITEMS), MOST_BYTES, int(until_ended))
     reply = await turns(caller).call("prefetch", args, waits, end)
     if reply[0] == DONE:
         return items.Taken(reply[1])
     if reply[0] == LARGE:
         return items.NextIsLarge()
-    if reply[0] == SHARED:
-        return Outcome.SHARED
     return _not_taken(reply)
-
-
-async def announce(
-    caller: Caller, request: items.Announce, end: float | None
-) -> items.AnnounceReply:
-    """:class:`items.Announce`"""
-    reply = await caller.script("announce", request, end)
-    if reply[0] == BUSY:
-        return InUse("consumer")
-    found: items.AnnounceReply = outcome(reply)
-    return found
 
 
 async def take_back(

@@ -42,8 +42,6 @@ def _choose(request: Request) -> Implementation:
             found = items.take_back
         case i.Prefetch():
             found = items.prefetch
-        case i.Announce():
-            found = items.announce
         case i.HandOut():
             found = items.hand_out
         case i.Acknowledge():

@@ -1,21 +1,20 @@
 -- prefetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers deliveries presence returned fetched readers uploads chunks producer_free meta
--- args: reader call number size eof alone client ticket mode turn lease conn
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers deliveries presence returned fetched readers uploads chunks producer_free
+-- args: reader call number size eof client ticket mode turn lease conn
 --   reader  who hands them out: a handle of the process that is responsible for the items
 --   call    the reader's number for this call. It says too that all of its last call was handed out
 --   number  how many items at most
 --   size    after how many bytes to stop
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
---   alone   1: only while the reader is the only one, and the queue has no bound
 --   mode    wait | now
--- replies: done items | large | shared | empty item | busy consumer whose | closed | ended | missing
+-- replies: done items | large | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- Nobody takes more than its share of what is there. A call that comes twice has the same reply,
--- since what it fetched is kept. `shared`: it is not alone. `large`: the next item's content is in chunks; nobody keeps such an
+-- since what it fetched is kept. `large`: the next item's content is in chunks; nobody keeps such an
 -- item ahead of its need, it is to be got. After `empty` in mode wait the caller has the consumer
 -- role and waits for an item with it.
-local reader, call, client, ticket, mode, turn = ARGV[1], tonumber(ARGV[2]), ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local lease, owner = tonumber(ARGV[11]), owner_of(ARGV[1])
+local reader, call, client, ticket, mode, turn = ARGV[1], tonumber(ARGV[2]), ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local lease, owner = tonumber(ARGV[10]), owner_of(ARGV[1])
 local data, waiting = KEYS[1], KEYS[11]
 local records, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
@@ -36,7 +35,6 @@ if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[1
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[5], KEYS[12])
 if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
 local refused = refusal(state, bound, length, over, mode, 1, waiting, held)
-if ARGV[6] == '1' and bound and (bound > 0 or redis.call('HGET', KEYS[21], 'only') ~= reader) then refused = 'shared' end
 if not refused and redis.call('EXISTS', uploads) == 1 then
   local _, token = weigh(uploads, redis.call('LINDEX', data, -1))
   refused = token and 'large'
@@ -46,7 +44,7 @@ if refused then
   redis.call('HDEL', readers, reader)
 end
 if refused then
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[12]}
+  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[11]}
   if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[20]) end
   return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
