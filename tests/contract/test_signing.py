@@ -13,7 +13,7 @@ import pytest
 from programs.signing import Watched
 
 import pressure_mp
-from pressure_mp import AuthenticationError, PressureQueue, Queue
+from pressure_mp import AuthenticationError, PressureQueue, Queue, RejectedItemWarning
 from pressure_mp.encoding.signing import MARK, Key, Signer
 
 SECRET = "Vn3-this-is-the-secret"
@@ -119,6 +119,41 @@ def test_no_changed_or_cut_item_is_decoded(make, bare):
     assert len(q.rejected(1000)) == len(bad)
     bare.put(item)
     assert q.get() == "good"
+
+
+def forged_from(item):
+    """Changed, or cut."""
+    changed = [item[:at] + bytes([item[at] ^ 1]) + item[at + 1 :] for at in (13, len(item) - 1)]
+    return [item[:-1], item + b"x", *changed]
+
+
+def test_no_changed_or_cut_item_of_a_batch_is_decoded(make, bare):
+    watched = Watched()
+    q = make(serializer=watched, authkey=SECRET)
+    q.put("good")
+    item = bare.get()
+    for forged in forged_from(item):
+        for each in (item, forged, item):
+            bare.put(each)
+        with pytest.warns(RejectedItemWarning):
+            assert q.get_many(3) == ["good", "good"]
+    assert watched.decoded == 8
+    assert q.rejected() == forged_from(item)
+
+
+def test_no_changed_or_cut_item_that_was_fetched_ahead_is_decoded(make, bare):
+    watched = Watched()
+    q = make(serializer=watched, authkey=SECRET, prefetch=10)
+    q.put("good")
+    item = bare.get()
+    for forged in forged_from(item):
+        for each in (item, forged, item):
+            bare.put(each)
+        assert q.get() == "good"
+        expect_refusal(q, "set aside", forged)
+        assert q.get() == "good"
+    assert watched.decoded == 8
+    q.close()
 
 
 def test_an_item_is_signed_for_one_queue(make, bare, url, name):
