@@ -224,11 +224,11 @@ class Cycle:
     def __init__(self): self.cycle = self
     def __del__(self): use()
 gc.set_threshold(5)
-number = 0
-while calls < 300:
-    number += 1
+# Not until there were so many calls: while one waits in another thread there are no others.
+for number in range(1, 401):
     Cycle()
     a.put(number), b.put(number)
+assert calls > 0
 """
 END = """
 a.flush(), b.flush()
