@@ -37,20 +37,17 @@ failed: dict[Failed, Any] = {}
 senders: set[Sending] = set()
 
 
-def settle(engine: Engine, queue: str | None = None, end: float | None = None) -> None:
-    """The same of what this process put through one broker."""
+def settle(engine: Engine | None, queue: str | None = None, end: float | None = None) -> None:
+    """The same of what this process put through one broker, or through all of them."""
     for sender in tuple(senders):
-        if sender.engine is engine:
+        if engine is None or sender.engine is engine:
             sender.settle(queue, end)
 
 
 def settle_for_others(engine: Engine | None = None) -> None:
-    """The same for at most 5 seconds, through one broker or all: before a process begins, or a
-    handle goes to one, so that what is put there comes behind what was put here."""
-    end = time.monotonic() + _PATIENCE
-    for sender in tuple(senders):
-        if engine in (None, sender.engine):
-            sender.settle(None, end)
+    """The same for at most 5 seconds: before a process begins, or a handle goes to one, so that
+    what is put there comes behind what was put here."""
+    settle(engine, end=time.monotonic() + _PATIENCE)
 
 
 def raise_failures(engine: Engine) -> None:

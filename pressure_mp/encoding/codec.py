@@ -158,10 +158,11 @@ class Codec(Generic[Item]):
     def decode_many(self, items: Sequence[bytes]) -> list[Item]:
         """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
         item."""
-        signatures, loads = self.prepare(), self._serializer.loads
+        check, loads = self.prepare().check, self._serializer.loads
         if not self._key_ids and isinstance(self._serializer, PickleSerializer):
             return list(map(loads, items))  # it refuses what is signed
-        return list(map(loads, signatures.check_many(items)))
+        payloads = list(map(check, items))  # all, before anything is decoded
+        return list(map(loads, payloads))
 
     def __getstate__(self) -> tuple[Any, ...]:
         keys: Keys = self._keys if signing.is_spawning() else ()

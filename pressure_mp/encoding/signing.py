@@ -157,9 +157,6 @@ class Signatures(Protocol):
     def check(self, item: bytes) -> bytes:
         """The payload of an item; raises AuthenticationError."""
 
-    def check_many(self, items: Sequence[bytes]) -> Sequence[bytes]:
-        """The same of each. Does not say which item is wrong."""
-
 
 class Signer:
     """Signs and checks the items of one queue: the first key signs, any of them is accepted."""
@@ -188,20 +185,6 @@ class Signer:
                 if hmac.compare_digest(mac.digest(), item[_HEAD_SIZE:_PAYLOAD]):
                     return payload
         raise self._refusal(item)
-
-    def check_many(self, items: Sequence[bytes]) -> Sequence[bytes]:
-        head, prepared = self._known[0]
-        copy, is_same, found = prepared.copy, hmac.compare_digest, []
-        for item in items:
-            if item.startswith(head):
-                payload = item[_PAYLOAD:]
-                mac = copy()
-                mac.update(payload)
-                if is_same(mac.digest(), item[_HEAD_SIZE:_PAYLOAD]):
-                    found.append(payload)
-                    continue
-            found.append(self.check(item))
-        return found
 
     def _refusal(self, item: bytes) -> AuthenticationError:
         if not item.startswith(_MARKS):
@@ -251,9 +234,6 @@ class Unsigned:
                 f"give the handle the producers' key (authkey= or {VARIABLE})",
             )
         return item
-
-    def check_many(self, items: Sequence[bytes]) -> Sequence[bytes]:
-        return [self.check(item) for item in items]
 
 
 def exchanged(item: bytes, queue: str) -> AuthenticationError:

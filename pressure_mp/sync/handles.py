@@ -161,7 +161,7 @@ class Handle:
         """Run it when the broker has what this process put before."""
         if unsent.senders:
             unsent.settle(registry.engine(self._address))
-        return self._run_on((self._binding or self._attach()).session(), operation, watch)
+        return self._run_at_once(operation, watch)
 
     def _acknowledging(self, operation: AnyOperation[T]) -> T:
         """Run one that says that something is dealt with: when the broker has what this process put
@@ -172,10 +172,10 @@ class Handle:
 
     def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
-        return self._run_on((self._binding or self._attach()).session(), operation, watch)
+        return self._run_on(self._session(), operation, watch)
 
     def _session(self) -> Session:
-        return (self._binding or self._attach()).session()
+        return self._attached().session()
 
     def _attached(self) -> Binding:
         return self._binding or self._attach()
@@ -318,7 +318,7 @@ class ItemHandle(Handle):
 
     def _claim(self) -> Any:
         """What one call takes: the session that takes it."""
-        return (self._binding or self._attach()).session()
+        return self._session()
 
     def _give_up(self, claim: Any) -> None:
         """What was taken by an interrupted call goes back."""

@@ -224,11 +224,13 @@ class Cycle:
     def __init__(self): self.cycle = self
     def __del__(self): use()
 gc.set_threshold(5)
-# Not until there were so many calls: while one waits in another thread there are no others.
-for number in range(1, 401):
+number = 0
+while calls < 300:
+    number += 1
     Cycle()
     a.put(number), b.put(number)
-assert calls > 0
+    # One that waits in another thread for what was put keeps the others from running.
+    if number % 50 == 0: a.flush(), b.flush()
 """
 END = """
 a.flush(), b.flush()

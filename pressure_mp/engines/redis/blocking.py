@@ -195,25 +195,19 @@ class BlockingSession:
             self._session.interrupted()
 
     def end(self) -> None:
-        if self._caller is None and self._session is None:
-            self._check_in()
-            return
+        caller = self._caller
         try:
-            if self._caller is not None and self._caller.waiter is not None:
-                finish(self._caller.waiter.end())
-                self._caller.waiter = None
+            if caller is not None and caller.waiter is not None:
+                finish(caller.waiter.end())
+                caller.waiter = None
         finally:
-            if self._session is not None:
-                _end_connection(self._session)
-            else:
-                self._check_in()
+            session, wire = self._session, self._wire
+            if session is not None:
+                _end_connection(session)
+            elif wire is not None:
+                self._wire = None
+                self._pool.checkin(wire)
         self._caller = None  # no cycle: what was got is not kept here until garbage is collected
-
-    def _check_in(self) -> None:
-        wire = self._wire
-        if wire is not None:
-            self._wire = None
-            self._pool.checkin(wire)
 
 
 def _end_connection(session: RedisSession) -> None:

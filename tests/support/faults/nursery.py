@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 import started
-from waiting import until
+from waiting import LIMIT, until
 
 from faults import clients, tasks
 from faults.histories import Log
@@ -142,7 +142,7 @@ class Nursery:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()  # then it kills those that are left
-        self._process.wait(60)
+        self._process.wait(LIMIT)
         self._reading.join(10)
         self._process.stdout.close()
 
