@@ -91,9 +91,9 @@ def steps_in_python(site: Site, rounds: int) -> None:
             "Queue.put": lambda: queue.put(PAYLOAD),
             "  serialize (and sign)": lambda: queue._codec.encode(PAYLOAD),
             "  the session": exchange_and_all_around,
-            "    number the call": lambda: binding.number("offer", wire.lane),
-            "    pack": lambda: binding.command("offer", args, 1, wire.lane, b"1"),
-            "    send, read and parse": lambda: wire.exchange_now(b""),
+            "    number the call": lambda: binding.commands["offer"].number(wire.lane),
+            "    pack": lambda: binding.commands["offer"].pack(args, 1, wire.lane, b"1"),
+            "    send, read and parse": lambda: wire.exchange_now(b"x"),
         }
         show("In Python, with a socket that takes no time", measure(calls, rounds))
     finally:

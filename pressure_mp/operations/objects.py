@@ -87,14 +87,15 @@ class ObjectOperations(DeliveryOperations):
 
     def get_object(self, block: bool, timeout: float | None, eof: bool = False) -> Ask[Any]:
         """As ``get``."""
-        self.codec.prepare()  # nothing is taken out that there is no key for
         if timeout is None and block and not eof:
             return self._usual_get
+        self.codec.prepare()
         return self._getting(block, timeout, eof, self._decode_first, self._get_object_on)
 
     @cached_property
     def _usual_get(self) -> Ask[Any]:
         """The operation that most gets are, which never changes."""
+        self.codec.prepare()  # nothing is taken out that there is no key for
         return self._getting(True, None, False, self._decode_first, self._get_object_on)
 
     def _decode_first(self, reply: TakeReply) -> Any:

@@ -161,7 +161,7 @@ class Handle:
         """Run it when the broker has what this process put before."""
         if unsent.senders:
             unsent.settle(registry.engine(self._address))
-        return self._run_at_once(operation, watch)
+        return self._run_on(self._session(), operation, watch)
 
     def _acknowledging(self, operation: AnyOperation[T]) -> T:
         """Run one that says that something is dealt with: when the broker has what this process put
@@ -175,7 +175,7 @@ class Handle:
         return self._run_on(self._session(), operation, watch)
 
     def _session(self) -> Session:
-        return self._attached().session()
+        return (self._binding or self._attach()).session()
 
     def _attached(self) -> Binding:
         return self._binding or self._attach()
@@ -281,8 +281,8 @@ class ItemHandle(Handle):
         bound = check_maxsize(maxsize)
         self._open(lambda user: self._operations.open(how, bound, user, is_stated))
 
-    def _handing_out(self, receive: Callable[..., T], *args: Any) -> T:
-        """What ``receive(*args, claim)`` returns. What ends this early gives back what was taken.
+    def _handing_out(self, receive: Callable[[Any], T]) -> T:
+        """What ``receive(claim)`` returns. What ends this early gives back what was taken.
 
         It is given a claim, to note there what it takes, and in its ``found`` what can no longer go
         back, but to the next call of this handle. Between the end of the claim and that of the call
@@ -292,7 +292,7 @@ class ItemHandle(Handle):
             interrupts.settle()
         claim = self._claim()
         try:
-            found = receive(*args, claim)
+            found = receive(claim)
             claim.end()
             return found
         except PressureError as error:
@@ -316,9 +316,8 @@ class ItemHandle(Handle):
         else:
             interrupts.settle()
 
-    def _claim(self) -> Any:
-        """What one call takes: the session that takes it."""
-        return self._session()
+    #: What one call takes: the session that takes it.
+    _claim: Any = Handle._session
 
     def _give_up(self, claim: Any) -> None:
         """What was taken by an interrupted call goes back."""

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -293,7 +294,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         found, claim.found = claim.found, []
         self._kept += found
 
-    def _get_one(self, block: bool, timeout: float | None, claim: Any) -> Item:
+    def _get_one(self, claim: Any, block: bool = True, timeout: float | None = None) -> Item:
         operation: Ask[Item] = self._operations.get_object(block, timeout, self._eof)
         return self._getting(operation, claim)
 
@@ -352,7 +353,9 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             return found
         if unsent.senders:
             timeout = self._settle_for(bool(block), timeout)
-        return self._handing_out(self._get_one, bool(block), timeout)
+        if timeout is None and block:
+            return self._handing_out(self._get_one)
+        return self._handing_out(partial(self._get_one, block=bool(block), timeout=timeout))
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..drivers import drive_on
@@ -92,7 +93,7 @@ class PressureQueue(ItemHandle):
         """
         check_max_items(max_items)
         operation = self._operations.get_many(max_items, bool(block), self._seconds(timeout))
-        return self._handing_out(drive_on, operation)
+        return self._handing_out(partial(drive_on, operation))
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
@@ -111,7 +112,7 @@ class PressureQueue(ItemHandle):
 
     def _get(self, block: bool, timeout: float | None) -> bytes:
         operation = self._operations.get(block, timeout)
-        item: bytes = self._handing_out(drive_on, operation)
+        item: bytes = self._handing_out(partial(drive_on, operation))
         return item
 
     def close(self, timeout: float | None = None) -> None:

@@ -196,7 +196,7 @@ class JoinableQueue(Queue[Item]):
     def _give_up(self, claim: Claim) -> None:
         self._here.lease._give_up(claim)
 
-    def _get_one(self, block: bool, timeout: float | None, claim: Claim) -> Item:
+    def _get_one(self, claim: Claim, block: bool = True, timeout: float | None = None) -> Item:
         (found,), _ = self._get_some(1, block, timeout, claim)
         return found
 

@@ -118,10 +118,10 @@ def send(q):
 
     def send(number):
         args = ("somebody", TICKET, 5000)
-        packed = binding.command("stand_by", args, wire.id, wire.lane, number)
+        packed = binding.commands["stand_by"].pack(args, wire.id, wire.lane, number)
         return finish(wire.exchange(packed, None))
 
-    send.number = lambda: binding.number("stand_by", wire.lane)
+    send.number = lambda: binding.commands["stand_by"].number(wire.lane)
     return send
 
 

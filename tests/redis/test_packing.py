@@ -7,7 +7,9 @@ import enum
 import hiredis
 import pytest
 
-from pressure_mp.engines.redis.packing import pack
+from pressure_mp.engines.redis import scripts
+from pressure_mp.engines.redis.commands import Command
+from pressure_mp.engines.redis.lanes import Lane
 
 
 class Bytes(bytes):
@@ -18,20 +20,38 @@ class Name(str, enum.Enum):
     A = "a"
 
 
+LANE = Lane()
+#: It is in no lane, and has no use for the number of a connection.
+SCRIPT = scripts.load("fifo")["exists"]
+BEGIN = ("EVALSHA", SCRIPT.sha, 1, "key")
+
+
+def pack(args):
+    command = Command(SCRIPT, [b"key"], b"kept", None)
+    return command.pack(args, 1, LANE, b"")
+
+
 def test_what_a_subclass_is_goes_over_the_wire_and_not_how_it_shows_itself():
-    assert pack((b"*2\r\n$4\r\nECHO",), (Bytes(b"abc"), Name.A)) == (
-        b"*2\r\n$4\r\nECHO\r\n$3\r\nabc\r\n$1\r\na\r\n"
-    )
+    assert pack((Bytes(b"abc"), Name.A)).endswith(b"\r\n$3\r\nabc\r\n$1\r\na\r\n")
 
 
 def test_what_is_no_argument_is_refused():
     with pytest.raises(TypeError):
-        pack((b"*2\r\n$4\r\nECHO",), (None,))
+        pack((None,))
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 99, 100, 1023, 1024, 1025, 100_000])
 @pytest.mark.parametrize("number", [1, 3, 500])
 def test_arguments_are_packed_as_the_server_reads_them(size, number):
     args = (b"\r\n" * (size // 2) + b"x" * (size % 2), "é", 12, -1) * number
-    packed = pack((b"*%d\r\n$4\r\nECHO" % (len(args) + 1),), args)
-    assert packed == hiredis.pack_command(("ECHO", *args))
+    assert pack(args) == hiredis.pack_command((*BEGIN, *args))
+
+
+@pytest.mark.parametrize("name", ["offer", "take"])
+def test_a_call_in_a_lane_has_its_place_and_its_number(name):
+    script, kept = scripts.load("fifo")[name], b"kept:"
+    args = (b"x" * 2000, "é", 12)
+    packed = Command(script, [b"a", b"b"], kept, 60.0).pack(args, 7, LANE, b"12 60000")
+    conn = (7,) if script.wants_connection else ()
+    begin = ("EVALSHA", script.sha, 3, b"a", b"b", kept + LANE.id)
+    assert packed == hiredis.pack_command((*begin, *args, *conn, b"12 60000"))

@@ -99,11 +99,11 @@ def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name
     q.put(b"first")
     binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
-    last = wire.lane._calls[binding._kept][0]
+    last = wire.lane.calls[binding._kept][0]
 
     def send(number):
         args = (b"again", "somebody")
-        packed = binding.command("offer", args, wire.id, wire.lane, str(number))
+        packed = binding.commands["offer"].pack(args, wire.id, wire.lane, str(number))
         return finish(wire.exchange(packed, None))
 
     assert send(last) == [b"again", [b"done"]], "the reply that was kept"
@@ -123,8 +123,8 @@ def test_a_full_server_gives_an_item_once(own_server, name):
     with own_server.client() as client:
         client.script_load(binding.scripts["poll"].source)
         client.config_set("maxmemory", 1)
-        number = binding.number("poll", wire.lane)
-        packed = binding.command("poll", ("somebody",), wire.id, wire.lane, number)
+        number = binding.commands["poll"].number(wire.lane)
+        packed = binding.commands["poll"].pack(("somebody",), wire.id, wire.lane, number)
         assert finish(wire.exchange(packed, None)) == b"first"
         assert finish(wire.exchange(packed, None)) == [b"again", [b"done", b"first"]]
     assert q.get_nowait() == b"second"
@@ -135,10 +135,10 @@ def test_a_repeated_call_that_was_declined_is_declined_again(server, name):
     q.qsize()
     binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
-    number = binding.number("poll", wire.lane)
+    number = binding.commands["poll"].number(wire.lane)
 
     def send():
-        packed = binding.command("poll", ("somebody",), wire.id, wire.lane, number)
+        packed = binding.commands["poll"].pack(("somebody",), wire.id, wire.lane, number)
         return finish(wire.exchange(packed, None))
 
     with server.client() as client:

@@ -17,7 +17,7 @@ from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue, TaskQueu
 from pressure_mp.drivers import drive
 from pressure_mp.encoding.large import HEAD_SIZE, MARK, Large, Manifest
 from pressure_mp.engines.redis import scripts
-from pressure_mp.engines.redis.binding import RedisBinding
+from pressure_mp.engines.redis.commands import Command
 from pressure_mp.operations.deliveries import DeliveryOperations
 from pressure_mp.operations.items import ItemOperations
 from pressure_mp.operations.large import fetch, sweep
@@ -271,13 +271,13 @@ def test_the_document_grants_what_is_sent_and_what_scripts_call():
 
 def test_nothing_is_refused_to_the_documents_user(server, name, monkeypatch):
     ran = set()
-    command = RedisBinding.command
+    pack = Command.pack
 
-    def noting(binding, op, *rest):
-        ran.add(op)
-        return command(binding, op, *rest)
+    def noting(command, *rest):
+        ran.add(command.script.name)
+        return pack(command, *rest)
 
-    monkeypatch.setattr(RedisBinding, "command", noting)
+    monkeypatch.setattr(Command, "pack", noting)
     with server.client() as client:
         rights.make_user(client, name)
         client.execute_command("ACL LOG", "RESET")

@@ -194,8 +194,9 @@ def note_answers(monkeypatch):
         understood = await understand(session, reply, wire, op, args, *more)
         return note(session.binding, op, args, understood)
 
-    def noting_quickly(session, wire, op, args):
-        return note(session.binding, op, args, call_quickly(session, wire, op, args))
+    def noting_quickly(session, op, args, end):
+        reply = call_quickly(session, op, args, end)
+        return None if reply is None else note(session.binding, op, args, reply)
 
     async def noting_chunks(wire, binding, op, args, limit):
         reply = await call_with_a_chunk(wire, binding, op, args, limit)

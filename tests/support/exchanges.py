@@ -8,7 +8,8 @@ from typing import Any
 import inside
 import pytest
 
-from pressure_mp.engines.redis.binding import RedisBinding
+from pressure_mp.engines.redis.commands import Command
+from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.wire import BlockingWire
 
 
@@ -26,14 +27,16 @@ class Exchanges:
         self.after: dict[int, Callable[[], Any]] = {}
         self._engine = inside.binding(handle).engine
         self._number = 0
-        self._command, self._exchange = RedisBinding.command, BlockingWire.exchange_now
-        patch.setattr(RedisBinding, "command", lambda *args: self._note(*args))
+        self._pack, self._exchange = Command.pack, BlockingWire.exchange_now
+        patch.setattr(Command, "pack", lambda *args: self._note(*args))
         patch.setattr(BlockingWire, "exchange_now", lambda *args: self._pass_on(*args))
 
-    def _note(self, binding: RedisBinding, op: str, *rest: Any) -> bytes:
-        if binding.engine is self._engine:
-            self.ops.append(op)
-        return self._command(binding, op, *rest)
+    def _note(
+        self, command: Command, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes
+    ) -> bytes:
+        if any(wire.lane is lane for wire in self._engine.thread_pool._all):
+            self.ops.append(command.script.name)
+        return self._pack(command, args, conn, lane, number)
 
     def _pass_on(self, wire: BlockingWire, packed: bytes) -> Any:
         if wire not in self._engine.thread_pool._all:

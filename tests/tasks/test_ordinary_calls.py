@@ -15,7 +15,7 @@ from pressure_mp import Empty, NotTaken, TaskExists, TaskQueue
 from pressure_mp.engines.contract.replies import NoTask
 from pressure_mp.engines.contract.task_records import Edit
 from pressure_mp.engines.contract.tasks import AckTask, CloseTasks, PutAwaited, PutTasks, TakeTasks
-from pressure_mp.engines.redis.binding import RedisBinding
+from pressure_mp.engines.redis.commands import Command
 
 ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
 LATE = 3_600_000
@@ -292,14 +292,14 @@ def test_a_take_whose_reply_is_lost_gives_what_it_took_if_that_is_still_taken(
             ids = queue.put_many(range(5))
             lost = []
 
-            def take_away(*args):
+            def take_away(command, *args):
                 """The first of the tasks, before the take asks again."""
-                if args[1] == "had" and not lost and not still:
+                if command.script.name == "had" and not lost and not still:
                     lost.append(queue.snatch(ids[0], delay=60))
-                return prepared_command(*args)
+                return pack(command, *args)
 
-            prepared_command = RedisBinding.command
-            monkeypatch.setattr(RedisBinding, "command", take_away)
+            pack = Command.pack
+            monkeypatch.setattr(Command, "pack", take_away)
             proxy.lose()
             tasks = queue.take_many(number)
             gone = 0 if still else 1

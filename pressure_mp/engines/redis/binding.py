@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 from ..contract.session import TICK, Durability, Options
 from . import keys, scripts, signals
 from .address import RedisAddress
+from .commands import Command, Commands
 from .fast_paths import FastPath
 from .lanes import Lane
-from .packing import pack, pack_command
 from .rounds import Rounds
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
@@ -54,16 +54,6 @@ class Waiting(NamedTuple):
     ends: bool
 
 
-class _Command(NamedTuple):
-    """The constant part of a script's command for so many arguments."""
-
-    #: Packed, all up to the arguments; with the lane's id left out, if it ends with that.
-    head: bytes
-    arguments: int
-    wants_connection: bool
-    in_lane: bool
-
-
 class RedisBinding:
     """One queue on one server: its key names, and the constant part of each of its commands."""
 
@@ -73,11 +63,6 @@ class RedisBinding:
         self.options = options
         self.discipline = discipline
         self.scripts = scripts.load(discipline)
-        self._numbered = {
-            op
-            for op, script in self.scripts.items()
-            if script.once and (options.reconnect or op in TAKING)
-        }
         self.slot = place.slot(self.key("data"))
         self._kept = keys.kept(self.address.prefix, name, discipline)
         self._keep = options.reconnect + _UNNOTICED + _STRAY
@@ -89,9 +74,7 @@ class RedisBinding:
         self.quick: set[str] = set()
         if place.silence is None and options.until is None:
             self.quick = set(self.scripts) - self._durable - set(CONTENT_OPERATIONS)
-        #: Those whose replies are to be read by :func:`scripts.read_bare`.
-        self.bare = {op for op, script in self.scripts.items() if script.bare}
-        self._commands: dict[str, _Command] = {}
+        self.commands = Commands(self._command)
         #: The fast paths of a put and of a take of one item, of queues that have any.
         self.offer: FastPath | None = None
         self.poll: FastPath | None = None
@@ -118,41 +101,16 @@ class RedisBinding:
         """The name of one of the queue's keys."""
         return keys.key(self.address.prefix, self.name, part, self.discipline)
 
-    def command(
-        self, op: str, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes
-    ) -> bytes:
-        """The command that runs a script: in a lane, under a number, for a connection's client."""
-        found = self._commands.get(op)
-        if found is None or found.arguments != len(args):
-            found = self._commands[op] = self._prepare(self.scripts[op], len(args))
-        head, _, wants_connection, in_lane = found
-        if wants_connection:
-            args = (*args, conn)
-        if in_lane:
-            return pack((head, lane.id), (*args, number))
-        return pack((head,), args)
-
     def number(self, op: str, lane: Lane) -> bytes:
-        """The number of a new call of a script; none when it may be done twice."""
-        if op not in self._numbered:
-            return b""
-        return lane.number(self._kept, self._keep)
+        """The number of a new call; none when it may be done twice, as all may that are no
+        scripts."""
+        return self.commands[op].number(lane) if op in self.scripts else b""
 
-    def _prepare(self, script: scripts.Script, arguments: int) -> _Command:
+    def _command(self, op: str) -> Command:
+        script = self.scripts[op]
+        once = script.once and (self.options.reconnect or op in TAKING)
         names = [self.key(part) for part in script.keys]
-        lane = b"-" * Lane.ID_SIZE if script.in_lane else b""
-        if script.in_lane:
-            names.append(self.kept(lane))
-        parts: tuple[Any, ...] = ("EVALSHA", script.sha, len(names), *names)
-        constant = pack_command(parts)
-        start = constant.index(b"\r\n")
-        more = arguments + script.wants_connection + script.in_lane
-        return _Command(
-            head=b"*%d" % (len(parts) + more) + constant[start:].removesuffix(lane + b"\r\n"),
-            arguments=arguments,
-            wants_connection=script.wants_connection,
-            in_lane=script.in_lane,
-        )
+        return Command(script, names, self._kept, self._keep if once else None)
 
     def is_line(self, signal: str) -> bool:
         """Whether to wait for ``signal`` is to wait in line, where something is granted."""

@@ -66,7 +66,10 @@ class BlockingSession:
             if self._ahead is not None:
                 said = self._read_ahead(self._ahead)
             elif (script := found.first(self.binding, request)) is not None:
-                said = self.script(script[0], script[1], end)
+                op, args = script
+                said = self._call_quickly(op, args, end)
+                if said is None:
+                    said = self.script(op, args, end)
             if said is not None:
                 reply = found.read(request, said)
                 if reply is not None:
@@ -91,12 +94,13 @@ class BlockingSession:
         if wire is None:
             return
         op, args = script
-        number = self.binding.number(op, wire.lane)
-        command = self.binding.command(op, args, wire.id, wire.lane, number)
+        command = self.binding.commands[op]
+        number = command.number(wire.lane)
+        packed = command.pack(args, wire.id, wire.lane, number)
         # Whether it was sent is not known when the step that follows is interrupted.
         self._ahead = ahead = _Ahead(op, args, wire, number)
         try:
-            wire.send_now(command)
+            wire.send_now(packed)
         except OSError:
             return
         ahead.is_sent = True
@@ -109,7 +113,7 @@ class BlockingSession:
         reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
         try:
             if ahead.is_sent:
-                reply = wire.read_now()
+                reply = wire.exchange_now(b"")
         except OSError as error:
             reply = error
         except BaseException as error:
@@ -124,17 +128,9 @@ class BlockingSession:
 
     def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
         """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
-        if end is None and op in self.binding.quick:
-            session = self._session
-            wire: Any = self._wire
-            if session is not None:
-                wire = session.free_wire
-            elif wire is None:
-                wire = self._pool.idle(self.binding.slot)
-            if wire is not None:
-                if session is not None:
-                    session.granted = None
-                return self._call_quickly(wire, op, args)
+        reply = self._call_quickly(op, args, end)
+        if reply is not None:
+            return reply
         if op in self.binding.giving_back and self._has_taken:
             self.interrupted()  # something did, or there would be nothing to give back
         return finish(self._longer().script(op, args, end))
@@ -153,28 +149,38 @@ class BlockingSession:
                 self._wire = None
         return self._session
 
-    def _call_quickly(self, wire: BlockingWire, op: str, args: tuple[Any, ...]) -> Reply:
-        """A call, when all goes well; what comes of it else is the session's to see to."""
-        binding, lane = self.binding, wire.lane
-        number = binding.number(op, lane)
-        takes = op in TAKING
-        if takes and self._session is None:
-            self._taken = lane, number
+    def _call_quickly(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply | None:
+        """A call that can be made at once: when all goes well, else the session goes on with it.
+        None when nothing was sent."""
+        binding, session = self.binding, self._session
+        if end is not None or op not in binding.quick:
+            return None
+        wire: Any = self._wire if session is None else session.free_wire
+        if wire is None and session is None:
+            wire = self._pool.idle(binding.slot)
+        if wire is None:
+            return None
+        command, lane = binding.commands[op], wire.lane
+        number, takes = command.number(lane), op in TAKING
+        if session is not None:
+            session.granted = None
+            if takes:
+                session.taken = lane, number
         elif takes:
-            self._longer().taken = lane, number
+            self._taken = lane, number
         reply: Any
         try:
-            reply = wire.exchange_now(binding.command(op, args, wire.id, lane, number))
+            reply = wire.exchange_now(command.pack(args, wire.id, lane, number))
         except OSError as error:
             reply = error
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        if op in binding.bare:
+        if command.script.bare:
             reply = read_bare(reply)
         if type(reply) is not list or reply[0] in _AGAIN:
             return finish(self._longer().script(op, args, begun=Begun(wire, number, reply)))
-        if self._session is None and reply[0] in _AT_ONCE:
+        if session is None and reply[0] in _AT_ONCE:
             if takes or wire is self._wire:
                 self._wire = wire
             else:

@@ -46,7 +46,9 @@ async def _store(
     token, first, lease, chunks = args
     commands = []
     for number, chunk in enumerate(chunks, first):
-        packed = binding.command("store", (token, number, lease, b""), wire.id, wire.lane, b"")
+        packed = binding.commands["store"].pack(
+            (token, number, lease, b""), wire.id, wire.lane, b""
+        )
         size = sum(piece.nbytes for piece in chunk)
         head = packed.removesuffix(_EMPTY) + b"$%d\r\n" % size
         commands.append((head, *chunk, b"\r\n"))

@@ -21,7 +21,7 @@ def is_strange(reply: Any) -> bool:
 
 async def adopt(wire: Wire, binding: RedisBinding, limit: float | None) -> None:
     """Remove what is a former queue's, and let what is kept from now on be this one's."""
-    command = binding.command("adopt", (), wire.id, wire.lane, b"")
+    command = binding.commands["adopt"].pack((), wire.id, wire.lane, b"")
     reply = await exchange(wire, binding, "adopt", command, limit)
     if type(reply) is not list:
         raise await translate(reply, binding, "adopt", (), wire)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 
 
 class Lane:
@@ -13,26 +12,12 @@ class Lane:
     that is sent again has the same number in the same lane, and the server knows it.
     """
 
-    __slots__ = ("_calls", "id")
+    __slots__ = ("calls", "id")
 
     ID_SIZE = 16
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(self.ID_SIZE // 2).encode()
-        self._calls: dict[bytes, list[float]] = {}
-
-    def number(self, queue: bytes, half: float) -> bytes:
-        """The number of the next call on a queue.
-
-        When the last number that said so is ``half`` seconds old, it says too for how many
-        milliseconds the call's reply is kept: so each is kept for at least ``half`` seconds.
-        """
-        now = time.monotonic()
-        calls = self._calls.get(queue)
-        if calls is None:
-            calls = self._calls[queue] = [0, now]
-        number = calls[0] = calls[0] + 1
-        if now < calls[1]:
-            return b"%d" % number
-        calls[1] = now + half
-        return b"%d %d" % (number, round(half * 2000))
+        #: For each queue the number of the last call, and the time from which on the next one says
+        #: again how long its reply is kept.
+        self.calls: dict[bytes, list[float]] = {}

@@ -18,7 +18,7 @@ from .wire import Node, Wire
 
 T = TypeVar("T")
 
-#: A connection that was idle for longer is looked at before it is used again, in seconds.
+#: A connection that was not taken for longer is looked at before it is used, in seconds.
 _IDLE_CHECK = 1.0
 #: So many seconds a server has to answer, whatever time was needed to find it.
 _SHORTEST = 0.01
@@ -76,7 +76,9 @@ class Pool:
                 wire = idle.pop()
             except IndexError:  # another thread was faster
                 break
-            if time.monotonic() - wire.idle_since < _IDLE_CHECK or not wire.is_stale():
+            now = time.monotonic()
+            if now - wire.used_at < _IDLE_CHECK or not wire.is_stale():
+                wire.used_at = now
                 return wire
             wire.close()
             eviction.forget(node.address)
@@ -88,7 +90,6 @@ class Pool:
 
     def checkin(self, wire: Wire) -> None:
         """The connection is idle again; it has no reply outstanding."""
-        wire.idle_since = time.monotonic()
         idle = wire.node.idle
         idle += (wire,)  # no call, behind which an exception could come: see interrupts.py
 

@@ -196,12 +196,16 @@ class RedisSession:
         durability = self.binding.durability(op)
         if durability:
             await check(wire, self.binding, durability)
-        command = self.binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+        command = self._pack(wire, op, args, number)
         reply = await wire.exchange(command, limit)
         reply = await self._understand(reply, wire, op, args, number, limit, again)
         if durability and reply[0] == DONE:
             await confirm(wire, self.binding, durability, op)
         return reply
+
+    def _pack(self, wire: Wire, op: str, args: tuple[Any, ...], number: bytes) -> bytes:
+        """A call over a connection; for the client of the operation's own one."""
+        return self.binding.commands[op].pack(args, (self._wire or wire).id, wire.lane, number)
 
     async def _understand(
         self,
@@ -216,13 +220,13 @@ class RedisSession:
         """The status and values in what a script's call was answered with."""
         if is_missing(reply):
             await load(wire, self.binding, op, limit)
-            command = self.binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+            command = self._pack(wire, op, args, number)
             reply = await wire.exchange(command, limit)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
-            command = self.binding.command(op, args, (self._wire or wire).id, wire.lane, number)
+            command = self._pack(wire, op, args, number)
             reply = await wire.exchange(command, limit)
-        if op in self.binding.bare:
+        if self.binding.scripts[op].bare:
             reply = read_bare(reply)
         if type(reply) is not list:
             raise await translate(reply, self.binding, op, args, wire)
@@ -234,7 +238,7 @@ class RedisSession:
 
     async def _take_back(self, wire: Wire, lane: Lane, number: bytes, limit: float | None) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
-        command = self.binding.command("take_back", (), wire.id, lane, number.split()[0])
+        command = self.binding.commands["take_back"].pack((), wire.id, lane, number.split()[0])
         reply = await exchange(wire, self.binding, "take_back", command, limit)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)

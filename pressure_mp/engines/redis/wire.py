@@ -83,7 +83,7 @@ class Wire(ABC):
         self.confirms = False  #: whether the server is known to confirm what is durable
         self.node: Node  #: where this leads; from the route that opened it
         self.lane = Lane()
-        self.idle_since = time.monotonic()
+        self.used_at = time.monotonic()
 
     @classmethod
     async def open(cls, address: RedisAddress, timeout: float | None = None) -> Wire:
@@ -284,21 +284,13 @@ class BlockingWire(Wire):
 
     def exchange_now(self, packed: bytes) -> Any:
         """:meth:`exchange` without a time limit, in as few steps as possible: nearly every
-        operation is one of these."""
+        operation is one of these. Nothing is sent of what is empty: :meth:`send_now` has sent."""
         try:
-            self._socket.sendall(packed)
+            if packed:
+                self._socket.sendall(packed)
         except OSError:
             finish(self._hear_refusal())
             return finish(self.read(None))
-        return self.read_now()
-
-    def send_now(self, packed: bytes) -> None:
-        """Send a packed command, so small that this does not block; :meth:`read_now` has its
-        reply."""
-        self._socket.sendall(packed)
-
-    def read_now(self) -> Any:
-        """:meth:`read` without a time limit."""
         reader, reply, size = self._reader, _NOTHING, _FIRST_READ_SIZE
         try:
             while reply is _NOTHING:
@@ -308,6 +300,11 @@ class BlockingWire(Wire):
         except hiredis.ProtocolError as error:
             raise ConnectionError(f"what came is no reply: {error}") from None
         return reply
+
+    def send_now(self, packed: bytes) -> None:
+        """Send a packed command, so small that this does not block; ``exchange_now(b"")`` has its
+        reply."""
+        self._socket.sendall(packed)
 
     async def _write(self, data: Buffer) -> None:
         self._socket.sendall(data)
