@@ -170,18 +170,24 @@ def test_replies_that_get_lost_change_nothing(server, name):
 def test_connections_cut_in_the_midst_of_chunks_change_nothing(server, name):
     proxy = LossyProxy(server.port)
     q = Queue(name=name, url=proxy.url)
-    going = True
+    going, pause = True, 0.03
 
     def cut():
+        """Again and again, and less and less often until a call is done: none is while the chunks
+        of one request take longer than a connection lasts."""
+        nonlocal pause
         while going:
             proxy.cut()
-            multiprocessing.Event().wait(0.03)
+            multiprocessing.Event().wait(pause)
+            pause *= 1.1
 
     cutting = Background(cut)
     try:
         for number in range(5):
             q.put((number, array()))
+            pause = 0.03
             got, content = q.get()
+            pause = 0.03
             assert got == number
             assert np.array_equal(content, array())
     finally:
