@@ -69,7 +69,7 @@ class BlockingSession:
                 op, args = script
                 said = self._call_quickly(op, args, end)
                 if said is None:
-                    said = self.script(op, args, end)
+                    said = finish(self._longer().script(op, args, end))
             if said is not None:
                 reply = found.read(request, said)
                 if reply is not None:
