@@ -15,7 +15,7 @@ from ..drivers import drive, noting
 from ..encoding.large import THRESHOLD, Large
 from ..engines import registry
 from ..engines.contract.session import Options
-from ..exceptions import Full, PressureError
+from ..exceptions import BrokerUnavailable, Full, PressureError
 from ..identity.processes import may_be_terminated
 from ..operations.batches import next_items
 from . import sender, unsent
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .handle import BufferedHandle
     from .incoming import Incoming
 
-#: Seconds between two questions of an ending process whether the broker answers.
+#: Seconds between two questions whether the broker answers, of a process that waits for it because
+#: it ends, or because another process begins.
 _LOOK = 0.5
 #: Items of so many bytes are counted, and so many bytes of them may wait.
 _SMALL = 1 << 13
@@ -330,6 +331,19 @@ class Outgoing:
         self._changed.wait_until(is_over, end)
         return self.number_sent >= until
 
+    def settle_for_others(self, end: float) -> bool:
+        """Wait for the same until ``end``, on the monotonic clock, and only while the broker
+        answers; returns whether it does."""
+        while not self.settle(end=min(time.monotonic() + _LOOK, end)):
+            handle = self._owner()
+            if self._is_stuck or handle is None or time.monotonic() >= end:
+                break
+            try:
+                self._ask(handle, Options(reconnect=0.0, until=time.monotonic() + _LOOK))
+            except BrokerUnavailable:
+                return False
+        return True
+
     def flush(self, handle: BufferedHandle) -> None:
         """Wait until the broker has what was put here. Raises what went wrong meanwhile."""
         self.settle(block=True)
@@ -374,14 +388,16 @@ class Outgoing:
 
     def _answers(self, handle: BufferedHandle) -> bool:
         """Whether the broker answers within what is left of the process's last seconds."""
+        return at_exit.answers(self.engine, lambda options: self._ask(handle, options))
 
-        def ask(options: Options) -> None:
-            drive(handle._operations.exists(), handle._bind(self.engine, options).session())
-
+    def _ask(self, handle: BufferedHandle, options: Options) -> None:
+        """Ask the broker something; raises BrokerUnavailable if it does not answer."""
         try:
-            return at_exit.answers(self.engine, ask)
+            drive(handle._operations.exists(), handle._bind(self.engine, options).session())
+        except BrokerUnavailable:
+            raise
         except PressureError:
-            return True  # a refusal is an answer
+            pass  # a refusal is an answer
 
     def _tell(self, number: int, why: str) -> None:
         at_exit.tell(

@@ -53,6 +53,9 @@ class Buffer(Protocol):
     def settle(self, block: bool = False, end: float | None = None) -> bool:
         """Wait until the broker has them; unless ``block``, or until their queue is full."""
 
+    def settle_for_others(self, end: float) -> bool:
+        """As :meth:`settle`, and only while the broker answers; returns whether it does."""
+
     def leave(self, look: float) -> None:
         """The process ends: wait until they are sent, and from the moment ``look`` on ask whether
         the broker answers."""
@@ -254,10 +257,18 @@ class Sender:
 
     def settle(self, queue: str | None = None, end: float | None = None) -> None:
         """As of :class:`~.unsent.Sending`."""
+        for buffer in self._unsent():
+            if queue in (None, buffer.queue):
+                buffer.settle(end=end)
+
+    def settle_for_others(self, end: float) -> None:
+        """As of :class:`~.unsent.Sending`."""
+        if not self.is_inside:
+            all(buffer.settle_for_others(end) for buffer in self._unsent())
+
+    def _unsent(self) -> set[Buffer]:
         with self.lock:
-            buffers = {run.buffer for run in self._runs if queue in (None, run.buffer.queue)}
-        for buffer in buffers:
-            buffer.settle(end=end)
+            return {run.buffer for run in self._runs}
 
 
 _all: weakref.WeakSet[Sender] = weakref.WeakSet()

@@ -18,6 +18,10 @@ class Sending(Protocol):
         """Wait until the broker has all that was put, into that queue or all of them, as far as
         they have space; no longer than ``end`` on the monotonic clock."""
 
+    def settle_for_others(self, end: float) -> None:
+        """Wait for the same of all queues until ``end``, and only while the broker answers: for at
+        most a second if it does not."""
+
 
 class Failed(Protocol):
     """A buffer with items that could not be sent, of which nobody was told."""
@@ -28,7 +32,7 @@ class Failed(Protocol):
         """Raise what went wrong, with the items."""
 
 
-#: Seconds for which another process is made to wait for a broker that does not answer.
+#: Seconds for which another process is made to wait for what this one put.
 _PATIENCE = 5.0
 
 #: Those, and their handles.
@@ -45,9 +49,12 @@ def settle(engine: Engine | None, queue: str | None = None, end: float | None = 
 
 
 def settle_for_others(engine: Engine | None = None) -> None:
-    """The same for at most 5 seconds: before a process begins, or a handle goes to one, so that
-    what is put there comes behind what was put here."""
-    settle(engine, end=time.monotonic() + _PATIENCE)
+    """The same for at most 5 seconds, and a second while a broker does not answer: before a process
+    begins, or a handle goes to one, so that what is put there comes behind what was put here."""
+    end = time.monotonic() + _PATIENCE
+    for sender in tuple(senders):
+        if engine is None or sender.engine is engine:
+            sender.settle_for_others(end)
 
 
 def raise_failures(engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 import inside
 import pytest
 import started
+from brokers.servers import Server
 from programs import background_puts as programs
 from waiting import HOURS, LIMIT, Background, until
 
@@ -23,6 +25,7 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
+from pressure_mp.buffering import unsent
 from pressure_mp.buffering.outgoing import Outgoing
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -322,6 +325,25 @@ def test_a_process_does_not_wait_for_a_full_queue(make, start):
     process, _ = start(programs.do_nothing)
     process.join()
     assert [q.get(), q.get()] == ["there", "waits for space"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_process_does_not_wait_for_a_broker_that_is_away(name, start, monkeypatch, method, sent):
+    monkeypatch.setattr(unsent, "_PATIENCE", HOURS)
+    server = Server("valkey", ("--appendonly", "yes")).start()
+    try:
+        q = used(Queue(name=name, url=server.url, buffering=9, reconnect=HOURS))
+        server.process.send_signal(sent)
+        q.put("while it is away")
+        process, _ = start(programs.do_nothing_with, q, method=method)
+        process.join()
+        server.kill()
+        server.start()
+        assert q.get() == "while it is away"
+        q.close()
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import socket
 import time
@@ -299,6 +300,20 @@ def test_the_time_to_connect_again_has_a_limit(own_server, name):
     with pytest.raises(BrokerUnavailable, match="no broker answers at redis://"):
         q.put(1)
     assert time.monotonic() - begin > 0.9
+
+
+def test_a_program_that_seeds_random_has_the_same_numbers_when_a_connection_breaks(
+    own_server, name
+):
+    q = Queue(name=name, url=own_server.url, reconnect=0.1)
+    q.put(1)
+    own_server.kill()
+    random.seed(1)
+    before = random.getstate()
+    with pytest.raises(BrokerUnavailable):
+        q.get()
+    assert random.getstate() == before
+    q.close()
 
 
 def test_without_time_to_connect_again_the_first_failure_is_raised(own_server, name, monkeypatch):

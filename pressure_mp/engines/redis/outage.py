@@ -16,6 +16,8 @@ _LONGEST_PAUSE = 0.5
 _MOST_MOVES = 16
 #: Seconds without a broker after which the log is told.
 _QUIET = 1.0
+#: A program that seeds ``random`` has the same numbers whether a connection breaks or not.
+_random = random.SystemRandom()
 #: Seconds after a call's end for the reply to a call that was made just before it.
 GRACE = 1.0
 
@@ -87,5 +89,5 @@ class Outage:
             raise self._pool.translate(error) from error
         if now - self._began >= _QUIET:
             self._pool.tell(error, until - now)
-        await self._pool.sleep(min(self._pause * random.uniform(0.5, 1.0), until - now))
+        await self._pool.sleep(min(self._pause * _random.uniform(0.5, 1.0), until - now))
         self._pause = min(max(self._pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)

@@ -25,6 +25,10 @@ def do_nothing(connection):
     """End."""
 
 
+def do_nothing_with(connection, queue):
+    """The same, with a queue."""
+
+
 def put_results(job):
     """What a worker of a pool does; each has the queue as ``results``."""
     for number in range(1000):
