@@ -22,7 +22,6 @@ LIMIT = 5.0
 #: Seconds for which a broker that refuses connections is tried again.
 _RECONNECT = 1.0
 
-_lock = threading.Lock()
 _to_call: set[Callable[[], None]] = set()
 
 
@@ -62,13 +61,13 @@ def call_at_end(leave: Callable[[], None], priority: int) -> None:
     """Call ``leave`` once when this process ends: the highest ``priority`` first, and those below 0
     after the process has waited for its own children. A forked child begins with nothing to call.
     """
-    with _lock:
-        if leave in _to_call:
-            return
+    if leave in _to_call:
+        return
     from multiprocessing.util import Finalize
 
     Finalize(None, leave, exitpriority=priority)
-    _to_call.add(leave)  # interrupted before that, it is called twice: better than never
+    # Interrupted before that, or beside another thread, it is called twice: better than never.
+    _to_call.add(leave)
 
 
 def meet(engine: Engine) -> None:
@@ -131,8 +130,7 @@ def tell(text: str) -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _farewells
-    _lock = threading.Lock()
+    global _farewells
     _to_call.clear()
     brokers, _farewells = _farewells.brokers, _Farewells()
     _farewells.brokers = brokers

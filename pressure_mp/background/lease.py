@@ -234,7 +234,7 @@ class Holder(LeaseHolder, Protocol):
 
 Kind = TypeVar("Kind", bound=Holder)
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _all: weakref.WeakValueDictionary[tuple[int, str, str], Any] = weakref.WeakValueDictionary()
 
 
@@ -247,18 +247,18 @@ def find(
 ) -> Kind:
     """The one of this process in the queue of that name, with a lease of so many milliseconds or
     more; does no I/O."""
-    with _lock:
+    with _lock:  # a signal handler may find it in the midst of this
         key = id(engine), name, discipline
         found: Kind | None = _all.get(key)
         if found is None:
-            found = _all[key] = make(engine, name, discipline)
+            found = _all.setdefault(key, make(engine, name, discipline))
     found.lease.want(length)
     return found
 
 
 def _after_fork_in_child() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     for holder in list(_all.values()):
         holder.lease.reset()
         holder.reset()

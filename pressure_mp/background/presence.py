@@ -51,7 +51,7 @@ class Presence:
         self.in_flight = InFlight()
         self._readers: set[Reader] = set()
         self._producers: set[object] = set()  # handles
-        self._producing = threading.Lock()
+        self._producing = threading.RLock()
         self._retires = False  # was a producer, and has not yet said that it is none
         self._undone: set[TakeBack] = set()  # calls that took items out for nobody
 

@@ -32,7 +32,7 @@ class Takers:
 
     def reset(self) -> None:
         """A process that has not used the queue: a new one, or a forked child."""
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()
         #: Of each task that this process has: the number of the take, and how long that can last,
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
@@ -52,8 +52,8 @@ class Takers:
 
     def _forget_overdue(self) -> None:
         now = time.monotonic()
-        for task in [task for task, (_, until) in self._held.items() if until < now]:
-            del self._held[task]
+        for task in [task for task, (_, until) in list(self._held.items()) if until < now]:
+            self._held.pop(task, None)
 
     def call_of(self, task: bytes) -> int:
         """The number of the take that has a task, 0 when this process does not have it."""
@@ -62,7 +62,7 @@ class Takers:
     def drop(self, claim: Claim) -> None:
         """As of :class:`~.lease.LeaseHolder`."""
         with self._guard:
-            self._lose([(task, claim.call) for task in self._held])
+            self._lose([(task, claim.call) for task in list(self._held)])
 
     def requeue_of(self, call: int) -> Operation[Any]:
         """As of :class:`~.lease.LeaseHolder`."""
@@ -76,7 +76,7 @@ class Takers:
         until = time.monotonic() + longest / 1000 + 1 if longest else float("inf")
         with self._guard:
             if done is not None and self.call_of(done[0]) == done[1]:
-                del self._held[done[0]]
+                self._held.pop(done[0], None)
             for task in tasks:
                 self._held[task] = call, until
         self.lease.keep()
@@ -89,7 +89,7 @@ class Takers:
     def _lose(self, tasks: Iterable[tuple[bytes, int]]) -> None:
         for task, call in tasks:
             if task in self._held and self.call_of(task) == call:
-                del self._held[task]
+                self._held.pop(task, None)
 
     def doubt(self, call: int) -> None:
         """As of :class:`~.lease.Lease`."""

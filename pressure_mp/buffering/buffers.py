@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .incoming import Incoming
@@ -26,6 +27,16 @@ class Buffers:
 
     def __len__(self) -> int:
         return sum(len(each) for each in (self.outgoing, self.incoming) if each is not None)
+
+    def count(self, length: Callable[[], int]) -> int:
+        """How many items there are, of which ``length`` counts those at the broker, and waits for
+        what was put before."""
+        put = 0 if self.outgoing is None else self.outgoing.number_put
+        found = length()
+        if self.outgoing is not None:
+            # What was put meanwhile may be at the broker, and not yet known to be.
+            found += max(put - self.outgoing.number_sent, 0)
+        return found if self.incoming is None else found + len(self.incoming)
 
     def flush(self, handle: BufferedHandle) -> None:
         """Let the broker have all."""

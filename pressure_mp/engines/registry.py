@@ -57,7 +57,7 @@ _DEFAULT = _REDIS
 
 _NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _open: dict[Address, Engine] = {}
 
 
@@ -118,13 +118,13 @@ def _parse(text: str, prefix: str, variables: Mapping[str, str]) -> Address:
 
 def engine(address: Address) -> Engine:
     """The engine for a settled address; one for each address in a process."""
-    with _lock:
+    with _lock:  # a signal handler may ask in the midst of this
         found = _open.get(address)
         if found is None:
             if not _open:
                 _close_at_end()
             module, _, name = _KINDS[address.scheme].engine.partition(":")
-            found = _open[address] = cast(Engine, getattr(_module(module), name)(address))
+            found = _open.setdefault(address, getattr(_module(module), name)(address))
         return found
 
 
@@ -134,7 +134,7 @@ def _module(name: str) -> Any:
 
 def _after_fork_in_child() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     for opened in _open.values():
         opened.after_fork()
 

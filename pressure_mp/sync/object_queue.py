@@ -424,8 +424,9 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         and :meth:`full`. What waits for a full queue, or was fetched ahead, by this handle counts
         too.
         """
-        length = self._run(self._operations.length())
-        return length if self._buffers is None else length + len(self._buffers)
+        if self._buffers is None:
+            return self._run(self._operations.length())
+        return self._buffers.count(lambda: self._run(self._operations.length()))
 
     def empty(self) -> bool:
         """Whether no item is queued, at one moment. Never waits.

@@ -45,10 +45,15 @@ def _places_of(code: CodeType) -> frozenset[int]:
 
 
 class Interrupter:
-    """Makes one call, and interrupts it at the place of the number given."""
+    """Makes one call, and interrupts it at the place of the number given: ``use()`` is called
+    there, and ``error`` raised unless it is None."""
 
-    def __init__(self, error: type[BaseException] = Interrupted) -> None:
-        self._error = error
+    def __init__(
+        self,
+        error: type[BaseException] | None = Interrupted,
+        use: Callable[[], Any] = lambda: None,
+    ) -> None:
+        self._error, self._use = error, use
         self.where = ""
         self._left = 0
         # One object for all frames, which lives as long as they do. Where each frame had one of its
@@ -57,7 +62,9 @@ class Interrupter:
 
     def __enter__(self) -> Interrupter:
         def handle(number: int, frame: FrameType | None) -> None:
-            raise self._error
+            self._use()
+            if self._error is not None:
+                raise self._error
 
         self._before = signal.signal(_SIGNAL, handle)
         return self
@@ -81,7 +88,9 @@ class Interrupter:
             finally:
                 sys.settrace(before)
                 sys.unraisablehook = tell
-        except self._error:
+        except (Interrupted, Alarm) as error:
+            if type(error) is not self._error:
+                raise
             return not ended, value
         finally:
             for one in told:
@@ -116,16 +125,18 @@ def sweep(
     check: Callable[[bool, Any], None],
     *,
     prepare: Callable[[], Any] = lambda: None,
-    error: type[BaseException] = Interrupted,
+    error: type[BaseException] | None = Interrupted,
+    use: Callable[[], Any] = lambda: None,
     every: int = 1,
     first: int = 0,
     limit: int = 100_000,
 ) -> int:
-    """Interrupt ``act()`` at each of its places; ``check`` is told whether it was, and the value.
+    """Interrupt ``act()`` at each of its places, as :class:`Interrupter` says; ``check`` is told
+    whether it was, and the value.
 
     Answers how many places there were.
     """
-    with Interrupter(error) as interrupter:
+    with Interrupter(error, use) as interrupter:
         for number in range(first, limit, every):
             prepare()
             interrupted, value = interrupter.call(number, act)
