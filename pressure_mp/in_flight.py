@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 
 class _Thread(threading.local):
@@ -76,7 +77,8 @@ class InFlight:
     def __bool__(self) -> bool:
         with self._lock:
             return any(
-                not held.is_done for theirs in self._owners.values() for held in theirs.values()
+                _next_of(theirs, _is_in_flight) is not None
+                for theirs in list(self._owners.values())
             )
 
     def add(self, seq: int, who: object = None) -> None:
@@ -144,18 +146,32 @@ class InFlight:
     @staticmethod
     def _first(some: OrderedDict[int, Held] | None, mark: object) -> Held | None:
         """The first that is neither done nor asked about; those before it that are done go."""
-        found, done = None, []
         if some is None:
             return None
-        for held in some.values():
+        done = []
+
+        def is_free(held: Held) -> bool:
             if held.is_done:
                 done.append(held.seq)
-            elif held.asker is None or held.asker is mark:
-                found = held
-                break
+                return False
+            return held.asker is None or held.asker is mark
+
+        found = _next_of(some, is_free)
         for seq in done:
             some.pop(seq, None)
         return found
+
+
+def _next_of(some: OrderedDict[int, Held], is_it: Callable[[Held], bool]) -> Held | None:
+    while True:
+        try:
+            return next(filter(is_it, some.values()), None)
+        except RuntimeError:  # a signal handler got an item meanwhile, or one is done
+            continue
+
+
+def _is_in_flight(held: Held) -> bool:
+    return not held.is_done
 
 
 def _arrival(held: Held) -> int:

@@ -87,6 +87,23 @@ def test_in_the_midst_of_a_get(queue, sweep):
     sweep(lambda: queue.get(timeout=SOON), check, prepare=prepare, error=None, use=handler.both)
 
 
+def test_a_get_in_the_midst_of_an_acknowledgement(server, name, sweep):
+    with JoinableQueue(0, name, url=server.url) as queue:
+
+        def put_and_get():
+            queue.put("item")
+            queue.get(timeout=SOON)
+
+        def check(interrupted, value):
+            # The last time there is no place, and no signal.
+            assert queue.unfinished_tasks in (0, 1)
+            if queue.unfinished_tasks:
+                queue.task_done()
+            queue.join()
+
+        sweep(queue.task_done, check, prepare=put_and_get, error=None, use=put_and_get)
+
+
 def test_in_the_midst_of_a_look(queue, sweep):
     handler = Handler(queue)
 
