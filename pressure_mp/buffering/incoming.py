@@ -218,6 +218,10 @@ class Incoming(ABC):
         finally:
             presence.watch(self)
 
+    def _take_name(self) -> None:
+        if not self._name:
+            self._name = f"{incarnation()}#{next(_readers)}"
+
     def _note(self, waits: bool) -> None:
         # What another thread gets meanwhile is older than what is fetched when the wait is over.
         with self._passing:
@@ -226,8 +230,7 @@ class Incoming(ABC):
     def _begin(self, handle: BufferedHandle) -> Presence:
         if self._returns:
             self._return(handle._here, handle._run_at_once)
-        if not self._name:
-            self._name = f"{incarnation()}#{next(_readers)}"
+        self._take_name()
         handle._codec.prepare()  # nothing is taken out that this handle has no key for
         return handle._here
 
@@ -324,6 +327,9 @@ class IncomingForGood(Incoming):
     def _fetch(
         self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
     ) -> bool:
+        if self._is_doubtful:
+            self._return(presence, handle._run_at_once)
+            self._take_name()
         call, number = self._call + 1, self._size
         fetch = presence.operations.prefetch(
             self._name, call, number, block, seconds_left(end), handle._eof
@@ -347,7 +353,7 @@ class IncomingForGood(Incoming):
             raise
         except BaseException:
             if self._call != call:
-                self._is_doubtful = True  # to be asked for again, by the same number
+                self._is_doubtful = True
             raise
 
     def _forget(self) -> None:
@@ -370,9 +376,12 @@ class IncomingForGood(Incoming):
             self._drain()
             self._out = self._fetched - len(self._back)
         run(presence.operations.put_back(self._name, self._call, self._out))
-        if self._is_doubtful:
-            run(presence.operations.put_back(self._name, self._call + 1, 0))
+        is_doubtful = self._is_doubtful
+        if is_doubtful:
+            run(presence.operations.put_back(self._name, self._call + 1, 0, unheard=True))
         self._forget()
+        if is_doubtful:
+            self._name = ""  # which the broker knows as long as that call may come
 
 
 class _Pair(tuple[Any, int]):

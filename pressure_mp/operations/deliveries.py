@@ -104,12 +104,15 @@ class DeliveryOperations(ItemOperations):
         reply: HandOutReply = yield HandOut(reader, call, number)
         return self._found(reply) is Outcome.DONE
 
-    def put_back(self, reader: str, call: int, number: int) -> Operation[bool]:
+    def put_back(
+        self, reader: str, call: int, number: int, unheard: bool = False
+    ) -> Operation[bool]:
         """Put back to the front, in order, all of a call but so many that were handed out.
 
-        False when they were taken away meanwhile.
+        False when they were taken away meanwhile. With ``unheard`` the call, whose reply nobody
+        heard, does nothing if it comes later; the reader makes no other one.
         """
-        reply: HandOutReply = yield HandOut(reader, call, number, ends=True)
+        reply: HandOutReply = yield HandOut(reader, call, number, True, unheard)
         return self._found(reply) is Outcome.DONE
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[Done | Late | Passed]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 from brokers.servers import Server
+from exchanges import Exchanges
 from programs import buffers as programs
 from waiting import HOURS, LIMIT, Background, lasting, until
 
-from pressure_mp import BrokerUnavailable, JoinableQueue, Queue, ShutDown
+from pressure_mp import BrokerUnavailable, Empty, JoinableQueue, Queue, ShutDown
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
@@ -305,6 +307,47 @@ def test_a_broker_that_is_killed_and_comes_back_loses_nothing_of_the_buffers(nam
         consumer.close()
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "at once",
+        "after the next get",
+        "after an empty get",
+        "after a close",
+    ],
+)
+def test_a_fetch_that_comes_late_takes_nothing_that_is_not_got(make, valkey, monkeypatch, when):
+    """Its caller was interrupted before the server had it."""
+    q, late = make(prefetch=4), []
+
+    def interrupt(wire, packed):
+        late.append(packed)
+        raise KeyboardInterrupt
+
+    def let_it_come():
+        with socket.create_connection(("127.0.0.1", valkey.port)) as connection:
+            connection.sendall(late[0])
+            assert connection.recv(1)
+
+    for number in range(5):
+        q.put(number)
+    got = [q.get(timeout=LIMIT) for _ in range(4)]
+    Exchanges(monkeypatch, q).before[1] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        q.get()
+    if when == "after a close":
+        q.close()
+        q = make()
+    elif when != "at once":
+        got.append(q.get(timeout=LIMIT))
+    if when == "after an empty get":
+        with pytest.raises(Empty):
+            q.get_nowait()
+    q.put_many(range(5, 10))
+    let_it_come()
+    assert got + [q.get(timeout=LIMIT) for _ in range(10 - len(got))] == list(range(10))
 
 
 def test_threads_and_connections_of_handles_that_are_not_in_use_are_given_up(make, valkey):

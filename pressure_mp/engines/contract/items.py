@@ -140,12 +140,17 @@ PrefetchReply = Taken | NextIsLarge | NoItem | InUse | Closed | Ended | Missing
 
 class HandOut(NamedTuple):
     """So many items of a reader's call were handed out. The others stay prefetched, or with
-    ``ends`` go back to the front, in order. LATE: they were taken away meanwhile."""
+    ``ends`` go back to the front, in order. LATE: they were taken away meanwhile.
+
+    ``unheard``: nobody heard the reply to that call, nor will. If it was not made yet, which is
+    LATE too, it does nothing when it comes.
+    """
 
     reader: str
     call: int
     number: int
     ends: bool = False
+    unheard: bool = False
 
 
 HandOutReply = Done | Late | Missing

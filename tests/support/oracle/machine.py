@@ -68,6 +68,8 @@ clients = st.integers(0, CLIENTS - 1)
 bounds = st.integers(0, 3)
 owners = st.sampled_from(OWNERS)
 readers = st.sampled_from(["A#1", "A#2", "B#1"])
+#: Whether what is left goes back, and whether nobody heard of it.
+ends = st.sampled_from([(False, False), (True, False), (True, True)])
 may_be_reader = st.sampled_from(["", "A#1", "B#1"])
 rarely = st.integers(0, 3).map(lambda number: number == 0)
 _DRAWN_KEYS = {
@@ -278,11 +280,13 @@ class Oracle(RuleBasedStateMachine):
         self.note_prefetched(reader, call)(*replies)
 
     @precondition(lambda self: self.prefetched)
-    @rule(client=clients, part=st.integers(0, 4), ends=st.booleans(), data=st.data())
-    def hand_out(self, client: int, part: int, ends: bool, data: st.DataObject) -> None:
+    @rule(client=clients, part=st.integers(0, 4), ends=ends, data=st.data())
+    def hand_out(
+        self, client: int, part: int, ends: tuple[bool, bool], data: st.DataObject
+    ) -> None:
         reader, (call, number) = data.draw(st.sampled_from(sorted(self.prefetched.items())))
         del self.prefetched[reader]
-        self.ask(client, HandOut(reader, call, min(part, number), ends))
+        self.ask(client, HandOut(reader, call, min(part, number), *ends))
 
     @precondition(lambda self: self.in_flight)
     @rule(client=clients, owner=owners, own=st.booleans(), data=st.data())

@@ -149,9 +149,9 @@ async def take_back(
 
 async def hand_out(caller: Caller, request: items.HandOut, end: float | None) -> items.HandOutReply:
     """:class:`items.HandOut`"""
-    reader, call, number, ends = request
+    reader, call, number, ends, unheard = request
     if ends:
-        reply = await caller.script("put_back", (reader, call, number), end)
+        reply = await caller.script("put_back", (reader, call, number, int(unheard)), end)
     else:
         lease = caller.binding.options.lease
         reply = await caller.script("handed", (reader, call, number, lease), end)

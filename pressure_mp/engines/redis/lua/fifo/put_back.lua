@@ -1,7 +1,8 @@
 -- put_back: a reader fetched items and does not hand them out: they go back to the front.
 -- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished returned fetched readers
--- args: reader call number
---   number  how many it handed out: those stay out
+-- args: reader call number unheard
+--   number   how many it handed out: those stay out
+--   unheard  1: nobody heard the reply to that call. If it only comes now, it is to do nothing: its record stays
 -- replies: done returned | late | missing
 -- uses: bound tasks deliveries returns incarnation
 -- `late`: the items were taken away from this reader.
@@ -12,12 +13,20 @@ local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
 local fetched, readers, reader = KEYS[11], KEYS[12], ARGV[1]
 local _, call, _, _, apart = read_reader(redis.call('HGET', readers, reader))
-if call ~= tonumber(ARGV[2]) then return {'late'} end
+local asked, stays = tonumber(ARGV[2]), ARGV[4] == '1' and write_reader(0, ARGV[2], 0, 0, 0)
+if call ~= asked then
+  if stays and call < asked then
+    redis.call('HDEL', readers, reader) -- a full server refuses no write behind that
+    redis.call('HSET', readers, reader, stays)
+  end
+  return {'late'}
+end
 check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10]}, {KEYS[4], fetched}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
 
 local back = not_handed(fetched, reader, apart, tonumber(ARGV[3]))
 drop_fetched(fetched, reader, apart)
 redis.call('HDEL', readers, reader)
+if stays then redis.call('HSET', readers, reader, stays) end
 if redis.call('HGET', KEYS[4], 'dropping') then
   finish(#back, KEYS[5], KEYS[6], KEYS[8], KEYS[9])
   return {'done', 0}
