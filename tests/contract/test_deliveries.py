@@ -378,6 +378,16 @@ def test_an_item_that_was_delivered_too_often_is_set_aside_and_done(make, broker
     q.join()
 
 
+def test_items_that_are_set_aside_together_are_in_their_order(make, broker):
+    broker.fill(b"1", b"2")
+    broker.take(A)
+    broker.take(B, limit=1)
+    broker.requeue(A)
+    broker.take(B, limit=1)
+    broker.requeue(B)
+    assert make(serializer="raw").rejected() == [b"1", b"2"]
+
+
 def test_the_delivery_count_travels_with_its_item_only(broker):
     broker.fill(b"1", b"2", b"3")
     broker.take(A, limit=2)

@@ -19,7 +19,7 @@ check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10], KEYS[14]}, {in_flight, presenc
 redis.call('ZCARD', uploads)
 
 -- What it has in flight, by what becomes of it.
-local back, settled = {}, 0
+local back, aside, settled = {}, {}, 0
 local wanted = {}
 for _, seq in ipairs({unpack(ARGV, 5, 4 + number)}) do wanted[seq] = true end
 local all = redis.call('HGETALL', records)
@@ -36,7 +36,7 @@ for i = 1, #all, 2 do
         if token then redis.call('ZADD', uploads, 0, token) end
       elseif number == 0 and limit > 0 and deliveries >= limit then
         settled = settled + 1
-        redis.call('LPUSH', KEYS[10], item)
+        aside[#aside + 1] = {tonumber(seq), item}
       else
         if token then redis.call('ZADD', uploads, '+inf', token) end
         local before = number == 0 and deliveries or deliveries - 1
@@ -45,6 +45,8 @@ for i = 1, #all, 2 do
     end
   end
 end
+table.sort(aside, function(one, other) return one[1] < other[1] end)
+for _, delivery in ipairs(aside) do redis.call('LPUSH', KEYS[10], delivery[2]) end
 if call == '' and number == 0 then
   all = redis.call('HGETALL', readers)
   for i = 1, #all, 2 do
