@@ -77,6 +77,6 @@ def test_what_queues_move_over_a_slow_network_is_measured():
     rows = [line.split("|") for line in found.stdout.splitlines() if "→" in line or "put," in line]
     assert len(rows) == 6
     rates = {row[1].strip(): float(row[3].replace(",", "")) for row in rows}
-    # Whatever the machine: a put that waits for the broker takes a round trip, the others do not.
-    assert rates["put, `buffering=0`"] <= 1.1
-    assert rates["put, default"] > 1.1
+    # A put that waits for the broker takes a round trip, which was measured before; the others do
+    # not, and so many come in one.
+    assert rates["put, `buffering=0`"] <= 2 < rates["put, default"]

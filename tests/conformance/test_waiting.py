@@ -87,28 +87,6 @@ def test_who_came_first_is_served_first_and_who_does_not_wait_takes_what_is_ther
     assert served(first, later, Take()) == Taken([b"2"])
 
 
-def test_who_waits_is_served_when_there_are_items_for_all_though_the_first_does_not_come(
-    binding, begin
-):
-    ask(binding, SetBound(0))
-    begin(Take())
-    second, later = begin(Take())
-    ask(binding, Put([b"first", b"second"], waits=False))
-    assert served(second, later, Take()) == Taken([b"first"])
-
-
-def test_in_memory_all_are_told_for_whom_there_are_items():
-    binding = bind("memory://", "told")
-    ask(binding, Open(How.CREATE, 0))
-    first, second = (binding.session() for _ in range(2))
-    laters = [session.call(Take()) for session in (first, second)]
-    for item, told in (b"1", [True, False]), (b"2", [True, True]):
-        ask(binding, Put([item], waits=False))
-        waits = zip((first, second), laters, strict=True)
-        assert [session.wait(later, 0) for session, later in waits] == told
-    ask(binding, Delete(waits=False))
-
-
 def test_so_it_is_with_space(binding, begin):
     ask(binding, Put([b"1"]))
     first, later = begin(Put([b"first"]))

@@ -118,17 +118,17 @@ def refusal(
     end = end_of_items(state, request)
     if end is not None:
         return end
-    if not state.items or (request.waits and not is_served(state, request, caller)):
+    if not state.items:
+        return NoItem()
+    takers = state.lines.takers
+    if (
+        request.waits
+        and not takers.is_next(caller)
+        # The first come is the first served, unless there are items for all who wait too.
+        and len(state.items) < _limit(request) + takers.count_others(caller)
+    ):
         return NoItem()
     return None
-
-
-def is_served(state: QueueState, request: Take | Prefetch, caller: Caller) -> bool:
-    """Whether one who waits gets an item now: the first come is the first served, unless there are
-    items for all who wait too."""
-    takers = state.lines.takers
-    least = 1 if takers.is_next(caller) else _limit(request) + takers.count_others(caller)
-    return len(state.items) >= least
 
 
 def _limit(request: Take | Prefetch) -> int:

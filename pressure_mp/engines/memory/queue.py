@@ -10,7 +10,7 @@ from ..contract.queues import Join
 from ..contract.replies import NoItem, NoSpace, Unfinished
 from ..contract.requests import ItemRequest, QueueRequest
 from .dispatch import find
-from .items import end_of_items, is_served
+from .items import end_of_items
 from .line import Caller, Line, Wish
 from .state import Slot
 
@@ -73,18 +73,18 @@ class MemoryItems:
     def _wake_who_can_go_on(self) -> None:
         for line in self.slot.lines.all:
             for caller, place in line.waiting() if line else ():
-                if self._can_go_on(place.wish, caller):
+                if self._can_go_on(place.wish, line.is_next(caller)):
                     caller.wake()
 
-    def _can_go_on(self, wish: Wish, caller: Caller) -> bool:
+    def _can_go_on(self, wish: Wish, is_next: bool) -> bool:
         """Whether one who waits would be told something else than to wait."""
         state = self.slot.state
         if state is None:
             return True
         match wish:
             case Put():
-                return state.closed or (state.lines.putters.is_next(caller) and state.has_space)
+                return state.closed or (is_next and state.has_space)
             case Take() | Prefetch():
-                return bool(end_of_items(state, wish)) or is_served(state, wish, caller)
+                return bool(end_of_items(state, wish) or (is_next and state.items))
             case Join():
                 return state.unfinished <= 0
