@@ -164,6 +164,11 @@ class Oracle(RuleBasedStateMachine):
         """Of the queue in memory."""
         return call_once(self.bindings[0], GetStats())
 
+    def has_items_for_all(self) -> bool:
+        """Whether all who wait for an item could have one."""
+        wishes = [isinstance(pair.request, Take | Prefetch) for pair in self.waiting.values()]
+        return any(wishes) and getattr(self.stats(), "length", 0) >= sum(wishes)
+
     def new_item(self) -> bytes:
         self.items += 1
         return (b"item-%d" % self.items).ljust(0 if self.items % 3 else 3000)
@@ -447,6 +452,8 @@ class Oracle(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), ready=st.booleans())
     def look_again(self, data: st.DataObject, ready: bool) -> None:
+        # Where there are items for all who wait, one who was not told may get one too.
+        ready = ready or self.has_items_for_all()
         found = [
             number
             for number, pair in sorted(self.waiting.items())
