@@ -218,10 +218,6 @@ class Incoming(ABC):
         finally:
             presence.watch(self)
 
-    def _take_name(self) -> None:
-        if not self._name:
-            self._name = f"{incarnation()}#{next(_readers)}"
-
     def _note(self, waits: bool) -> None:
         # What another thread gets meanwhile is older than what is fetched when the wait is over.
         with self._passing:
@@ -230,7 +226,8 @@ class Incoming(ABC):
     def _begin(self, handle: BufferedHandle) -> Presence:
         if self._returns:
             self._return(handle._here, handle._run_at_once)
-        self._take_name()
+        if not self._name:
+            self._name = f"{incarnation()}#{next(_readers)}"
         handle._codec.prepare()  # nothing is taken out that this handle has no key for
         return handle._here
 
@@ -327,9 +324,6 @@ class IncomingForGood(Incoming):
     def _fetch(
         self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
     ) -> bool:
-        if self._is_doubtful:
-            self._return(presence, handle._run_at_once)
-            self._take_name()
         call, number = self._call + 1, self._size
         fetch = presence.operations.prefetch(
             self._name, call, number, block, seconds_left(end), handle._eof
@@ -353,7 +347,7 @@ class IncomingForGood(Incoming):
             raise
         except BaseException:
             if self._call != call:
-                self._is_doubtful = True
+                self._is_doubtful = self._returns = True
             raise
 
     def _forget(self) -> None:
@@ -366,7 +360,7 @@ class IncomingForGood(Incoming):
         out = self._fetched - len(self)
         if presence.lease.run_now(presence.operations.handed(self._name, self._call, out)):
             self._told = out
-        elif not self._is_doubtful:
+        else:
             self._drain()
             self._back = []
             self._fetched = self._told = 0

@@ -263,8 +263,11 @@ class Sender:
 
     def settle_for_others(self, end: float) -> None:
         """As of :class:`~.unsent.Sending`."""
-        if not self.is_inside:
-            all(buffer.settle_for_others(end) for buffer in self._unsent())
+        if self.is_inside:
+            return
+        for buffer in self._unsent():
+            if not buffer.settle_for_others(end):
+                return
 
     def _unsent(self) -> set[Buffer]:
         with self.lock:

@@ -43,18 +43,20 @@ senders: set[Sending] = set()
 
 def settle(engine: Engine | None, queue: str | None = None, end: float | None = None) -> None:
     """The same of what this process put through one broker, or through all of them."""
-    for sender in tuple(senders):
-        if engine is None or sender.engine is engine:
-            sender.settle(queue, end)
+    for sender in _senders_to(engine):
+        sender.settle(queue, end)
 
 
 def settle_for_others(engine: Engine | None = None) -> None:
     """The same for at most 5 seconds, and a second while a broker does not answer: before a process
     begins, or a handle goes to one, so that what is put there comes behind what was put here."""
     end = time.monotonic() + _PATIENCE
-    for sender in tuple(senders):
-        if engine is None or sender.engine is engine:
-            sender.settle_for_others(end)
+    for sender in _senders_to(engine):
+        sender.settle_for_others(end)
+
+
+def _senders_to(engine: Engine | None) -> list[Sending]:
+    return [sender for sender in tuple(senders) if engine is None or sender.engine is engine]
 
 
 def raise_failures(engine: Engine) -> None:

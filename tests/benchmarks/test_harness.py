@@ -76,7 +76,8 @@ def test_what_queues_move_over_a_slow_network_is_measured():
     found = python("-m", "benchmarks.link", "--quick")
     rows = [line.split("|") for line in found.stdout.splitlines() if "→" in line or "put," in line]
     assert len(rows) == 6
-    rates = {row[1].strip(): float(row[3].replace(",", "")) for row in rows}
-    # A put that waits for the broker takes a round trip, which was measured before; the others do
-    # not, and so many come in one.
-    assert rates["put, `buffering=0`"] <= 2 < rates["put, default"]
+    rates = {row[1].strip(): float(row[2].replace(",", "")) for row in rows}
+    assert all(float(row[3].replace(",", "")) > 0 for row in rows)
+    # Whatever the machine: a put that waits for the broker takes a round trip, and that at least
+    # the delay both ways; the others do not.
+    assert rates["put, `buffering=0`"] <= 1000 < rates["put, default"]

@@ -336,7 +336,7 @@ def test_a_process_does_not_wait_for_a_broker_that_is_away(name, start, monkeypa
         q = used(Queue(name=name, url=server.url, buffering=9, reconnect=HOURS))
         server.process.send_signal(sent)
         q.put("while it is away")
-        process, _ = start(programs.do_nothing_with, q, method=method)
+        process, _ = start(programs.do_nothing, q, method=method)
         process.join()
         server.kill()
         server.start()

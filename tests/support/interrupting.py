@@ -53,7 +53,7 @@ class Interrupter:
         error: type[BaseException] | None = Interrupted,
         use: Callable[[], Any] = lambda: None,
     ) -> None:
-        self._error, self._use = error, use
+        self._errors, self._use = () if error is None else (error,), use
         self.where = ""
         self._left = 0
         # One object for all frames, which lives as long as they do. Where each frame had one of its
@@ -63,8 +63,8 @@ class Interrupter:
     def __enter__(self) -> Interrupter:
         def handle(number: int, frame: FrameType | None) -> None:
             self._use()
-            if self._error is not None:
-                raise self._error
+            for error in self._errors:
+                raise error
 
         self._before = signal.signal(_SIGNAL, handle)
         return self
@@ -88,9 +88,7 @@ class Interrupter:
             finally:
                 sys.settrace(before)
                 sys.unraisablehook = tell
-        except (Interrupted, Alarm) as error:
-            if type(error) is not self._error:
-                raise
+        except self._errors:
             return not ended, value
         finally:
             for one in told:

@@ -21,12 +21,8 @@ def put_one(connection, queue, item):
     queue.put(item)
 
 
-def do_nothing(connection):
+def do_nothing(connection, *given):
     """End."""
-
-
-def do_nothing_with(connection, queue):
-    """The same, with a queue."""
 
 
 def put_results(job):
