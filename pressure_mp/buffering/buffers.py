@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .incoming import Incoming
 from .outgoing import Outgoing
 
 if TYPE_CHECKING:
     from .handle import BufferedHandle
+
+T = TypeVar("T")
 
 
 class Buffers:
@@ -25,18 +27,17 @@ class Buffers:
         self.outgoing = Outgoing(size, is_stated, handle, incoming) if size else None
         _all.add(self)
 
-    def __len__(self) -> int:
-        return sum(len(each) for each in (self.outgoing, self.incoming) if each is not None)
-
-    def count(self, length: Callable[[], int]) -> int:
-        """How many items there are, of which ``length`` counts those at the broker, and waits for
-        what was put before."""
+    def look(self, ask: Callable[[], T]) -> tuple[T, int]:
+        """What the broker answers, which is asked when it has what was put before; and how many
+        items there are besides."""
         put = 0 if self.outgoing is None else self.outgoing.number_put
-        found = length()
+        found, here = ask(), 0
         if self.outgoing is not None:
             # What was put meanwhile may be at the broker, and not yet known to be.
-            found += max(put - self.outgoing.number_sent, 0)
-        return found if self.incoming is None else found + len(self.incoming)
+            here += max(put - self.outgoing.number_sent, 0)
+        if self.incoming is not None:
+            here += len(self.incoming)
+        return found, here
 
     def flush(self, handle: BufferedHandle) -> None:
         """Let the broker have all."""

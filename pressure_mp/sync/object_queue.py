@@ -424,9 +424,12 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         and :meth:`full`. What waits for a full queue, or was fetched ahead, by this handle counts
         too.
         """
-        if self._buffers is None:
-            return self._run(self._operations.length())
-        return self._buffers.count(lambda: self._run(self._operations.length()))
+        length, here = self._look(lambda: self._run(self._operations.length()))
+        return length + here
+
+    def _look(self, ask: Callable[[], T]) -> tuple[T, int]:
+        """What the broker answers, and how many items this handle has besides."""
+        return (ask(), 0) if self._buffers is None else self._buffers.look(ask)
 
     def empty(self) -> bool:
         """Whether no item is queued, at one moment. Never waits.

@@ -57,9 +57,8 @@ class Queue(ObjectQueue[Item]):
 
     def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment. Never waits."""
-        stats = self.stats()
-        buffered = 0 if self._buffers is None else len(self._buffers)
-        return 0 < stats.maxsize <= stats.length + buffered
+        stats, here = self._look(self.stats)
+        return 0 < stats.maxsize <= stats.length + here
 
     @property
     def maxsize(self) -> int:

@@ -60,3 +60,8 @@ def copy(handle: Handle) -> Any:
 def unsent(handle: Any) -> int:
     """How many of the items that were put through it wait to be sent."""
     return len(handle._outgoing)
+
+
+def buffered(handle: Any) -> int:
+    """How many items wait in it, both ways."""
+    return sum(len(each) for each in (handle._outgoing, handle._incoming) if each is not None)

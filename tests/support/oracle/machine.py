@@ -141,7 +141,7 @@ class Oracle(RuleBasedStateMachine):
     def go_on(self, number: int, pair: Pair, in_vain: bool = False) -> None:
         """Let an operation call; until the next step it waits, or it is over."""
         self.broken = True
-        mine, theirs = pair.call(in_vain)
+        mine, theirs = pair.call(in_vain, self.has_items_for_all(pair))
         assert plain(theirs) == plain(mine), pair.request
         if is_later(mine) and not in_vain:
             if number not in self.waiting:
@@ -164,10 +164,12 @@ class Oracle(RuleBasedStateMachine):
         """Of the queue in memory."""
         return call_once(self.bindings[0], GetStats())
 
-    def has_items_for_all(self) -> bool:
-        """Whether all who wait for an item could have one."""
-        wishes = [isinstance(pair.request, Take | Prefetch) for pair in self.waiting.values()]
-        return any(wishes) and getattr(self.stats(), "length", 0) >= sum(wishes)
+    def has_items_for_all(self, pair: Pair) -> bool:
+        """Whether it waits for an item, and all who do could have one."""
+        takers = [
+            other for other in self.waiting.values() if isinstance(other.request, Take | Prefetch)
+        ]
+        return pair in takers and getattr(self.stats(), "length", 0) >= len(takers)
 
     def new_item(self) -> bytes:
         self.items += 1
@@ -452,8 +454,6 @@ class Oracle(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), ready=st.booleans())
     def look_again(self, data: st.DataObject, ready: bool) -> None:
-        # Where there are items for all who wait, one who was not told may get one too.
-        ready = ready or self.has_items_for_all()
         found = [
             number
             for number, pair in sorted(self.waiting.items())

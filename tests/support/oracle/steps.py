@@ -114,12 +114,13 @@ class Pair:
         self._ours, self._theirs = (Half(client, binding) for binding in bindings)
         self._later: tuple[Any, Any] | None = None
 
-    def call(self, in_vain: bool = False) -> tuple[Any, Any]:
-        """Both replies. ``in_vain``: the time is up, the session leaves the line."""
+    def call(self, in_vain: bool, has_all: bool) -> tuple[Any, Any]:
+        """Both replies. ``in_vain``: the time is up, the session leaves the line. ``has_all``:
+        there are items for all who wait, so that one who was not told may have one too."""
         request, before = self.request, self._later
         if in_vain:
             request = request._replace(waits=False)
-        may_be_served = before is None or self.may_be_served()
+        may_be_served = before is None or has_all or self.may_be_served()
         mine = self._ours.call(request)
         assert may_be_served or in_vain or is_later(mine), "nobody woke one who could be served"
         if before is not None:

@@ -6,6 +6,8 @@ import os
 import signal
 import time
 
+import inside
+
 
 def put_and_end(connection, q, items, act="return"):
     """Put items and end: what is in the buffer is sent first, or was given up."""
@@ -37,7 +39,7 @@ def get_and_tell(connection, q, number):
     """Get items, say which, and then, whenever asked, how many wait in the buffers."""
     connection.send([q.get() for _ in range(number)])
     while connection.recv() == "how many":
-        connection.send(len(q._buffers))
+        connection.send(inside.buffered(q))
 
 
 def consume(connection, q, pause):
@@ -57,7 +59,7 @@ def fork_with_a_full_buffer(connection, q):
     q.put("parent")
     child = os.fork()
     if child == 0:
-        connection.send(len(q._buffers))
+        connection.send(inside.buffered(q))
         os._exit(0)
     os.waitpid(child, 0)
-    connection.send(len(q._buffers))
+    connection.send(inside.buffered(q))

@@ -13,20 +13,22 @@ local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
 local fetched, readers, reader = KEYS[11], KEYS[12], ARGV[1]
 local _, call, _, _, apart = read_reader(redis.call('HGET', readers, reader))
-local asked, stays = tonumber(ARGV[2]), ARGV[4] == '1' and write_reader(0, ARGV[2], 0, 0, 0)
+local asked, is_unheard = tonumber(ARGV[2]), ARGV[4] == '1'
+
+local function leave()
+  redis.call('HDEL', readers, reader) -- a full server refuses no write behind that
+  if is_unheard then redis.call('HSET', readers, reader, write_reader(0, asked, 0, 0, 0)) end
+end
+
 if call ~= asked then
-  if stays and call < asked then
-    redis.call('HDEL', readers, reader) -- a full server refuses no write behind that
-    redis.call('HSET', readers, reader, stays)
-  end
+  if is_unheard and call < asked then leave() end
   return {'late'}
 end
 check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10]}, {KEYS[4], fetched}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
 
 local back = not_handed(fetched, reader, apart, tonumber(ARGV[3]))
 drop_fetched(fetched, reader, apart)
-redis.call('HDEL', readers, reader)
-if stays then redis.call('HSET', readers, reader, stays) end
+leave()
 if redis.call('HGET', KEYS[4], 'dropping') then
   finish(#back, KEYS[5], KEYS[6], KEYS[8], KEYS[9])
   return {'done', 0}
