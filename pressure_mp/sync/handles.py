@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -125,25 +126,21 @@ class Handle:
     def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
         return engine.bind(self._name, self._operations.discipline, options or self._options)
 
-    def _engine(self) -> Engine:
+    def _engine(self, options: Options | None = None) -> Engine:
         engine = registry.engine(self._address)
         at_exit.meet(engine)
-        lifetimes.sweep(
-            engine,
-            QueueOperations,
-            self._options,
-        )
+        lifetimes.sweep(engine, QueueOperations, options or self._options)
         return engine
 
-    def _attach(self) -> Binding:
-        """The first use of a handle that came from elsewhere."""
-        engine = self._engine()
+    def _attach(self, options: Options | None = None) -> Binding:
+        """The first use of a handle that came from elsewhere; with ``options`` for that alone."""
+        engine = self._engine(options)
         binding = self._bind(engine)
         if self._anonymous:
             self._hold = lifetimes.adopt(engine, self._operations)
             try:
-                me = lifetimes.note(engine, self._operations, self._options)
-                drive(self._operations.enlist(me), binding.session())
+                me = lifetimes.note(engine, self._operations, options or self._options)
+                drive(self._operations.enlist(me), self._bind(engine, options).session())
             except QueueDoesNotExistError:
                 self._hold.cancel()
                 engine.forget(host(), [(self._name, self._operations.discipline)])
@@ -436,14 +433,26 @@ _anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 def _join_in_child(handle: Handle) -> None:
-    if handle._binding is None:
+    address = handle._address
+    if handle._binding is None and address not in _away:
+        patience = min(_PATIENCE, handle._options.reconnect)
+        until = time.monotonic() + _PATIENCE
         try:
-            handle._attach()
-        except (QueueDoesNotExistError, ConnectionError):
+            handle._attach(handle._options._replace(reconnect=patience, until=until))
+        except QueueDoesNotExistError:
             pass  # the first use says so
+        except ConnectionError:
+            _away.add(address)
+
+
+#: Seconds that a forked child waits for a broker that does not answer, before it begins; and the
+#: brokers that did not answer it.
+_PATIENCE = 1.0
+_away: set[Address] = set()
 
 
 def _after_fork_in_child() -> None:
+    _away.clear()
     for handle in list(_anonymous_handles):
         handle._binding = handle._hold = None
 

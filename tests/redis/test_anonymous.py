@@ -14,8 +14,9 @@ import threading
 
 import inside
 import pytest
+from brokers.servers import Server
 from programs import lifetimes as programs
-from waiting import LIMIT, lasting, until
+from waiting import HOURS, LIMIT, lasting, until
 
 import pressure_mp
 from pressure_mp import Queue
@@ -304,6 +305,28 @@ def test_a_forked_child_that_has_not_used_the_queue_keeps_it_when_its_parent_is_
         assert child_end.recv() == ("child", 0)
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_forked_child_does_not_wait_for_a_broker_that_is_away(sent):
+    server = Server("valkey", ("--appendonly", "yes")).start()
+    try:
+        queues = [Queue(url=server.url, reconnect=HOURS) for _ in range(20)]
+        server.process.send_signal(sent)
+        child = multiprocessing.get_context("fork").Process(target=do_nothing)
+        child.start()
+        child.join(LIMIT)
+        assert child.exitcode == 0
+        server.kill()
+        server.start()
+        for queue in queues:
+            queue.close()
+    finally:
+        server.stop()
+
+
+def do_nothing():
+    pass
 
 
 def test_a_handle_to_a_queue_that_is_gone_says_so(broker):
