@@ -8,7 +8,7 @@ import time
 import inside
 import pytest
 from brokers.servers import Server
-from waiting import Background, blocked, until
+from waiting import HOURS, Background, blocked, until
 
 from pressure_mp import (
     BrokerUnavailable,
@@ -21,6 +21,7 @@ from pressure_mp import (
     TaskQueue,
 )
 from pressure_mp.drivers import adrive
+from pressure_mp.engines.redis import pool
 
 #: The time that a caller gives, and the seconds by which each reply comes later.
 SHORT = [(0, 0.0), (0.01, 0.04), (0.05, 0.0)]
@@ -150,7 +151,11 @@ def test_a_broken_connection_to_a_healthy_server_is_no_error(server, proxy, name
 
 
 @pytest.mark.parametrize("timeout", [0, 0.01, 0.3])
-def test_what_was_sent_is_asked_for_as_long_as_a_call_connects_again(own_server, name, timeout):
+def test_what_was_sent_is_asked_for_as_long_as_a_call_connects_again(
+    own_server, name, timeout, monkeypatch
+):
+    # However long the server takes to die, it is the call that finds it dead.
+    monkeypatch.setattr(pool, "_IDLE_CHECK", HOURS)
     q = Queue(name=name, url=own_server.url, reconnect=1)
     q.put("x")
     own_server.kill()
