@@ -91,17 +91,23 @@ def _look_around() -> None:
     global _thread, _is_looking, _pace
     me = threading.current_thread()
     while True:
+        # They have locks of their own. Whoever has one of these may want this module's lock, as a
+        # signal handler in the midst of what that one is for.
+        over = {leased for leased in tuple(_needed) if not leased.is_needed}
         with _lock:
             if _thread not in (None, me):
                 return
-            needed = {leased for leased in _needed if leased.is_needed}
-            _needed.intersection_update(needed)
+            _needed.difference_update(over)
+            needed = set(_needed)
             goes_on = bool(needed or interrupts.abandoned)
             _is_looking = goes_on
             _thread = me if goes_on else None
-            if not goes_on:
-                return
             _pace = min((leased.interval for leased in needed), default=LOOK)
+        for leased in over:
+            if leased.is_needed:  # since it was asked
+                keep_looking(leased)
+        if not goes_on:
+            return
         try:
             _sooner.get(timeout=_pace)
             continue

@@ -65,3 +65,8 @@ def unsent(handle: Any) -> int:
 def buffered(handle: Any) -> int:
     """How many items wait in it, both ways."""
     return sum(len(each) for each in (handle._outgoing, handle._incoming) if each is not None)
+
+
+def presence(handle: Any) -> Any:
+    """Its process in its queue."""
+    return handle._here

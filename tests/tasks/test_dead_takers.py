@@ -5,13 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 
+import inside
 import psutil
 import pytest
 from programs import tasks as programs
-from waiting import Background, blocked, until
+from waiting import LIMIT, Background, blocked, until
 
 from pressure_mp import NotOwner, NotTaken, TaskQueue
+from pressure_mp.background import lease_thread
+from pressure_mp.background.takers import Takers
 
 #: Seconds: a lease that no test waits for the end of.
 LONG = 3600
@@ -145,3 +149,19 @@ def test_many_that_are_stopped_as_they_wait_keep_no_task_from_a_live_one(leased,
     for process in stopped:
         process.kill()
         process.join()
+
+
+def test_who_is_asked_what_it_needs_may_be_interrupted_by_one_who_needs_more(queue, monkeypatch):
+    """The thread that looks asks with no lock that a signal handler could want."""
+    asked, has_something = threading.Event(), Takers.has_something.fget
+    monkeypatch.setattr(
+        Takers, "has_something", property(lambda takers: asked.set() or has_something(takers))
+    )
+    queue.put("task")
+    with queue.take():
+        takers = inside.presence(queue)
+        with takers._guard:
+            asked.clear()
+            lease_thread._sooner.put(None)
+            assert asked.wait(LIMIT)
+            Background(takers.lease.keep).result()
