@@ -101,7 +101,7 @@ class Handle:
 
         ``make`` is given the process to note as a user, or "", and returns the operation.
         """
-        engine = self._engine()
+        engine = self._engine(self._options)
         if self._anonymous:
             return self._open_anonymous(engine, make)
         if rival := engine.rival(self._name, self._operations.discipline):
@@ -126,21 +126,22 @@ class Handle:
     def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
         return engine.bind(self._name, self._operations.discipline, options or self._options)
 
-    def _engine(self, options: Options | None = None) -> Engine:
+    def _engine(self, options: Options) -> Engine:
         engine = registry.engine(self._address)
         at_exit.meet(engine)
-        lifetimes.sweep(engine, QueueOperations, options or self._options)
+        lifetimes.sweep(engine, QueueOperations, options)
         return engine
 
     def _attach(self, options: Options | None = None) -> Binding:
         """The first use of a handle that came from elsewhere; with ``options`` for that alone."""
-        engine = self._engine(options)
+        engine = self._engine(options or self._options)
         binding = self._bind(engine)
         if self._anonymous:
             self._hold = lifetimes.adopt(engine, self._operations)
             try:
                 me = lifetimes.note(engine, self._operations, options or self._options)
-                drive(self._operations.enlist(me), self._bind(engine, options).session())
+                enlisting = self._bind(engine, options) if options else binding
+                drive(self._operations.enlist(me), enlisting.session())
             except QueueDoesNotExistError:
                 self._hold.cancel()
                 engine.forget(host(), [(self._name, self._operations.discipline)])
@@ -432,6 +433,12 @@ def check_durable(options: Options, address: Address) -> None:
 _anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
+#: Seconds that a forked child waits for a broker that does not answer, before it begins; and the
+#: brokers that did not answer it.
+_PATIENCE = 1.0
+_away: set[Address] = set()
+
+
 def _join_in_child(handle: Handle) -> None:
     address = handle._address
     if handle._binding is None and address not in _away:
@@ -443,12 +450,6 @@ def _join_in_child(handle: Handle) -> None:
             pass  # the first use says so
         except ConnectionError:
             _away.add(address)
-
-
-#: Seconds that a forked child waits for a broker that does not answer, before it begins; and the
-#: brokers that did not answer it.
-_PATIENCE = 1.0
-_away: set[Address] = set()
 
 
 def _after_fork_in_child() -> None:
