@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from ..exceptions import DecodingError, PressureError
 from ..interrupts import is_from_outside
 from . import serializers, signing
-from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest
+from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Keys, Signatures
 
@@ -82,6 +82,19 @@ class Codec(Generic[Item]):
             if not is_checked:
                 self.prepare().check(item)
             raise serializers.set_aside(self._queue, error, item) from error
+
+    @property
+    def quick_decode(self) -> Callable[[bytes], Item]:
+        """What decodes most items as :meth:`decode` does, in less time; of large ones nothing. It
+        may raise anything: then decode, or :meth:`decode_large`, is to do it."""
+        if self._key_ids or not self._divides:
+            return self._decode_small
+        return self._serializer.loads  # no pickle begins as what is signed, or as a manifest
+
+    def _decode_small(self, item: bytes) -> Item:
+        if is_manifest(item):
+            raise ValueError("its content is elsewhere")
+        return self.decode(item)
 
     def read_manifest(self, item: bytes) -> Manifest | None:
         """What is said of a content that is beside the queue; None for an item of another kind.

@@ -13,7 +13,6 @@ and there is no digest.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 
@@ -30,7 +29,7 @@ _TOKEN_SIZE = _NAME_SIZE + 8
 _SIZE_SIZE = 16
 HEAD_SIZE = len(MARK) + _TOKEN_SIZE + _SIZE_SIZE
 _COUNT_SIZE, _LENGTH_SIZE = 4, 8
-_DIGEST_SIZE = hashlib.sha256().digest_size
+_DIGEST_SIZE = 32
 
 
 class Large:
@@ -124,6 +123,8 @@ def divide(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
 
 def digest(segments: Sequence[memoryview | bytearray]) -> bytes:
     """What tells a content from every other."""
+    import hashlib  # as late as in signing.py
+
     found = hashlib.sha256()
     for segment in segments:
         found.update(segment)

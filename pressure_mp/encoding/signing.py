@@ -7,8 +7,6 @@ queue is not valid on another. Items of the former format, with HMAC-SHA256, are
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -48,17 +46,23 @@ class Key:
     __slots__ = ("_secret", "id")
 
     def __init__(self, secret: bytes) -> None:
+        import hmac  # and hashlib below, which load OpenSSL: only who signs needs them
+
         self._secret = hide(secret)
         self.id = hmac.digest(secret, b"pressure_mp key id", "sha256")[:_ID_SIZE]
 
     def mac(self, context: bytes) -> _Mac:
         """A MAC that has seen ``context``; take a copy for each item."""
+        import hashlib
+
         # BLAKE2b takes no key of more than 64 bytes: so each secret is made one of that size.
         key = hide(hashlib.blake2b(self._secret, person=b"pressure_mp item").digest())
         return hashlib.blake2b(context, key=key, digest_size=_MAC_SIZE)
 
     def former_mac(self, context: bytes) -> _Mac:
         """The same of the former format."""
+        import hmac
+
         return hmac.new(self._secret, context, "sha256")
 
     def __repr__(self) -> str:
@@ -162,6 +166,9 @@ class Signer:
     """Signs and checks the items of one queue: the first key signs, any of them is accepted."""
 
     def __init__(self, keys: Keys, prefix: str, queue: str) -> None:
+        from hmac import compare_digest
+
+        self._are_equal = compare_digest
         parts = (part.encode() for part in (prefix, queue))
         context = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         self._queue = queue
@@ -182,7 +189,7 @@ class Signer:
                 payload = item[_PAYLOAD:]
                 mac = prepared.copy()
                 mac.update(payload)
-                if hmac.compare_digest(mac.digest(), item[_HEAD_SIZE:_PAYLOAD]):
+                if self._are_equal(mac.digest(), item[_HEAD_SIZE:_PAYLOAD]):
                     return payload
         raise self._refusal(item)
 

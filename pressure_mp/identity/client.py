@@ -12,13 +12,19 @@ from .processes import incarnation, mark, start, state
 
 
 class _Identity(threading.local):
-    """One thread's client id; a forked child starts with a new one."""
+    """One thread's client id, which it has when it is first asked for; a forked child starts with a
+    new one."""
 
-    def __init__(self) -> None:
+    text: str
+    raw: bytes
+
+    def __getattr__(self, name: str) -> str | bytes:
         incarnation = f"{mark()}-{start()}-{os.urandom(4).hex()}"
         thread = threading.get_native_id()
         self.text = f"{os.uname().nodename}:{os.getpid()}:{thread}:{incarnation}"
         self.raw = self.text.encode()
+        found: str | bytes = self.__dict__[name]
+        return found
 
 
 _CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):([0-9a-f]{12})-(\d*)-[0-9a-f]{8}", re.DOTALL)

@@ -8,7 +8,6 @@ not known: only a pid that does not exist has ended for sure.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
 import sys
@@ -56,6 +55,8 @@ def mark() -> str:
 
 
 def _mark() -> str:
+    import hashlib  # which loads OpenSSL: so not when this package is imported
+
     try:
         return hashlib.sha256(_boot().encode()).hexdigest()[:12]
     except OSError:

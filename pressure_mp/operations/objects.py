@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -89,22 +89,29 @@ class ObjectOperations(DeliveryOperations):
         """As ``get``."""
         if timeout is None and block and not eof:
             return self._usual_get
-        self.codec.prepare()
         return self._getting(block, timeout, eof, self._decode_first, self._get_object_on)
 
     @cached_property
     def _usual_get(self) -> Ask[Any]:
         """The operation that most gets are, which never changes."""
-        self.codec.prepare()  # nothing is taken out that there is no key for
         return self._getting(True, None, False, self._decode_first, self._get_object_on)
 
-    def _decode_first(self, reply: TakeReply) -> Any:
-        if type(reply) is Taken and not is_manifest(reply.items[0]):
+    @cached_property
+    def _decode_first(self) -> Callable[[TakeReply], Any]:
+        self.codec.prepare()  # nothing is taken out that there is no key for
+        decode = self.codec.quick_decode
+
+        def decode_first(reply: TakeReply) -> Any:
+            if type(reply) is not Taken:
+                return MORE
             try:
-                return self.codec.decode(reply.items[0])
-            except PressureError:
-                pass  # what follows sets it aside
-        return MORE
+                return decode(reply.items[0])
+            except Exception as error:  # what follows knows what to do with it
+                if is_from_outside(error):
+                    raise
+                return MORE
+
+        return decode_first
 
     def _get_object_on(self, ask: Ask[Any], reply: TakeReply) -> Operation[Any]:
         reply = yield from served_after(reply, ask.request, ask.end)

@@ -9,7 +9,6 @@ a second: that is all it costs, and nothing before the first is asked for.
 from __future__ import annotations
 
 import os
-import selectors
 import threading
 import weakref
 from collections.abc import Callable
@@ -88,6 +87,8 @@ class Readable:
     def poll(self, timeout: float | None = 0.0) -> bool:
         """Whether an item may be got; waits for one without limit, or at most ``timeout`` seconds
         (``multiprocessing.connection.Connection.poll``)."""
+        import selectors
+
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno(), selectors.EVENT_READ)
             return bool(selector.select(timeout))

@@ -107,11 +107,6 @@ class Taken(NamedTuple):
     numbers: Sequence[int] = ()
 
 
-def taken(items: list[bytes]) -> Taken:
-    """:class:`Taken` for good, as :func:`put_one`."""
-    return tuple.__new__(Taken, (items, ()))
-
-
 TakeReply = Taken | NoItem | InUse | Closed | Ended | Missing
 
 

@@ -177,7 +177,7 @@ class BlockingSession:
             self._longer().lose(wire, error)
             raise
         if command.script.bare:
-            reply = read_bare(reply)
+            reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
         if type(reply) is not list or reply[0] in _AGAIN:
             return finish(self._longer().script(op, args, begun=Begun(wire, number, reply)))
         if session is None and reply[0] in _AT_ONCE:

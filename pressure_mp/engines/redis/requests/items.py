@@ -20,6 +20,8 @@ from .queues import outcome, turns
 #: A field beside the producers: there was ever one.
 _EVER = "ever"
 
+_new = tuple.__new__
+
 ONE_ADDED = items.Added(1)
 
 
@@ -78,7 +80,8 @@ def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, .
 
 
 def _polled(request: items.Take, reply: Reply) -> items.Taken | None:
-    return items.taken(reply[1:]) if reply[0] == DONE else None
+    # As `items.put_one`, in half the time of a named tuple's own constructor.
+    return _new(items.Taken, (reply[1:], ())) if reply[0] == DONE else None
 
 
 async def _take(
