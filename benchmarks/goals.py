@@ -53,8 +53,11 @@ def _beside(title: str, workload: str, ours: str, theirs: str, **limit: float) -
 
 
 def goals(depth: int) -> list[Goal]:
-    buffered, unbuffered = "pressure-buffered", "pressure"
+    buffered, unbuffered, default = "pressure-buffered", "pressure", "pressure-default"
     return [
+        _beside("`Queue()`, 1→1, 100 B", "transfer-1-1", default, "mp-queue", at_least=2),
+        _beside("`Queue()`, 4→1, 100 B", "transfer-4-1", default, "mp-queue", at_least=1.5),
+        _beside("`Queue()`, 1→1, 10 KB", "transfer-10KB", default, "mp-queue", at_least=0.4),
         _beside("buffered, 1→1, 100 B", "transfer-1-1", buffered, "mp-queue", at_least=3),
         _beside("buffered, 4→4, 100 B", "transfer-4-4", buffered, "mp-queue", at_least=3),
         _beside("buffered, 1→1, 100 B", "transfer-1-1", buffered, "faster-fifo-100", at_least=1.5),

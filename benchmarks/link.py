@@ -13,19 +13,16 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any
 
 import redis
 
-from pressure_mp import Queue
-
 from .peers.base import Peer
-from .peers.pressure import Shared
+from .peers.pressure import PressureDefault
 from .server import Site, running
 from .workloads.transfer import Transfer
 
@@ -97,17 +94,7 @@ def round_trip(port: int, times: int) -> float:
     return statistics.median(found)
 
 
-@dataclass(frozen=True)
-class Anonymous(Peer):
-    """`Queue()`, with these options."""
-
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> Shared:
-        return Shared(Queue(url=site.url, **self.options))
-
-
-def put_only(peer: Anonymous, site: Site, number: int) -> float:
+def put_only(peer: PressureDefault, site: Site, number: int) -> float:
     """Puts a second, until the broker has all."""
     q = peer.create(site).queue
     q.put(PAYLOAD)
@@ -135,17 +122,17 @@ def main() -> None:
             workload = Transfer("link", "link", (), consumers=consumers)
             return lambda: workload.run(peer, site, some(number)).value
 
-        def put(peer: Anonymous, number: int) -> Callable[[], float]:
+        def put(peer: PressureDefault, number: int) -> Callable[[], float]:
             return lambda: put_only(peer, site, some(number))
 
-        default = Anonymous("default", "default")
+        default = PressureDefault("default", "default")
         waits = replace(default, options={"buffering": 0})
         ahead = replace(default, options={"prefetch": 1000})
         cases = {
             "put, `buffering=0`": put(waits, 2000),
             "put, default": put(default, 100_000),
             "1→1, `buffering=0`": transfer(waits, 2000),
-            "1→1, default": transfer(default, 2000),
+            "1→1, default": transfer(default, 100_000),
             "1→1, `prefetch=1000`": transfer(ahead, 100_000),
             "1→4, default": transfer(default, 4000, 4),
         }

@@ -10,7 +10,7 @@ from .kombu_simple import KombuSimpleQueue
 from .manager_queue import ManagerQueue
 from .multiprocessing_queue import MultiprocessingQueue
 from .persist_queue import PersistQueue
-from .pressure import Pressure, PressureBatches, PressureBuffered
+from .pressure import Pressure, PressureBatches, PressureBuffered, PressureDefault
 from .redis_py import RedisPy, RedisPyBatches, RedisPyWithoutWaiting
 from .rq_queue import RqQueue
 from .yarqueue_fifo import Yarqueue
@@ -19,6 +19,7 @@ PEERS: dict[str, Peer] = {
     peer.key: peer
     for peer in (
         Pressure("pressure", "pressure_mp"),
+        PressureDefault("pressure-default", "pressure_mp, `Queue()`"),
         PressureBatches("pressure-500", "pressure_mp, `put_many`/`get_many` of 500", 500),
         PressureBuffered("pressure-buffered", "pressure_mp, `buffering=4000`"),
         MultiprocessingQueue("mp-queue", "multiprocessing.Queue"),

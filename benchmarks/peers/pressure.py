@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pressure_mp import Empty, Queue
 
@@ -74,3 +76,20 @@ class PressureBuffered(Pressure):
         return SharedBuffers(
             Queue.create(name, maxsize, url=site.url, buffering=ahead, prefetch=ahead)
         )
+
+
+@dataclass(frozen=True)
+class SharedDefault(Shared):
+    def connect(self) -> Ends:
+        # To look how many items there are is to be a consumer: a producer does not.
+        return Ends(self.queue.put, self.queue.get, close=self.queue.close)
+
+
+@dataclass(frozen=True)
+class PressureDefault(Pressure):
+    """`Queue()`: a program that only changes its import. Items are signed."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedDefault:
+        return SharedDefault(Queue(maxsize, url=site.url, **self.options))

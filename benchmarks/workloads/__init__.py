@@ -13,7 +13,8 @@ from .transfer import Transfer
 
 #: Those whose gets wait for the puts of other processes.
 WAITING = (
-    *("pressure", "pressure-buffered", "pressure-500", "mp-queue", "manager", "redis-brpop"),
+    *("pressure", "pressure-default", "pressure-buffered", "pressure-500"),
+    *("mp-queue", "manager", "redis-brpop"),
     *("redis-100", "redis-500", "kombu", "hotqueue", "huey", "rq", "yarqueue"),
     *("faster-fifo", "faster-fifo-100"),
 )
@@ -85,6 +86,13 @@ def sections(scale: Scale) -> list[Section]:
                     WAITING,
                     producers=4,
                     consumers=4,
+                    times_as_long=2,
+                ),
+                Transfer(
+                    "transfer-4-1",
+                    "4→1, 100 B",
+                    ("pressure-default", "pressure-buffered", "mp-queue"),
+                    producers=4,
                     times_as_long=2,
                 ),
                 Transfer("transfer-10KB", "1→1, 10 KB", WAITING, payload=10_000, times_as_long=2),

@@ -191,6 +191,10 @@ class Lease:
         options = self._options
         if options is None:
             options = Options(reconnect=0, until=time.monotonic() + self.patience)
+        return self.run_within(options, operation)
+
+    def run_within(self, options: Options, operation: Operation[T]) -> T:
+        """Run an operation on the queue with these options."""
         options = options._replace(lease=self._length)
         return drive(operation, self.engine.bind(*self._queue, options).session())
 

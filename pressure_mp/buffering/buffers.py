@@ -7,11 +7,10 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from .incoming import Incoming
 from .outgoing import Outgoing
 
 if TYPE_CHECKING:
-    from .handle import BufferedHandle
+    from .handle import BufferedHandle, Incomings
 
 T = TypeVar("T")
 
@@ -21,7 +20,7 @@ class Buffers:
     be missing."""
 
     def __init__(
-        self, handle: BufferedHandle, incoming: Incoming | None, size: int, is_stated: bool
+        self, handle: BufferedHandle, incoming: Incomings | None, size: int, is_stated: bool
     ) -> None:
         self.incoming = incoming
         self.outgoing = Outgoing(size, is_stated, handle, incoming) if size else None

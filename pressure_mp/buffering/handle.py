@@ -27,6 +27,29 @@ class FetchedAhead(Protocol):
         """They are queued again."""
 
 
+class Incomings(FetchedAhead, Protocol):
+    """What a handle gets items of."""
+
+    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+        """The next item."""
+
+    def get_many(
+        self,
+        handle: BufferedHandle,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        look: Callable[[], None] | None = None,
+    ) -> list[Any]:
+        """Up to so many of those that are here; and a ``look``."""
+
+    def before_look(self, handle: BufferedHandle) -> None:
+        """The broker is about to be asked how many items there are, or to drop all."""
+
+    def reset(self) -> None:
+        """In a forked child: what is here is the parent's."""
+
+
 class BufferedHandle(Protocol):
     """What a buffer needs of the handle that it belongs to, to which a buffer holds no reference
     of its own but while it has something to send."""
@@ -35,6 +58,7 @@ class BufferedHandle(Protocol):
     _codec: Codec[Any]
     _eof: bool
     _handle_closed: bool
+    _options: Options
     _operations: ObjectOperations
 
     @property
@@ -66,6 +90,14 @@ class BufferedHandle(Protocol):
 
     def _putting(self, operation: AnyOperation[T]) -> T:
         """Run an operation that puts something."""
+
+    def _get_at_once(self, block: bool, timeout: float | None) -> Any:
+        """The next item of the broker, whatever was read ahead."""
+
+    def _get_many_at_once(
+        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None
+    ) -> list[Any]:
+        """The next items of the broker, and a ``look`` at it."""
 
     def _receive(self, claim: Any) -> Any:
         """What is there, as it is."""

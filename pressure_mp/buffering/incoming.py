@@ -107,6 +107,9 @@ class Incoming(ABC):
         except IndexError:
             return self._get_with_care(handle, block, deadline(block, timeout))
 
+    def before_look(self, handle: BufferedHandle) -> None:  # noqa: B027
+        """What is here is no longer queued, and is counted beside that."""
+
     def get_many(
         self,
         handle: BufferedHandle,

@@ -22,8 +22,7 @@ from . import sender, unsent
 from .sender import Begun, Run
 
 if TYPE_CHECKING:
-    from .handle import BufferedHandle
-    from .incoming import Incoming
+    from .handle import BufferedHandle, FetchedAhead
 
 #: Seconds between two questions whether the broker answers, of a process that waits for it because
 #: it ends, or because another process begins.
@@ -48,7 +47,7 @@ class Outgoing:
     sender: sender.Sender
 
     def __init__(
-        self, size: int, is_stated: bool, handle: BufferedHandle, incoming: Incoming | None
+        self, size: int, is_stated: bool, handle: BufferedHandle, incoming: FetchedAhead | None
     ) -> None:
         self._size = size
         self._is_stated = is_stated  # else processes decide by themselves

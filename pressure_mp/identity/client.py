@@ -48,12 +48,30 @@ def client_id_bytes() -> bytes:
     return _identity.raw
 
 
+def process_prefix() -> str:
+    """What the ids of all threads of this process begin with."""
+    return _identity.text[: _identity.text.index(":", len(os.uname().nodename) + 1) + 1]
+
+
 def ticket() -> str:
     """A new name for one operation, unique over all clients: it marks what the operation holds.
 
     :func:`is_gone` can tell from it whether the process still lives.
     """
     return f"{incarnation()}:{next(_numbers)}"
+
+
+def reader() -> str:
+    """A new name for what reserves items, unique over all clients."""
+    return f"{incarnation()}{_READER}{next(_numbers)}"
+
+
+_READER = ":reader-"
+
+
+def is_reader(ticket: str) -> bool:
+    """Whether it names a :func:`reader`."""
+    return _READER in ticket
 
 
 def process_of(ticket: str) -> str:

@@ -10,6 +10,8 @@ from ..engines.contract.items import (
     Acknowledge,
     AcknowledgeReply,
     Attendance,
+    EndReservation,
+    EndReservationReply,
     HandOut,
     HandOutReply,
     Hold,
@@ -20,6 +22,8 @@ from ..engines.contract.items import (
     RenewReply,
     Requeue,
     RequeueReply,
+    Reserve,
+    ReserveReply,
     Retire,
     RetireReply,
     SetAside,
@@ -95,6 +99,19 @@ class DeliveryOperations(ItemOperations):
         if isinstance(reply, NextIsLarge):
             return None
         raise (yield from self._not_got(reply, block, timeout))
+
+    def reserve(self, reader: str, call: int, handed: int, number: int) -> Operation[ReserveReply]:
+        """Read up to ``number`` items, which stay queued until a reader says what it handed out; of
+        those of its last call it handed out so many. Waits for nothing."""
+        reply: ReserveReply = yield Reserve(reader, call, handed, number)
+        return reply
+
+    def end_reservation(self, reader: str, call: int, handed: int, before: int) -> Operation[int]:
+        """The reader handed out so many items of its last call; or that call was not made, and it
+        handed out ``before`` of those of the call before. Returns how many items of that call count
+        as handed out."""
+        reply: EndReservationReply = yield EndReservation(reader, call, handed, before)
+        return reply.number
 
     def handed(self, reader: str, call: int, number: int) -> Operation[bool]:
         """So many items of a call were handed out, and the reader goes on.

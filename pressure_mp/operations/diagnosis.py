@@ -11,6 +11,10 @@ from ..identity.client import is_gone, parse_client, process_of
 _NAMED = 3
 
 
+#: The states in which one of this package has a role, with a lease.
+_WITH_LEASE = ("waiting", "reading")
+
+
 class Peer(NamedTuple):
     """A client of the queue.
 
@@ -36,10 +40,11 @@ class Holder(NamedTuple):
     """Who keeps a role, in seconds.
 
     ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
-    space), ``"granted"`` (the first in line was granted it and did not come for it yet),
-    ``"foreign"`` (another implementation is at work, or it died at work; ``peer`` is the last
-    that is known) or ``"lost"`` (nobody has it, but its token is missing: a server or somebody
-    removed it; for a moment also when another implementation has just taken the role).
+    space), ``"reading"`` (one reads ahead, and will hand out what it read), ``"granted"`` (the
+    first in line was granted it and did not come for it yet), ``"foreign"`` (another implementation
+    is at work, or it died at work; ``peer`` is the last that is known) or ``"lost"`` (nobody has
+    it, but its token is missing: a server or somebody removed it; for a moment also when another
+    implementation has just taken the role).
 
     ``held`` is how long it has had the role, ``age`` how long ago its lease began or was renewed,
     ``left`` when the lease ends if it is not renewed; None where there is no lease.
@@ -150,8 +155,9 @@ def _holder(side: Side) -> str:
             f"PressureQueue.unlock({role!r}) takes it away"
         )
     aim = {"producer": "space", "consumer": "an item"}[role]
+    doing = "read ahead" if holder.state == "reading" else f"waited for {aim}"
     return (
-        f"the {role} role is with {holder.peer}, which has waited for {aim} "
+        f"the {role} role is with {holder.peer}, which has {doing} "
         f"for {holder.held:.1f} s (lease renewed {holder.age:.1f} s ago, {holder.left:.1f} s left)"
     )
 
@@ -212,11 +218,11 @@ def _holder_of(end: End, now: int, known: _Peers) -> Holder | None:
     if keeper is None:
         return None
     peer = known.peer(keeper.client, keeper.ticket) if keeper.client else None
-    if keeper.state != "waiting":
+    if keeper.state not in _WITH_LEASE:
         return Holder(keeper.state, peer)
     left = keeper.until - now
     times = (now - keeper.since, keeper.lease - left, left)
-    return Holder("waiting", peer, *(time / 1000 for time in times))
+    return Holder(keeper.state, peer, *(time / 1000 for time in times))
 
 
 def _line_of(end: End, now: int, known: _Peers) -> tuple[Waiter, ...]:
@@ -235,7 +241,7 @@ def _users(
 ) -> tuple[Peer, ...]:
     """All who are known to put, or to get. One that nobody knows may be at work as well."""
     users = [known.peer(end.last)] if end.last else []
-    if holder and holder.state == "waiting" and holder.peer:
+    if holder and holder.state in _WITH_LEASE and holder.peer:
         users.append(holder.peer)
     if holder and holder.state == "foreign":
         users.append(Peer("unknown", None, None, None, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..buffering import unsent
@@ -18,7 +19,7 @@ from .handles import ItemHandle, check_ahead
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from ..buffering.buffers import Buffers
-    from ..buffering.handle import FetchedAhead
+    from ..buffering.handle import FetchedAhead, Incomings
     from ..buffering.incoming import Incoming
     from ..buffering.outgoing import Outgoing
 
@@ -41,21 +42,27 @@ class BufferedItemHandle(ItemHandle):
     _sends_ahead = 0
     _is_buffering_stated = False
     _fetches_ahead = 0
+    #: Whether it reads ahead as far as nobody can tell.
+    _reserves = False
 
     #: Whether what is put is sent by a thread, unless it is stated or the queue says otherwise.
     _puts_in_background = False
+    #: Whether gets read ahead, unless it is stated or the queue says otherwise.
+    _reserves_unasked = False
 
     def _reset(self) -> None:
         super()._reset()
         self._was_put_to = False
         self._make_buffers()
 
-    def _choose_buffers(self, buffering: int | None, prefetch: int, bound: int) -> None:
+    def _choose_buffers(self, buffering: int | None, prefetch: int | None, bound: int) -> None:
         """Have what was asked for, or what such a queue has."""
         stated = self._stated(buffering)
         self._is_buffering_stated = stated is not None
         self._sends_ahead = self._unasked(bound) if stated is None else stated
-        self._fetches_ahead = check_ahead("prefetch", prefetch)
+        self._fetches_ahead = check_ahead("prefetch", prefetch or 0)
+        may = prefetch is None and self._reserves_unasked and not self._eof
+        self._reserves = may and self._operations.discipline == FIFO and self._is_private(bound)
         for what, number in (("buffering", buffering), ("prefetch", prefetch)):
             if number and self._operations.discipline != FIFO:
                 raise ArgumentError(
@@ -77,9 +84,13 @@ class BufferedItemHandle(ItemHandle):
 
     def _unasked(self, bound: int) -> int:
         """How many of them where nobody says so."""
-        alone = self._anonymous and not bound and not self._options.durability
-        may = alone and self._address.capabilities.persistent and self._may_put_in_background
-        return _BUFFERING if may else 0
+        may = self._is_private(bound) and self._may_put_in_background
+        return _BUFFERING if may and not self._options.durability else 0
+
+    def _is_private(self, bound: int) -> bool:
+        """Whether it is one of those queues that do more than is said: of which this program has
+        all handles, of any length, and not in the memory of this process."""
+        return self._anonymous and not bound and self._address.capabilities.persistent
 
     @property
     def _may_put_in_background(self) -> bool:
@@ -88,12 +99,16 @@ class BufferedItemHandle(ItemHandle):
     def _make_buffers(self) -> None:
         self._buffers: Buffers | None = None
         self._outgoing: Outgoing | None = None
-        self._incoming: Incoming | None = None
-        if self._sends_ahead or self._fetches_ahead:
+        self._incoming: Incomings | None = None
+        if self._sends_ahead or self._fetches_ahead or self._reserves:
             from ..buffering.buffers import Buffers
 
             if self._fetches_ahead:
                 self._incoming = self._make_incoming()
+            elif self._reserves:
+                from ..buffering.reserving import Reserving
+
+                self._incoming = Reserving(self)
             self._buffers = Buffers(
                 self, self._incoming, self._sends_ahead, self._is_buffering_stated
             )
@@ -113,6 +128,16 @@ class BufferedItemHandle(ItemHandle):
         if self._eof:
             operation = self._operations.as_producer(self._here, self._token, operation)
         return self._run(operation)
+
+    def _get_at_once(self, block: bool, timeout: float | None) -> Any:
+        """The next item of the broker, whatever was read ahead."""
+        raise NotImplementedError
+
+    def _get_many_at_once(
+        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None
+    ) -> list[Any]:
+        """The next items of the broker, and a ``look`` at it."""
+        raise NotImplementedError
 
     def _receive(self, claim: Any) -> Any:
         """What is there, as it is, for a buffer that has it decoded by :meth:`_accept_received`."""

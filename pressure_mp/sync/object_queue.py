@@ -94,7 +94,9 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             moment; and 0 for every other one.
         :param prefetch: how many items get may fetch at once, but no more than this consumer's
             share of what is there; what is not handed out goes back. First-in, first-out queues
-            only.
+            only. None is as many as nobody can tell, on an anonymous Queue without a bound: as long
+            as one process alone gets from it, that reads what it will hand out within about a
+            hundredth of a second; others wait for that. None is 0 for every other queue.
 
         Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try. Raises
         BrokerUnavailable, WrongServerError for what is no broker, BrokerError for a refused login,
@@ -242,6 +244,11 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             return kept
         if self._incoming is not None:
             return self._incoming.get_many(self, limit, block, timeout, look)
+        return self._get_many_at_once(limit, block, timeout, look)
+
+    def _get_many_at_once(
+        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None
+    ) -> list[Item]:
         if unsent.senders:
             timeout = self._settle_for(block, timeout)
 
@@ -351,11 +358,14 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         if self._incoming is not None:
             found: Item = self._incoming.get(self, block, timeout)
             return found
-        if unsent.senders:
-            timeout = self._settle_for(bool(block), timeout)
-        if timeout is None and block:
+        if timeout is None and block and not unsent.senders:
             return self._handing_out(self._get_one)
-        return self._handing_out(partial(self._get_one, block=bool(block), timeout=timeout))
+        return self._get_at_once(bool(block), timeout)
+
+    def _get_at_once(self, block: bool, timeout: float | None) -> Item:
+        if unsent.senders:
+            timeout = self._settle_for(block, timeout)
+        return self._handing_out(partial(self._get_one, block=block, timeout=timeout))
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""
@@ -366,6 +376,8 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         try:
             if self._binding is None:
                 self._attach()
+            if self._incoming is not None:
+                self._incoming.before_look(self)
             binding = registry.engine(self._address).bind(self._name, kind, at_once)
             return drive(self._operations.may_get(), binding.session())
         except QueueDoesNotExistError:
@@ -429,6 +441,8 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
 
     def _look(self, ask: Callable[[], T]) -> tuple[T, int]:
         """What the broker answers, and how many items this handle has besides."""
+        if self._incoming is not None:
+            self._incoming.before_look(self)
         return (ask(), 0) if self._buffers is None else self._buffers.look(ask)
 
     def empty(self) -> bool:
@@ -480,6 +494,8 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         Blocks while another implementation has a role in it, at most ``timeout`` seconds.
         Raises QueueInUseError when the time is up, QueueDoesNotExistError.
         """
+        if self._incoming is not None:
+            self._incoming.before_look(self)
         if self._buffers is not None:
             self._buffers.discard()
         self._delete(True, timeout)

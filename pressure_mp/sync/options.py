@@ -49,7 +49,7 @@ class QueueOptions(ObjectOptions, total=False):
 
     eof: Annotated[Literal["producers"] | None, None]
     buffering: Annotated[int | None, None]
-    prefetch: Annotated[int, 0]
+    prefetch: Annotated[int | None, None]
 
 
 class RecordedOptions(TypedDict, total=False):

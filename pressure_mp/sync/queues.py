@@ -38,6 +38,7 @@ class Queue(ObjectQueue[Item]):
     """
 
     _puts_in_background = True
+    _reserves_unasked = True
 
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
@@ -81,6 +82,8 @@ class Queue(ObjectQueue[Item]):
         It first blocks until the broker has what was put through this handle, as :meth:`flush`
         does; with ``immediate`` it drops that, and what this handle fetched ahead.
         """
+        if immediate and self._incoming is not None:
+            self._incoming.before_look(self)
         if self._buffers is not None:
             self._buffers.before_shutdown(self, immediate)
         self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
@@ -132,6 +135,8 @@ class JoinableQueue(Queue[Item]):
     delivered more than once, and one that is never acknowledged is kept as long as its process
     lives: also when its thread has ended, and when the handle was closed.
     """
+
+    _reserves_unasked = False
 
     def __init__(
         self,

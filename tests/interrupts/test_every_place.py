@@ -11,10 +11,11 @@ import time
 from functools import partial
 from itertools import count
 
+import inside
 import pytest
 import redis
 from interrupting import Alarm, Interrupted
-from waiting import Background, lasting, until
+from waiting import HOURS, Background, lasting, until
 
 from pressure_mp import (
     Empty,
@@ -27,6 +28,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
+from pressure_mp.buffering import pace, reserving
 from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.identity.processes import incarnation
@@ -456,6 +458,34 @@ def test_get_with_buffering(server, name, sweep, kind):
 
         sweep(q.get, consumed.check, prepare=prepare)
         sweep(lambda: q.get_many(2), consumed.check, prepare=prepare)
+
+
+def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
+    monkeypatch.setattr(pace.Pace, "next_number", lambda pace: 10)
+    monkeypatch.setattr(reserving, "_KEPT", HOURS)
+    with Queue(url=server.url) as q:
+        consumed = Consumed(q)
+        consumed.put = lambda: q.put_many(THREE)
+        sweep(q.get, consumed.check, prepare=consumed.prepare, every=5)
+
+        def prepare():
+            q.put_many([0, *THREE])
+            assert q.get() == 0
+
+        sweep(q.get, consumed.check, prepare=prepare)
+        sweep(lambda: q.get_many(2), consumed.check, prepare=prepare, every=5)
+
+        def end_and_begin():
+            consumed.prepare()
+            inside.end_reservation(q)
+            q._incoming.reset()
+
+        sweep(q.get, consumed.check, prepare=end_and_begin, every=5)
+        sweep(lambda: inside.end_reservation(q), lambda *_: rest(q), prepare=prepare, every=5)
+
+
+def rest(q):
+    assert [q.get() for _ in THREE] == list(THREE)
 
 
 @pytest.mark.parametrize("buffering", [0, 10])

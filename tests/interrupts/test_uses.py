@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue
+from pressure_mp.buffering import pace
 
 #: Seconds until what is there must be got.
 SOON = 10.0
@@ -45,12 +46,15 @@ KINDS = {
     "joinable": lambda url, name: JoinableQueue(0, name, url=url),
     "buffering": lambda url, name: Queue(0, name, url=url, buffering=10, prefetch=3),
     "anonymous": lambda url, name: Queue(url=url),
+    "reading ahead": lambda url, name: Queue(url=url),
     "anonymous joinable": lambda url, name: JoinableQueue(url=url),
 }
 
 
 @pytest.fixture(params=KINDS)
-def queue(request, server, name):
+def queue(request, server, name, monkeypatch):
+    if request.param == "reading ahead":
+        monkeypatch.setattr(pace.Pace, "next_number", lambda pace: 10)
     with KINDS[request.param](server.url, name) as queue:
         yield queue
 

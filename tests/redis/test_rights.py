@@ -135,6 +135,13 @@ class Uses:
         self.run(operations.requeue("A"))
         self.queue.get_many(9, block=False)
 
+    def read_ahead(self):
+        operations = DeliveryOperations(self.name, "fifo")
+        self.queue.put(8, block=False)
+        self.run(operations.reserve("A:reader-1", 1, 0, 1))
+        self.run(operations.end_reservation("A:reader-1", 1, 0, 0))
+        self.queue.get_nowait()
+
     def look(self):
         self.queue.exists()
         self.queue.qsize()
@@ -243,6 +250,7 @@ class Uses:
             use_the_other_orders,
             move_large_items,
             fetch_and_put_back,
+            read_ahead,
         ),
         *(look, wait_in_line, wake, take_the_long_way, unlock),
         *(meet_a_counter_that_is_no_number, meet_a_queue_that_another_implementation_created),

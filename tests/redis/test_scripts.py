@@ -19,6 +19,7 @@ from waiting import Background, blocked, until
 from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
 from pressure_mp.drivers import drive
 from pressure_mp.engines.contract.items import TakeBack
+from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis import session as redis_session
@@ -261,6 +262,7 @@ def play(server, name, theirs, client):
         operations.put_back("A#1", 1, 0),
     ):
         refused(run, operation)
+    assert run(operations.reserve("A:reader-1", 1, 0, 9)) is Outcome.MISSING
     call("keepers", 5000)
 
     # It is created; tasks; waiting for items, for space and for each other.
@@ -353,6 +355,19 @@ def play(server, name, theirs, client):
     q.get()
     run(operations.put(contents.sample(), True, None))
     assert run(operations.prefetch("A#1", 2, 9, False, None)) is None
+    q.get()
+    run(operations.put_many([b"1", b"2"], True, None))
+    q.maxsize = 0
+    call("end_reservation", "A:reader-1", 1, 0, 0, "dead", "A")
+    call("end_reservation", "A:reader-1", 1, 0, 0, "reader", "A")
+    assert run(operations.reserve("A:reader-1", 1, 0, 9)) is Outcome.LATE
+    with server.client() as redis_client:
+        redis_client.delete(f"__pressure__:{name}:consumer")
+    assert run(operations.reserve("A:reader-1", 2, 0, 9)).items == [b"1", b"2"]
+    assert run(operations.end_reservation("A:reader-1", 2, 0, 0)) == 0
+    assert run(operations.reserve("A:reader-1", 3, 0, 9)).items == [b"1", b"2"]
+    assert (run(operations.length()), run(operations.stats()).length) == (2, 2)
+    assert run(operations.reserve("A:reader-1", 4, 1, 9)) is Outcome.SHARED
     q.get()
     refused(run, operations.prefetch("A#1", 2, 9, False, None))
     for _ in range(q.unfinished_tasks):

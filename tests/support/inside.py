@@ -67,6 +67,26 @@ def buffered(handle: Any) -> int:
     return sum(len(each) for each in (handle._outgoing, handle._incoming) if each is not None)
 
 
+def read_ahead(handle: Any) -> int:
+    """How many items are reserved for it, and here."""
+    return len(handle._incoming._ahead)
+
+
+def end_reservation(handle: Any) -> None:
+    """What was read ahead and not handed out is for others."""
+    handle._incoming.give_back(handle, 5.0)
+
+
+def holds(handle: Any) -> bool:
+    """Whether it may have items reserved."""
+    return bool(handle._incoming.holds)
+
+
+def has_reader_thread(handle: Any) -> bool:
+    """Whether a thread sees to it that its reservations end."""
+    return handle._incoming._thread is not None
+
+
 def presence(handle: Any) -> Any:
     """Its process in its queue."""
     return handle._here

@@ -18,6 +18,7 @@ from .replies import (
     NoSpace,
     Passed,
     Renewed,
+    Shared,
 )
 
 #: One call takes so many items at most; and of several so many bytes at most, or about that.
@@ -149,6 +150,57 @@ class HandOut(NamedTuple):
 
 
 HandOutReply = Done | Late | Missing
+
+
+class Reserve(NamedTuple):
+    """Read the oldest items for a reader, which hands them out: up to ``limit``, and what one call
+    may take; none whose content is in chunks. They stay queued, but nobody else takes any, counts
+    them or removes them, until the reader says how many it handed out, or its lease ends.
+
+    SHARED: others take items too, or the queue has a bound, or this engine reserves none.
+
+    ``reader`` is a :func:`~pressure_mp.identity.client.reader`. ``call`` is larger than any that it
+    used before, and ``handed`` says how many items of its last call it handed out: these are taken
+    now. Where there is no item, and with SHARED, the reader has nothing reserved any more. With a
+    ``limit`` of 0 the same call renews the lease of what it reserved.
+    """
+
+    reader: str
+    call: int
+    handed: int
+    limit: int
+
+
+class Reserved(NamedTuple):
+    """The items, oldest first."""
+
+    items: list[bytes]
+
+
+ReserveReply = Reserved | Shared | Late | Missing
+
+
+class EndReservation(NamedTuple):
+    """So many items of a reader's call were handed out, and it hands out no more; unless others
+    ended its reservation before.
+
+    If that call was not made yet, it does nothing when it comes, and ``before`` counts: how many
+    items of the last call before were handed out.
+    """
+
+    reader: str
+    call: int
+    handed: int
+    before: int
+
+
+class Settled(NamedTuple):
+    """So many items of that call count as handed out: the others are for anybody."""
+
+    number: int
+
+
+EndReservationReply = Settled
 
 
 class Acknowledge(NamedTuple):

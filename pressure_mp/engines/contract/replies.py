@@ -26,6 +26,8 @@ class Outcome(Enum):
     PASSED = "passed"
     #: There is nothing that it could be counted for; nothing was done.
     EXCESS = "excess"
+    #: Others take items too; nothing was done.
+    SHARED = "shared"
     #: The lease was renewed since the caller saw it; nothing was done.
     RENEWED = "renewed"
     #: The stored content is gone, or may be; nothing was done.
@@ -43,6 +45,7 @@ Ended = Literal[Outcome.ENDED]
 Late = Literal[Outcome.LATE]
 Passed = Literal[Outcome.PASSED]
 Excess = Literal[Outcome.EXCESS]
+Shared = Literal[Outcome.SHARED]
 Renewed = Literal[Outcome.RENEWED]
 Lost = Literal[Outcome.LOST]
 Absent = Literal[Outcome.ABSENT]

@@ -7,12 +7,14 @@ from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
 from .items import (
     Acknowledge,
+    EndReservation,
     GetRejected,
     HandOut,
     Prefetch,
     Put,
     Renew,
     Requeue,
+    Reserve,
     Retire,
     SetAside,
     Take,
@@ -72,6 +74,8 @@ ItemRequest = (
     | TakeBack
     | Prefetch
     | HandOut
+    | Reserve
+    | EndReservation
     | Acknowledge
     | SetAside
     | GetRejected

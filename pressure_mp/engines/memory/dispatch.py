@@ -10,12 +10,14 @@ from ..contract.contents import ReadChunks, StoreChunks, SweepContents
 from ..contract.fair import GetKeys, GetQueued, GetSnapshot
 from ..contract.items import (
     Acknowledge,
+    EndReservation,
     GetRejected,
     HandOut,
     Prefetch,
     Put,
     Renew,
     Requeue,
+    Reserve,
     Retire,
     SetAside,
     Take,
@@ -85,6 +87,10 @@ def _choose(request: ItemRequest | QueueRequest) -> Does:
             return _existing(Prefetch, items.prefetch)
         case HandOut():
             return _existing(HandOut, items.hand_out)
+        case Reserve():
+            return _existing(Reserve, items.reserve)
+        case EndReservation():
+            return _existing(EndReservation, items.end_reservation)
         case Acknowledge():
             return _existing(Acknowledge, deliveries.acknowledge)
         case SetAside():

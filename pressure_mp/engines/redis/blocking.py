@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ..contract.items import TakeBack
@@ -253,6 +254,9 @@ class _Caller:
 
     async def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
         return self._session.script(op, args, end)
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         return self._session.park(signal, timeout)

@@ -35,5 +35,8 @@ class Caller(Protocol):
     async def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
         """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
 
+    async def sleep(self, seconds: float) -> None:
+        """Wait, whatever happens."""
+
     async def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...identity.client import parse_client
+from ...identity.client import is_reader, parse_client
 from ..contract.queues import End, Inspection, Keeper, Waiting
 from .statuses import Reply
 
@@ -69,7 +69,8 @@ def _keeper(reply: list[Any], now: int) -> Keeper | None:
     if place == "foreign":
         return Keeper("lost" if is_lost(last, place) else "foreign", last)
     ends = _number(until, now)
-    return Keeper("waiting", client, ticket, _number(since, now), ends, _number(lease, ends - now))
+    state = "reading" if is_reader(ticket) else "waiting"
+    return Keeper(state, client, ticket, _number(since, now), ends, _number(lease, ends - now))
 
 
 def _number(text: str, default: int) -> int:

@@ -7,11 +7,19 @@ looks after both roles, not only after the one that it wants.
 
 from __future__ import annotations
 
+import time
+
 from ...exceptions import PressureError
-from ...identity.client import is_gone, process_of
+from ...identity import hand_outs
+from ...identity.client import client_id, is_gone, is_reader, process_of
 from ..contract.session import ONE_TRY
 from .caller import Caller
-from .statuses import DONE
+from .statuses import DONE, RESERVED, Reply
+
+#: Seconds for which one that may not wait waits for a reader of another process, and between two
+#: looks whether what that reserved is settled.
+GRACE = 0.2
+_PAUSE = 0.002
 
 
 async def wake(caller: Caller, holders: list[bytes], end: float | None = None) -> None:
@@ -38,10 +46,39 @@ async def free_roles(caller: Caller, end: float | None = None) -> float | None:
             process = process_of(keeper)
             if process not in gone:
                 gone[process] = is_gone(keeper)
-            if gone[process]:
-                await caller.script("evict", (keeper, lease), end)
+            if gone[process] or is_reader(keeper):
+                await _end(caller, keeper, bool(gone[process]), end)
         if reply[1] != 0:  # else something was ended, and only now there is a next one
             return float(reply[1]) / 1000
+
+
+async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) -> None:
+    """A client has ended, or is a reader whose lease may have."""
+    try:
+        seen = hand_outs.read(keeper) if is_reader(keeper) else None
+    except OSError:
+        return  # the next look tries again
+    if is_reader(keeper):
+        call, number = seen or (0, 0)  # where nobody can see what it handed out, that comes again
+        who = "dead" if is_gone else "stopped"
+        args = (keeper, call, number, 0, who, client_id())
+        await caller.script("end_reservation", args, end)
+    if is_gone:
+        await caller.script("evict", (keeper, caller.binding.options.lease), end)
+        hand_outs.forget(keeper)
+
+
+async def look(caller: Caller, op: str, end: float | None) -> Reply:
+    """Look at the queue when what a reader reserved is settled, or after :data:`GRACE` seconds; at
+    once in a call of one try."""
+    reply = await caller.script(op, (int(end == ONE_TRY),), end)
+    latest, pause = time.monotonic() + GRACE, _PAUSE
+    while reply[0] == RESERVED:
+        await free_roles(caller, end)
+        await caller.sleep(pause)
+        pause *= 2
+        reply = await caller.script(op, (int(time.monotonic() >= latest),), end)
+    return reply
 
 
 async def make_round(caller: Caller) -> None:

@@ -252,6 +252,10 @@ class RedisSession:
         await wire.request("PEXPIRE", bell, _RUNG, timeout=limit)
         return reply
 
+    async def sleep(self, seconds: float) -> None:
+        """Wait, whatever happens."""
+        await self._pool.sleep(seconds)
+
     async def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
         if self._parked not in (None, signal):

@@ -25,11 +25,15 @@ DECLINED = b"declined"
 UNORDERED = b"unordered"
 LOST = b"lost"
 LARGE = b"large"
+SHARED = b"shared"
 # Of tasks.
 ABSENT = b"absent"
 WRONG = b"wrong"  # in a state that the operation does not take it out of; the state follows
 FOREIGN = b"foreign"  # taken, but not by the caller, or not any more
 CHANGED = b"changed"  # since the caller read the data
+
+# A reader has items reserved; and whose the role is that a busy reply names, then.
+RESERVED = b"reserved"
 
 # How a call takes part in a queue's line.
 WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn

@@ -7,14 +7,14 @@ from typing import Any
 
 from ...exceptions import IncompleteQueueError, PressureError
 from ...identity.client import client_id, ticket
-from ..contract.replies import Later
+from ..contract.replies import InUse, Later
 from ..contract.session import ONE_TRY, TICK
 from .caller import Caller
 from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
-from .roles import free_roles, wake
-from .statuses import BUSY, DONE, EMPTY, FULL, NOW, WAIT, Reply
+from .roles import GRACE, free_roles, wake
+from .statuses import BUSY, DONE, EMPTY, FULL, NOW, RESERVED, WAIT, Reply
 
 #: The statuses after which trying again may help; a signal to park on follows them.
 _LATER = (EMPTY, FULL, BUSY)
@@ -62,6 +62,8 @@ class Turns:
         self._may_hold = True
         try:
             reply = await self._try(op, args, WAIT if waits else NOW, end)
+            if reply[0] == BUSY and not waits and reply[2] == RESERVED:
+                reply = await self._outwait_reader(op, args, end)
             if reply[0] in _LATER and waits:
                 await self._prepare_to_wait(reply, end)
         except PressureError:
@@ -96,6 +98,16 @@ class Turns:
             await wake(self._caller, reply[3:])
             await self._look_for_token(reply, end)
         self._turn = "again"
+
+    async def _outwait_reader(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+        """A reader has the role for a moment: one that may not wait waits for that, in line."""
+        reply = await self._try(op, args, WAIT, end)
+        if reply[0] not in _LATER:
+            return reply
+        await self._prepare_to_wait(reply, end)
+        self._looks = True  # the reader may have ended
+        await self.wait(InUse("consumer"), GRACE)
+        return await self._try(op, args, NOW, end)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for the role, or with it for what it is for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....identity.client import client_id_bytes
+from ....identity.client import client_id, client_id_bytes, process_prefix
 from ...contract import items
 from ...contract.items import MOST_BYTES, MOST_ITEMS, TAKE_ONE
 from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
@@ -160,6 +160,26 @@ async def hand_out(caller: Caller, request: items.HandOut, end: float | None) ->
         reply = await caller.script("handed", (reader, call, number, lease), end)
     found: items.HandOutReply = outcome(reply)
     return found
+
+
+async def reserve(caller: Caller, request: items.Reserve, end: float | None) -> items.ReserveReply:
+    """:class:`items.Reserve`"""
+    reader, call, handed, limit = request
+    who = (process_prefix(), client_id(), caller.binding.options.lease)
+    args = (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *who)
+    reply = await caller.script("reserve", args, end)
+    if reply[0] == DONE:
+        return items.Reserved(reply[1])
+    found: items.ReserveReply = outcome(reply)
+    return found
+
+
+async def end_reservation(
+    caller: Caller, request: items.EndReservation, end: float | None
+) -> items.EndReservationReply:
+    """:class:`items.EndReservation`"""
+    args = (*request, "reader", client_id())
+    return items.Settled(int((await caller.script("end_reservation", args, end))[1]))
 
 
 async def acknowledge(

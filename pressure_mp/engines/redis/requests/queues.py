@@ -8,7 +8,7 @@ from ...contract import queues
 from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
-from ..roles import free_roles, make_round, wake
+from ..roles import free_roles, look, make_round, wake
 from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
 from ..turns import Turns, UntilFinished
 
@@ -78,7 +78,7 @@ async def get_length(
     caller: Caller, request: queues.GetLength, end: float | None
 ) -> queues.GetLengthReply:
     """:class:`queues.GetLength`"""
-    reply = await caller.script("length", (), end)
+    reply = await look(caller, "length", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
     await make_round(caller)
@@ -97,7 +97,7 @@ async def get_stats(
     caller: Caller, request: queues.GetStats, end: float | None
 ) -> queues.GetStatsReply:
     """:class:`queues.GetStats`"""
-    reply = await caller.script("stats", (), end)
+    reply = await look(caller, "stats", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
     await make_round(caller)

@@ -44,6 +44,10 @@ def _choose(request: Request) -> Implementation:
             found = items.prefetch
         case i.HandOut():
             found = items.hand_out
+        case i.Reserve():
+            found = items.reserve
+        case i.EndReservation():
+            found = items.end_reservation
         case i.Acknowledge():
             found = items.acknowledge
         case i.SetAside():

@@ -1,10 +1,10 @@
 -- put_back: a reader fetched items and does not hand them out: they go back to the front.
--- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished returned fetched readers
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished returned fetched readers consumer_holder
 -- args: reader call number unheard
 --   number   how many it handed out: those stay out
 --   unheard  1: nobody heard the reply to that call. If it only comes now, it is to do nothing: its record stays
 -- replies: done returned | late | missing
--- uses: bound tasks deliveries returns incarnation
+-- uses: bound tasks deliveries front returns incarnation
 -- `late`: the items were taken away from this reader.
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped, and count as done.
@@ -33,4 +33,4 @@ if redis.call('HGET', KEYS[4], 'dropping') then
   finish(#back, KEYS[5], KEYS[6], KEYS[8], KEYS[9])
   return {'done', 0}
 end
-return {'done', return_items(back, bound, KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[10])}
+return {'done', return_items(back, bound, KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[10], KEYS[13])}

@@ -1,11 +1,11 @@
 -- requeue: put back to the front what a process has in flight; what was delivered too often is set aside.
--- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected in_flight deliveries presence returned fetched readers uploads
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected in_flight deliveries presence returned fetched readers uploads consumer_holder
 -- args: owner seen call number seq...
 --   seen    the end of the owner's lease, as the caller saw it; empty: whatever the lease says
 --   call    only what the owner took in this call; empty: all of it
 --   number  how many seqs follow; if any do, only these items, which nobody was given
 -- replies: done returned | renewed | missing
--- uses: bound tasks deliveries chunks returns incarnation
+-- uses: bound tasks deliveries chunks front returns incarnation
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped. What is not put back counts as done.
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
@@ -65,4 +65,4 @@ if call == '' and number == 0 then
   redis.call('HDEL', presence, owner)
 end
 if settled > 0 then finish(settled, KEYS[5], KEYS[6], KEYS[8], KEYS[9]) end
-return {'done', return_items(back, bound, KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[14])}
+return {'done', return_items(back, bound, KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[14], KEYS[18])}

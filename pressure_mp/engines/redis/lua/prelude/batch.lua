@@ -55,3 +55,23 @@ local function joined(steps)
   end
   return items
 end
+
+-- The oldest items, which stay where they are: at most `number`, and about `budget` bytes; none from the
+-- first on whose content is in chunks. As in `take_out`, how large they are is seen when they are read.
+local function read_oldest(data, number, budget, uploads)
+  local chunked = redis.call('EXISTS', uploads) == 1
+  local items, sizes, largest, step = {}, 0, 1, 1
+  while number > #items and step > 0 do
+    local seen = #items
+    local found = redis.call('LRANGE', data, -seen - math.min(step, number - seen), -seen - 1)
+    if #found == 0 then break end
+    for i = #found, 1, -1 do
+      local item = found[i]
+      if chunked and string.byte(item) == 250 then return items end
+      items[#items + 1], sizes = item, sizes + #item
+      if #item > largest then largest = #item end
+    end
+    step = math.min(step * 4, math.floor((budget - sizes) / largest))
+  end
+  return items
+end

@@ -16,7 +16,7 @@ end
 local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if not bound then return 'missing' end
   if length == 0 and over then return over end
-  if state == 'foreign' then return 'busy' end
+  if state == 'foreign' or state == 'reserved' then return 'busy' end
   if state == 'ours' and length == 0 then return 'busy' end
   if state == 'ours' and mode == 'wait' then
     local left = length - limit

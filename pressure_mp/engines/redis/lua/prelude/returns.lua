@@ -20,17 +20,19 @@ end
 
 -- Put `back`, a table of {number, deliveries, item, size}, to the front, in the order of the numbers.
 -- Returns how many.
-local function return_items(back, bound, data, not_full, messages, bytes, returned)
+local function return_items(back, bound, data, not_full, messages, bytes, returned, holder)
   local number, size, newest = #back, 0, 0
   if number == 0 then return 0 end
+  note_in_front(holder, number)
   for _, delivery in ipairs(back) do
     size, newest = size + delivery[4], math.max(newest, delivery[1])
   end
   redis.call('INCRBY', messages, -number)
   redis.call('INCRBY', bytes, -size)
 
-  -- What was put back before and is older stands in front of it.
-  local record = redis.call('LINDEX', returned, -1)
+  -- What was put back before and is older stands in front of it; but what a reader reserved stays behind it.
+  local is_reserved = redis.call('HEXISTS', holder, 'call') == 1
+  local record = not is_reserved and redis.call('LINDEX', returned, -1)
   while record do
     local item = redis.call('LINDEX', data, -1)
     local seq, deliveries = read_returned(record, item)

@@ -3,6 +3,7 @@
 --   mine     the caller took it in an earlier call and waits with it
 --   granted  the server moved it from the free list to the claim list for the caller
 --   ours     another client of this package waits with it, or was promised it
+--   reserved a reader of this package has it, and with it the oldest items, see `reserve`
 --   foreign  in no list: a client that follows the reference steps is at work
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
@@ -18,6 +19,11 @@
 -- and until when that holds (a lease later), so that those who come long after have the whole time
 -- again: the specification leaves the value of the lists' element undefined.
 local AFTER_LEASE = 250
+
+-- A reader's reservation is ended by those who wait, who may know how much it handed out ("end_reservation").
+local function is_reader(ticket)
+  return string.find(ticket, ':reader-', 1, true) ~= nil
+end
 
 local function milliseconds()
   local time = redis.call('TIME')
@@ -37,6 +43,8 @@ local function standing(name, turn, free, claim, holder, ticket, lease)
     held, length = 'promised', short and now <= tonumber(valid) and short or math.ceil(lease / 3)
     till = now + length
     redis.call('HSET', holder, 'ticket', held, 'until', string.format('%d', till), 'lease', length)
+  elseif is_reader(held) then
+    return 'reserved', held, tonumber(till) or 1
   elseif not (tonumber(till or '') and tonumber(till) >= now) then -- no number, no lease
     local left = math.min(lease / 20, AFTER_LEASE)
     if token then left = (tonumber(length or '') or 0) / 2 end

@@ -40,8 +40,8 @@ else
   redis.call('SET', KEYS[4], client)
 end
 if ARGV[2] == '1' then
-  -- A foreign consumer that saw an item must still find it.
-  if c_state == 'foreign' then
+  -- A foreign consumer that saw an item must still find it, and a reader those that it reserved.
+  if c_state == 'foreign' or c_state == 'reserved' then
     give_back(p_state, p_free, p_claim, p_holder)
     return taken('consumer')
   end

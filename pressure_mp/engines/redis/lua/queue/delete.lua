@@ -32,7 +32,7 @@ local entry = leave_line(KEYS[23], turn, ticket)
 local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])
 local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[5])
 local function is_taken(state)
-  return state == 'foreign' or (state == 'ours' and mode == 'wait')
+  return state == 'foreign' or ((state == 'ours' or state == 'reserved') and mode == 'wait')
 end
 local blocked = (is_taken(p_state) and 'producer') or (is_taken(c_state) and 'consumer')
 local wake_p = p_state == 'ours' and redis.call('HGET', p_holder, 'conn') or ''

@@ -14,7 +14,8 @@ local function look(name, free, claim, holder)
   local _, held, ends = standing(name, '', free, claim, holder, '', lease)
   if not ends then return end
   for _, ticket in ipairs(held == 'promised' and line[name] or {held}) do tickets[#tickets + 1] = ticket end
-  again = math.min(again, ends == 0 and 0 or math.max(ends - now + 1, 1))
+  -- A reader whose lease has ended is for the caller to end.
+  again = math.min(again, ends == 0 and 0 or math.max(ends - now + 1, ends < now and 50 or 1))
 end
 look('producer', KEYS[3], KEYS[4], KEYS[5])
 look('consumer', KEYS[6], KEYS[7], KEYS[8])

@@ -1,7 +1,7 @@
 -- take_back: undo a call that takes items out, whose reply nobody uses: they go back to the front, in order.
--- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished uploads
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished uploads consumer_holder
 -- replies: done returned | missing
--- uses: bound tasks chunks storage incarnation
+-- uses: bound tasks chunks storage front incarnation
 -- lane: yes
 -- The last key keeps what was replied in the lane of that call, the last argument is the call's number there.
 -- When the call was not made yet, it never will be; to undo it twice does nothing more. Items go back
@@ -53,5 +53,6 @@ end
 redis.call('INCRBY', KEYS[6], -#items)
 redis.call('INCRBY', KEYS[7], -math.min(weight, bytes))
 for i = #items, 1, -1 do put_back(items[i], places[i]) end
+note_in_front(KEYS[11], #items)
 if signs > 0 and bound > 0 and length + #items >= bound then redis.call('DEL', not_full) end
 return {'done', #items}

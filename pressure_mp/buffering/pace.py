@@ -1,0 +1,56 @@
+"""How many items to read ahead of their need."""
+
+from __future__ import annotations
+
+import math
+from time import monotonic
+
+from ..engines.contract.items import MOST_ITEMS
+
+#: Seconds in which what is read is to be handed out.
+_WINDOW = 0.01
+#: After a call that found no more than one item, so many get one by one; then twice as many.
+_FEWEST, _MOST_SINGLE = 8, 1024
+#: Seconds of getting one by one when it was seen that others take items too, or count them; then
+#: twice as many; and seconds after which that is forgotten.
+_SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
+
+
+class Pace:
+    """Twice as many as before, and no more than will soon be needed."""
+
+    def __init__(self) -> None:
+        self._visited = -math.inf
+        self._number = 1
+        self._singles = self._single = _FEWEST
+        self._alone_from, self._pause = -math.inf, _SHORTEST
+
+    def next_number(self) -> int:
+        """For a call that is made now."""
+        now = monotonic()
+        passed, self._visited = now - self._visited, now
+        if self._single > 0 or now < self._alone_from:
+            self._single -= 1
+            return 1
+        soon = int(self._number * _WINDOW / max(passed, 1e-6))
+        self._number = max(1, min(soon, self._number * 2, MOST_ITEMS))
+        return self._number
+
+    def note(self, found: int) -> None:
+        """A call for several found so many."""
+        if found > 1:
+            self._singles = _FEWEST
+            self._number = min(self._number, found * 2)
+            return
+        # To reserve takes longer than to get.
+        self._number, self._single = 1, self._singles
+        self._singles = min(self._singles * 2, _MOST_SINGLE)
+
+    def share(self) -> None:
+        """Others take items too, or somebody counts them."""
+        now = monotonic()
+        if now > self._alone_from + _FORGOTTEN:
+            self._pause = _SHORTEST
+        self._alone_from = now + self._pause
+        self._pause = min(self._pause * 2, _LONGEST)
+        self._number, self._single = 1, _FEWEST

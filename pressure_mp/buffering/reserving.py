@@ -1,0 +1,450 @@
+"""What the only process that gets from an anonymous queue reads ahead of its need, unasked: as long
+as it is that, and no more than it hands out in a moment."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import repeat
+from queue import Empty as NothingNew
+from queue import SimpleQueue
+from threading import get_ident
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from .. import interrupts
+from ..background import at_exit
+from ..deadlines import deadline, seconds_left
+from ..drivers import ending
+from ..effects import Operation, T
+from ..engines.contract.items import Reserved
+from ..engines.contract.session import ONE_TRY
+from ..exceptions import BrokerUnavailable, PressureError
+from ..identity.client import reader
+from ..identity.hand_outs import BITS, HandOuts
+from .pace import Pace
+
+if TYPE_CHECKING:
+    from ..background.presence import Presence, Run
+    from .handle import BufferedHandle
+
+#: Seconds after which what was not handed out is for others again.
+_KEPT = 0.02
+#: Seconds until a reservation that could not be ended is tried again, and for which its thread
+#: waits for the next one before it ends.
+_RETRY, _LINGER = 0.5, 1.0
+#: Seconds for which one waits for another thread's words with the broker, and then again.
+_MOMENT = 0.01
+#: Seconds until the lease of what is reserved is renewed, while an item is being decoded.
+_RENEWED = 0.05
+#: Seconds between two looks at what others here are at.
+_PAUSE = 0.002
+
+_NOTHING = object()
+
+
+#: An item, its place among those that the reader ever handed out, and how often the broker had
+#: been told how many those are.
+HandedOut = tuple[bytes, int, int]
+#: One that was set aside.
+_REJECTED: HandedOut = (b"", -1, -1)
+
+
+class Reserving:
+    """Items that are reserved for one handle: they are queued, and here too, as they are. Who gets
+    one decodes it then.
+
+    Nothing here waits for an item: when there is none, the handle gets one as any other does. What
+    is reserved is in the way of all others, and so of this handle's own gets from the broker: those
+    come when the reservation is over. To forget one loses nothing but time.
+    """
+
+    patience = 1.0
+
+    def __init__(self, handle: BufferedHandle) -> None:
+        self.reset()
+        _all.add(self)
+
+    def reset(self) -> None:
+        """One that never read anything: a new one, or that of a forked child."""
+        self._ahead: deque[bytes] = deque()
+        self._pops = interrupts.pops(self._ahead)
+        self._left: list[HandedOut] = []  # to calls that were interrupted, and is no longer queued
+        self._in_hand: dict[int, int] = {}  # how many are being decoded, by thread
+        self._settled = (0, 0)  # of that call, so many are known to count as handed out
+        self._told = 0  # how often the broker was told, or is being told, what was handed out
+        self._back: list[bytes] = []  # what was here, and is not handed out
+        self._lock = threading.RLock()  # which tells who has it; none has it twice
+        self._pace = Pace()
+        self._reader = ""
+        self._hand_outs: HandOuts | None = None
+        self._cell = memoryview(bytearray(8)).cast("Q")
+        self._call = 0
+        self._is_heard = False  # the reply to that call
+        self._read = 0  # how many items that reply had
+        self._before = 0  # how many were handed out of what the call before read
+        self._ended = 0  # counts the reservations that were ended here
+        self.holds = False  # whether the broker may have reserved anything
+        #: On the monotonic clock: until when what is here may be handed out, and when it goes back.
+        self._until = self._due = 0.0
+        self._presence: Presence | None = None
+        self._thread: threading.Thread | None = None  # which notes itself
+        self._idle = False  # the thread waits for more
+        self._more: SimpleQueue[None] = SimpleQueue()
+
+    def __len__(self) -> int:
+        """How many items are here and no longer queued."""
+        return len(self._left)
+
+    # Getting
+
+    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+        """The next item; reads ahead when there is none here, or gets one."""
+        if interrupts.abandoned:
+            interrupts.settle()
+        if monotonic() < self._until:
+            item = self._hand_out(handle)
+            if item is not _NOTHING:
+                return item
+        return self._get_next(handle, block, deadline(block, timeout))
+
+    def get_many(
+        self,
+        handle: BufferedHandle,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        look: Callable[[], None] | None = None,
+    ) -> list[Any]:
+        """Who gets several at a time, or looks with a descriptor, does not read ahead."""
+        if self._left:
+            found = [self.get(handle, block, timeout)]
+            if look is not None:
+                look()
+            return found
+        self.before_look(handle)
+        return handle._get_many_at_once(number, block, timeout, look)
+
+    def _get_next(self, handle: BufferedHandle, block: bool, end: float | None) -> Any:
+        while True:
+            handle._check_open()
+            handle._settle(end)
+            if self._left:
+                item = self._hand_out(handle, True)
+                if item is not _NOTHING:
+                    return item
+            if not self._make_ready(handle, end):
+                return handle._get_at_once(block, seconds_left(end))
+            if monotonic() < self._until:
+                item = self._hand_out(handle)
+                if item is not _NOTHING:
+                    return item
+
+    def _hand_out(self, handle: BufferedHandle, is_left: bool = False) -> Any:
+        """The next item; or of those that were left, if there are any. Else _NOTHING."""
+        pops: Iterator[Any] = map(self._left.pop, repeat(0)) if is_left else self._pops
+        found: list[HandedOut] = []
+        me = get_ident()
+        if me not in self._in_hand:
+            self._in_hand[me] = 0
+        try:
+            for item in pops:
+                self._in_hand[me] += 1
+                if is_left:
+                    found += (item,)
+                else:
+                    found += ((item, self._cell[0], self._told),)
+                    self._cell[0] += 1
+                if (is_left or monotonic() >= self._until) and not self._counts(handle, found[0]):
+                    self._in_hand[me] -= 1
+                    return _NOTHING  # others have it
+                decoded = self._decode(handle, found)
+                self._in_hand[me] -= 1
+                return decoded
+        except BaseException as error:
+            if not found and isinstance(error, IndexError):
+                return _NOTHING
+            interrupts.abandoned += [(self, (found, me))]
+            interrupts.settle()
+            raise
+        raise AssertionError("a deque is empty, or it is not")
+
+    def _counts(self, handle: BufferedHandle, found: HandedOut) -> bool:
+        """Whether an item that was taken out here too late counts as handed out. This process was
+        stopped meanwhile: others may have ended the reservation."""
+        call, index = found[1] >> BITS, found[1] & (1 << BITS) - 1
+        for held in interrupts.attempts(self._lock, more=_MOMENT):
+            if held:
+                try:
+                    if self._call == call:
+                        self._end(partial(_try_once, handle))
+                    settled, number = self._settled
+                    return settled != call or index < number
+                finally:
+                    self._lock.release()
+        raise AssertionError("attempts end only with the lock")
+
+    @staticmethod
+    def _decode(handle: BufferedHandle, found: list[HandedOut]) -> Any:
+        try:
+            return handle._codec.decode(found[0][0])
+        except PressureError:
+            handle._run_at_once(handle._operations.reject(found[0][0]))
+            found[0] = _REJECTED
+            raise
+
+    def _give_up(self, claim: tuple[list[HandedOut], int]) -> None:
+        """What was handed out to a call that was interrupted is the next one again. If another one
+        was handed out since, or the broker was told of it, it stays with this handle."""
+        found, thread = claim
+        while found:
+            item, place, told = found[-1]
+            if found[-1] is _REJECTED:
+                self._in_hand[thread] -= 1
+                del found[-1]
+            elif told == self._told and self._cell[0] == place + 1:
+                self._cell[0] = place
+                self._ahead += (item,)
+                self._in_hand[thread] -= 1
+                del found[-1]
+                self._ahead.rotate(1)
+            else:
+                self._until = 0.0  # so that it comes first
+                self._left += (found[-1],)
+                self._in_hand[thread] -= 1
+                del found[-1]
+
+    # Reading ahead
+
+    def _make_ready(self, handle: BufferedHandle, end: float | None) -> bool:
+        """Have items here, if they are to be read ahead. Else nothing is reserved, but by another
+        thread that is at it when ``end`` comes."""
+
+        run = partial(_try_once, handle)
+        if interrupts.is_held(self._lock):
+            # A signal handler, or a finalizer, in the midst of this.
+            self._try_to_end(run)
+            return False
+        number = 1 if _ends else self._pace.next_number()
+        if number > 1:
+            self._prepare(handle)
+        for held in interrupts.attempts(self._lock, more=_MOMENT):
+            if held:
+                try:
+                    return self._read_ahead(handle, number, run)
+                finally:
+                    self._lock.release()
+            if end is not None and monotonic() >= end:
+                return False
+        raise AssertionError("attempts end only with the lock")
+
+    def _read_ahead(self, handle: BufferedHandle, number: int, run: Run[Any]) -> bool:
+        if self._ahead and monotonic() < self._until:
+            return True  # another thread was faster
+        if number > 1 and (self._is_heard or not self.holds):
+            try:
+                return self._reserve(handle, number, run)
+            except BrokerUnavailable:  # to get one tries for longer
+                return False
+        self._try_to_end(run)
+        return False
+
+    def _reserve(self, handle: BufferedHandle, number: int, run: Run[Any]) -> bool:
+        self._until = 0.0
+        self._told += 1
+        self._drain()
+        handed, ended, asked = self._read - len(self._back), self._ended, monotonic()
+        self._before, self._is_heard, self._read, self._back = handed, False, 0, []
+        self._call += 1
+        self.holds = True
+        call = self._call
+        self._see_to()
+        reserving = handle._operations.reserve(self._reader, call, handed, number)
+        reply = run(reserving)
+        items = reply.items if isinstance(reply, Reserved) else []
+        number = len(items)
+        if type(reply) is Reserved:
+            self._pace.note(number)
+        else:
+            self._pace.share()
+        # The broker keeps them for a lease from when it was asked.
+        due, until = monotonic() + _KEPT, asked + handle._options.lease / 3000
+        # From here on there is no call.
+        if self._ended != ended:
+            return False  # a signal handler had it ended
+        if not number:
+            self.holds, self._before = False, 0
+            return False
+        self._cell[0] = call << BITS
+        self._ahead += items
+        self._read, self._is_heard, self._due, self._until = number, True, due, until
+        return True
+
+    def _prepare(self, handle: BufferedHandle) -> None:
+        """Have all that is needed. It takes locks, which another thread may have whose signal
+        handler wants this one's: so it is done before."""
+        handle._codec.prepare()  # nothing is taken out that this handle has no key for
+        if self._hand_outs is not None:
+            return
+        at_exit.call_at_end(_end, priority=12)  # before this process's presence leaves
+        name, self._presence = reader(), handle._here
+        hand_outs = HandOuts(name)
+        if self._hand_outs is None:  # else another thread was faster
+            self._reader, self._cell, self._hand_outs = name, hand_outs.cell, hand_outs
+
+    def _drain(self) -> None:
+        """Take all out, the last one first: what another thread takes meanwhile is the first."""
+        try:
+            for item in map(deque.pop, repeat(self._ahead)):
+                self._back += (item,)
+        except IndexError:
+            pass
+
+    # Ending a reservation
+
+    def before_look(self, handle: BufferedHandle) -> None:
+        """This handle is about to look at all that are queued, or to drop them."""
+        if self.holds:
+            self._pace.share()
+            self.give_back(handle, self.patience)
+
+    def give_back(self, handle: BufferedHandle, patience: float = 0.0) -> None:
+        """What is here is for anybody. Waits so long for a thread that is at it. What fails now is
+        tried again by a thread."""
+        self._until = 0.0
+        self._try_to_end(partial(_try_once, handle), patience)
+
+    def leave(self) -> None:
+        """The process ends. Nobody need see what was handed out, unless something is reserved."""
+        presence = self._presence
+        if presence is None or self._hand_outs is None:
+            return
+        lease = presence.lease
+        if self.holds:
+            at_exit.say(
+                lease.engine,
+                lambda options: self._try_to_end(partial(lease.run_within, options), _MOMENT),
+            )
+        if not self.holds:
+            self._hand_outs.end()
+
+    def _try_to_end(self, run: Run[Any], patience: float = 0.0) -> None:
+        if interrupts.is_held(self._lock):  # as in _make_ready
+            patience = -1.0
+        for held in interrupts.attempts(self._lock, patience):
+            if held:
+                try:
+                    end = monotonic() + patience
+                    while self._others_decode and monotonic() < end:
+                        sleep(_PAUSE)
+                    self._end(run)
+                except PressureError:
+                    self._due = monotonic() + _RETRY
+                finally:
+                    self._lock.release()
+
+    def _end(self, run: Run[Any]) -> None:
+        presence = self._presence
+        if presence is None or not self.holds:
+            return
+        self._until = 0.0
+        self._told += 1
+        self._drain()
+        handed = self._read - len(self._back) if self._is_heard else 0
+        operations = presence.operations
+        ending_it = operations.end_reservation(self._reader, self._call, handed, self._before)
+        self._settled = self._call, run(ending_it)
+        self._ended += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        """The broker keeps nothing for this reader."""
+        self.holds, self._back, self._read, self._before = False, [], 0, 0
+
+    @property
+    def _others_decode(self) -> bool:
+        """Whether another thread decodes an item, which may yet come back."""
+        me = get_ident()
+        return any(number for thread, number in list(self._in_hand.items()) if thread != me)
+
+    def _renew(self, presence: Presence) -> None:
+        """Keep what is reserved while an item is being decoded."""
+        renewing = presence.operations.reserve(self._reader, self._call, 0, 0)
+        for held in interrupts.attempts(self._lock, 0.0):
+            if held:
+                try:
+                    if self.holds and self._is_heard:
+                        presence.lease.run_now(renewing)
+                except PressureError:
+                    pass
+                finally:
+                    self._lock.release()
+        self._due = monotonic() + _RENEWED
+
+    def _see_to(self) -> None:
+        """See to it that the reservation ends in time."""
+        self._due = monotonic() + _KEPT
+        if self._idle:
+            self._idle = False
+            self._more.put(None)
+        elif self._thread is None:
+            thread = threading.Thread(target=self._wait, name="pressure_mp reader", daemon=True)
+            try:
+                interrupts.start(thread)
+            except RuntimeError:  # the process ends, and so does the reservation
+                pass
+
+    def _wait(self) -> None:
+        """End what lasts too long: a thread, as long as there is anything."""
+        me = threading.current_thread()
+        if self._thread is not None:
+            return
+        self._thread = me
+        while self._thread is me:
+            if self.holds:
+                sleep(max(self._due - monotonic(), _PAUSE))
+                presence = self._presence
+                if presence is not None and monotonic() >= self._due:
+                    if self._others_decode:
+                        self._renew(presence)
+                    else:
+                        self._try_to_end(presence.lease.run_now)
+                continue
+            self._idle = True
+            try:
+                if not self.holds:
+                    self._more.get(timeout=_LINGER)
+            except NothingNew:
+                self._thread = None
+                if self.holds:
+                    self._thread = me
+            self._idle = False
+
+
+def _try_once(handle: BufferedHandle, operation: Operation[T]) -> T:
+    """Nothing is lost when the broker cannot be asked."""
+    return handle._run_at_once(ending(operation, ONE_TRY))
+
+
+_all: weakref.WeakSet[Reserving] = weakref.WeakSet()
+#: Whether the process ends: from now on every item is got by itself.
+_ends = False
+
+
+def _end() -> None:
+    global _ends
+    _ends = True
+    for reserving in list(_all):
+        reserving.leave()
+
+
+def _after_fork_in_child() -> None:
+    global _ends
+    _ends = False
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

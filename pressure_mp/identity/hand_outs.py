@@ -1,0 +1,133 @@
+"""How many of the items that a reader reserved it handed out, where other processes of the same
+user and host can see it when this one was killed.
+
+Each reader has a file of its own, in memory where there is such a place. Without one, others take
+it that nothing was handed out since the reader last told the broker.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+import struct
+import tempfile
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from .processes import incarnation, is_there
+
+_COUNT = struct.Struct("=Q")
+#: The number of the call is above so many bits of the count, and how many were handed out below.
+BITS = 20
+_BELOW = (1 << BITS) - 1
+#: Seconds for which what a killed process left is kept, if nobody takes its items over.
+_OLD = 3600
+
+
+#: Why a process cannot look now, though there is something to see.
+_FOR_NOW = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+class HandOuts:
+    """Those of one reader. ``cell[0]`` is counted up with each item that is handed out: a step
+    behind which no signal handler runs. Its upper bits are the number of the call."""
+
+    def __init__(self, reader: str) -> None:
+        self._path = ""
+        self._process = os.getpid()
+        self.cell = memoryview(bytearray(_COUNT.size)).cast("Q")
+        with suppress(OSError):
+            folder = _folder(make=True)
+            _sweep(folder)
+            path = _path(folder, reader)
+            self.cell = memoryview(_map(path)).cast("Q")
+            self._path = path
+
+    def end(self) -> None:
+        """The reader has nothing any more. A forked child leaves its parent's file alone."""
+        if self._path and self._process == os.getpid():
+            with suppress(OSError):
+                os.unlink(self._path)
+        self._path = ""
+
+    __del__ = end
+
+
+class HandedOut(NamedTuple):
+    """Of a reader's call so many."""
+
+    call: int
+    number: int
+
+
+def read(reader: str) -> HandedOut | None:
+    """What a reader handed out; None when that cannot be seen here. Raises OSError when this
+    process cannot look now."""
+    try:
+        with open(_path(_folder(), reader), "rb") as file:
+            (count,) = _COUNT.unpack(file.read())
+    except OSError as error:
+        if error.errno in _FOR_NOW:
+            raise
+        return None  # it is elsewhere
+    except struct.error:  # it is just being made
+        return None
+    return HandedOut(count >> BITS, count & _BELOW)
+
+
+def forget(reader: str) -> None:
+    """What that reader had, which has ended, is for others now."""
+    with suppress(OSError):
+        os.unlink(_path(_folder(), reader))
+
+
+def _map(path: str) -> mmap.mmap:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        # All of it is there before it is mapped: to write to memory for which there is no place
+        # ends the process.
+        if os.write(fd, bytes(_COUNT.size)) < _COUNT.size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return mmap.mmap(fd, _COUNT.size)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _folder(make: bool = False) -> str:
+    """This user's folder. Raises OSError when it is not this user's alone."""
+    above = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+    path = os.path.join(above, f"pressure_mp-{os.geteuid()}")
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise PermissionError(f"{path} is not this user's alone")
+    return path
+
+
+def _path(folder: str, reader: str) -> str:
+    return os.path.join(folder, reader.replace("/", ","))
+
+
+_swept_by = ""
+
+
+def _sweep(folder: str) -> None:
+    """Once in a process, remove what is old, and of processes that are no longer there."""
+    global _swept_by
+    if _swept_by == incarnation():
+        return
+    _swept_by = incarnation()
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        with suppress(OSError):
+            is_old = time.time() - os.stat(path).st_mtime > _OLD
+            if is_old and is_there(name.replace(",", "/")) is False:
+                os.unlink(path)
