@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
-from .effects import MORE, AnyOperation, Ask, Effect, Keep, Operation, T, Until, Wait
+from .effects import MORE, AnyOperation, Ask, Effect, Keep, On, Operation, T, Until, Wait
 from .engines.contract.session import AsyncSession, Session
 from .exceptions import PressureError
 
@@ -113,12 +113,19 @@ def _perform(effect: Effect, session: Session) -> Any:
     if isinstance(effect, Keep):
         session.found = effect.found
         return None
-    return session.call(*effect) if isinstance(effect, Until) else session.call(effect)
+    if isinstance(effect, On):
+        return drive(effect.operation, effect.binding.session())
+    call: Any = session.call
+    return call(*effect) if isinstance(effect, Until) else call(effect)
 
 
-async def adrive(operation: AnyOperation[T], session: AsyncSession) -> T:
-    """Run ``operation`` to its end; the task waits while the operation does."""
+async def adrive(
+    operation: AnyOperation[T], session: AsyncSession, watch: Watch | None = None
+) -> T:
+    """Run ``operation`` to its end; the task waits while the operation does. ``watch`` is as of
+    :func:`drive`."""
     value: Any = None
+    waited = False
     try:
         if type(operation) is Ask:
             reply = await session.call(operation.request, operation.end)
@@ -132,7 +139,13 @@ async def adrive(operation: AnyOperation[T], session: AsyncSession) -> T:
             try:
                 effect = send(value)
                 send, value = operation.send, None
-                value = await _aperform(effect, session)
+                waits = type(effect) is Wait
+                if waits and waited and watch is not None:
+                    with watch():
+                        value = await _aperform(effect, session)
+                else:
+                    value = await _aperform(effect, session)
+                    waited = waited or waits
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]
             except BaseException as error:  # CancelledError too: the operation cleans up
@@ -150,7 +163,10 @@ async def _aperform(effect: Effect, session: AsyncSession) -> Any:
     if isinstance(effect, Keep):
         session.found = effect.found
         return None
-    return await (session.call(*effect) if isinstance(effect, Until) else session.call(effect))
+    if isinstance(effect, On):
+        return await adrive(effect.operation, effect.binding.asession())
+    call: Any = session.call
+    return await (call(*effect) if isinstance(effect, Until) else call(effect))
 
 
 def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
@@ -161,7 +177,7 @@ def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
         while True:
             if isinstance(effect, Until):
                 effect = effect._replace(end=end)
-            elif not isinstance(effect, (Wait, Keep)):
+            elif not isinstance(effect, (Wait, Keep, On)):
                 effect = Until(effect, end)
             effect = operation.send((yield effect))
     except StopIteration as stop:

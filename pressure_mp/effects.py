@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 from .engines.contract.replies import Later
 
 if TYPE_CHECKING:  # a queue need not load the requests of every other kind of queue
-    from .engines.contract.requests import Request
+    from .engines.contract.requests import HostRequest, Request
+    from .engines.contract.session import Binding
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 class Until(NamedTuple):
     """A request whose call ends then, see :meth:`Session.call`."""
 
-    request: Request
+    request: Request | HostRequest
     end: float | None
 
 
@@ -39,7 +40,14 @@ class Keep(NamedTuple):
     found: list[Any]
 
 
-Effect: TypeAlias = "Request | Until | Wait | Keep"
+class On(NamedTuple):
+    """An operation on another binding, on a session of its own; its result is sent back in."""
+
+    binding: Binding
+    operation: AnyOperation[Any]
+
+
+Effect: TypeAlias = "Request | HostRequest | Until | Wait | Keep | On"
 
 Operation = Generator[Effect, Any, T]
 

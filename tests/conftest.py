@@ -10,13 +10,14 @@ import hypothesis
 import pytest
 import random_histories
 import repeating
+import worlds
 from brokers import rights
 from brokers.servers import Server
 from waiting import HOURS
 
 from pressure_mp.background import lease_thread
 from pressure_mp.engines.memory import session as memory_session
-from pressure_mp.engines.redis import binding, session, turns
+from pressure_mp.engines.redis import binding, loop_session, session, turns
 
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
 KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
@@ -41,9 +42,47 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = [item for item in items if not _is_in_vain(item)]
     if config.option.histories:
         for item in items:
             item.add_marker(pytest.mark.timeout(0), append=False)
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def world(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[worlds.World]:
+    """The test's queues are those for threads; and then those of asyncio, which it uses like these.
+
+    In the test's module, and in its parameters, other classes stand under the same names; of one
+    that the test gets elsewhere, what this returns is given it.
+    """
+    if request.param == "threads":
+        yield worlds.World(lambda kind: kind)
+        return
+    for name, kind in worlds.names_to_replace(request.module).items():
+        monkeypatch.setattr(request.module, name, kind)
+    made = worlds.Looped.made
+    yield worlds.World(worlds.replacing)
+    worlds.end()
+    assert worlds.Looped.made > made, "the test made no queue of asyncio"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    world = pyfuncitem.funcargs.get("world")
+    if isinstance(world, worlds.World):
+        for name, value in pyfuncitem.funcargs.items():
+            pyfuncitem.funcargs[name] = world(value)
+
+
+def _is_in_vain(item: pytest.Item) -> bool:
+    """A test of what there is not in asyncio, in that world."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return params.get("world") == "asyncio" and (
+        item.get_closest_marker("only_threads") is not None
+        or any(map(worlds.is_only_for_threads, params.values()))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +159,7 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A lease is renewed all the same, at a third of it; HOURS is one that is long enough.
     """
-    for module in (memory_session, binding, session, turns):
+    for module in (memory_session, binding, session, loop_session, turns):
         monkeypatch.setattr(module, "TICK", HOURS)
     monkeypatch.setattr(turns, "FIRST_WATCH", HOURS)
 

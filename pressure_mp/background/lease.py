@@ -13,10 +13,12 @@ Nothing here is needed on an engine whose queues end with the process.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ..drivers import drive, ending
@@ -77,7 +79,7 @@ class Lease:
 
     def reset(self) -> None:
         """As of :class:`LeaseHolder`."""
-        self._waiting: set[int] = set()  # threads, in an operation
+        self._waiting: set[object] = set()  # threads and asyncio tasks, in an operation
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
         self._is_gone = False  # no queue, no leases
@@ -109,12 +111,12 @@ class Lease:
 
     def __enter__(self) -> None:
         """An operation begins that can go on when another process is found dead."""
-        self._waiting.add(threading.get_ident())
+        self._waiting.add(_caller())
         self.keep()
 
     def __exit__(self, *error: object) -> None:
         self._look_until = time.monotonic() + _LINGER
-        self._waiting.discard(threading.get_ident())
+        self._waiting.discard(_caller())
 
     def keep(self) -> None:
         """This process has something of the queue, or waits for it."""
@@ -219,6 +221,15 @@ class Lease:
     def _say_farewell(self, options: Options) -> None:
         self._options = options
         self.holder.say_farewell()
+
+
+def _caller() -> object:
+    """The asyncio task that calls, else the thread."""
+    asyncio = sys.modules.get("asyncio")  # where nobody uses it, it is not loaded for this
+    if asyncio is not None:
+        with suppress(RuntimeError):  # there is no running loop
+            return asyncio.current_task() or threading.get_ident()
+    return threading.get_ident()
 
 
 def _is_over(other: str, until: int, now: int) -> bool:

@@ -17,13 +17,22 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from ..drivers import drive
-from ..effects import Operation, T
-from ..engines.contract.session import DEFAULTS, Engine, Options, QueueKey
+from ..effects import On, Operation
+from ..engines.contract.hosts import (
+    Forget,
+    GetRemembered,
+    GetRememberedReply,
+    Leave,
+    QueueKey,
+    Remember,
+)
+from ..engines.contract.requests import HostRequest
+from ..engines.contract.session import DEFAULTS, Engine, Options
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..identity.processes import host, state, user
 from . import at_exit
@@ -75,8 +84,9 @@ class _Use:
     def queue(self) -> QueueKey:
         return self.operations.name, self.operations.discipline
 
-    def run(self, operation: Operation[T], options: Options) -> T:
-        return drive(operation, self.engine.bind(*self.queue, options).session())
+    def on(self, operation: Operation[Any], options: Options) -> On:
+        """An operation on the queue."""
+        return On(self.engine.bind(*self.queue, options), operation)
 
 
 _lock = threading.RLock()
@@ -102,14 +112,18 @@ class Hold:
         self._use = use
         use.holds.add(id(self))
 
-    def release(self) -> None:
+    def release(self) -> Operation[None]:
         """The handle was closed: with the last one, the process is taken off the queue's users."""
         use = self._use
         assert use is not None
         try:
             use.holds.discard(id(self))
             if use.is_over and _uses.get(use.key) is use:
-                _dismiss_now(use)
+                try:
+                    yield from _dismiss(use.engine, [use], DEFAULTS)
+                except PressureError:
+                    pass  # left to the next sweep
+                _uses.pop(use.key, None)
         except BaseException:
             self.__del__()
             raise
@@ -142,10 +156,26 @@ def adopt(engine: Engine, operations: Membership) -> Hold:
     return Hold(_uses.setdefault(use.key, use))
 
 
-def note(engine: Engine, operations: Membership, options: Options) -> str:
+def note(engine: Engine, operations: Membership, options: Options) -> Operation[str]:
     """Note the queue with this host, before the queue is made; returns this process's user id."""
-    engine.remember(host(), operations.name, operations.discipline, options)
+    queue = operations.name, operations.discipline
+    yield On(engine.host(host(), options), say(Remember(queue)))
     return user()
+
+
+def forget(engine: Engine, queues: Sequence[QueueKey], options: Options) -> Operation[None]:
+    """Take back the notes on queues that are gone."""
+    yield On(engine.host(host(), options), say(Forget(queues)))
+
+
+def leave(engine: Engine, queues: Sequence[QueueKey], options: Options) -> Operation[None]:
+    """This process no longer uses these queues: nothing is kept for it."""
+    yield On(engine.host(host(), options), say(Leave(queues)))
+
+
+def say(request: HostRequest) -> Operation[Any]:
+    """One word with the broker about this host."""
+    return (yield request)
 
 
 def escape(name: str, engine: Engine) -> None:
@@ -155,7 +185,9 @@ def escape(name: str, engine: Engine) -> None:
         use.escaped = True
 
 
-def sweep(engine: Engine, make: Callable[[str, str], Membership], options: Options) -> None:
+def sweep(
+    engine: Engine, make: Callable[[str, str], Membership], options: Options
+) -> Operation[None]:
     """Once for each engine and process: clear what killed processes of this host left behind.
 
     It may be the first word with a broker: ``options`` says how long that is tried to reach.
@@ -165,7 +197,7 @@ def sweep(engine: Engine, make: Callable[[str, str], Membership], options: Optio
             if engine in _swept:
                 return
             _swept.add(engine)
-        _clear_after_the_killed(engine, make, options)
+        yield from _clear_after_the_killed(engine, make, options)
     except BaseException:
         _swept.discard(engine)
         raise
@@ -173,23 +205,17 @@ def sweep(engine: Engine, make: Callable[[str, str], Membership], options: Optio
 
 def _clear_after_the_killed(
     engine: Engine, make: Callable[[str, str], Membership], options: Options
-) -> None:
-    for name, discipline in engine.remembered(host(), options):
+) -> Operation[None]:
+    remembered: GetRememberedReply
+    remembered = yield On(engine.host(host(), options), say(GetRemembered()))
+    for name, discipline in remembered:
         use = _Use(engine, make(name, discipline))
         try:
-            is_gone = _is_gone_without(use, [], options)
+            is_gone = yield from _is_gone_without(use, [], options)
         except PressureError:
             continue
         if is_gone:
-            engine.forget(host(), [use.queue], options)
-
-
-def _dismiss_now(use: _Use) -> None:
-    try:
-        _dismiss(use.engine, [use], DEFAULTS)
-    except PressureError:
-        pass  # left to the next sweep
-    _uses.pop(use.key, None)
+            yield from forget(engine, [use.queue], options)
 
 
 def _drop(key: _Key) -> None:
@@ -234,7 +260,7 @@ def _dismiss_dropped() -> None:
         try:
             for first in range(0, len(uses), _LOT):
                 options = Options(until=time.monotonic() + _PATIENCE)
-                _dismiss(engine, uses[first : first + _LOT], options)
+                _dismiss_at_once(engine, uses[first : first + _LOT], options)
         except PressureError:  # the process's end tries again, or the next thread
             with _lock:
                 for use in uses:
@@ -252,7 +278,11 @@ def _settle_dropped() -> list[_Key]:
     return [key for key in ended if key in _uses and _uses[key].is_over]
 
 
-def _dismiss(engine: Engine, uses: list[_Use], options: Options) -> None:
+def _dismiss_at_once(engine: Engine, uses: list[_Use], options: Options) -> None:
+    drive(_dismiss(engine, uses, options), engine.host(host(), options).session())
+
+
+def _dismiss(engine: Engine, uses: list[_Use], options: Options) -> Operation[None]:
     """Take this process off the users of queues of one broker, and the dead ones of this host.
 
     Raises BrokerUnavailable. What else fails is left to the next sweep.
@@ -260,26 +290,26 @@ def _dismiss(engine: Engine, uses: list[_Use], options: Options) -> None:
     gone = []
     for use in uses:
         try:
-            if _is_gone_without(use, [user()], options):
+            if (yield from _is_gone_without(use, [user()], options)):
                 gone.append(use.queue)
         except BrokerUnavailable:
             raise
         except PressureError:
             pass
-    engine.leave([use.queue for use in uses], options)
-    engine.forget(host(), gone, options)
+    yield from leave(engine, [use.queue for use in uses], options)
+    yield from forget(engine, gone, options)
 
 
-def _is_gone_without(use: _Use, users: list[str], options: Options) -> bool:
+def _is_gone_without(use: _Use, users: list[str], options: Options) -> Operation[bool]:
     """Take off ``users`` and, if there are others, the dead ones of this host; whether that were
     all, and the queue is gone."""
     operations = use.operations
     try:
-        if users and not use.run(operations.dismiss(users), options):
+        if users and not (yield use.on(operations.dismiss(users), options)):
             return True
-        others = use.run(operations.users(), options)
+        others = yield use.on(operations.users(), options)
         dead = [other for other in others if state(other) == "dead"]
-        return bool(dead) and not use.run(operations.dismiss(dead), options)
+        return bool(dead) and not (yield use.on(operations.dismiss(dead), options))
     except QueueDoesNotExistError:
         return True
 
@@ -298,7 +328,7 @@ def _leave() -> None:
     for engine, uses in _by_engine(left):
         why = "did not answer"
         try:
-            if at_exit.say(engine, partial(_dismiss, engine, uses)):
+            if at_exit.say(engine, partial(_dismiss_at_once, engine, uses)):
                 continue
         except PressureError as error:
             why = f"refused a word ({error})"

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from .handle import BufferedHandle
 
 #: Seconds after which what was not handed out is for others again.
-_KEPT = 0.02
+KEPT = 0.02
 #: Seconds until a reservation that could not be ended is tried again, and for which its thread
 #: waits for the next one before it ends.
-_RETRY, _LINGER = 0.5, 1.0
+RETRY, _LINGER = 0.5, 1.0
 #: Seconds for which one waits for another thread's words with the broker, and then again.
 _MOMENT = 0.01
 #: Seconds until the lease of what is reserved is renewed, while an item is being decoded.
@@ -272,7 +272,7 @@ class Reserving:
         else:
             self._pace.share()
         # The broker keeps them for a lease from when it was asked.
-        due, until = monotonic() + _KEPT, asked + handle._options.lease / 3000
+        due, until = monotonic() + KEPT, asked + handle._options.lease / 3000
         # From here on there is no call.
         if self._ended != ended:
             return False  # a signal handler had it ended
@@ -343,7 +343,7 @@ class Reserving:
                         sleep(_PAUSE)
                     self._end(run)
                 except PressureError:
-                    self._due = monotonic() + _RETRY
+                    self._due = monotonic() + RETRY
                 finally:
                     self._lock.release()
 
@@ -387,7 +387,7 @@ class Reserving:
 
     def _see_to(self) -> None:
         """See to it that the reservation ends in time."""
-        self._due = monotonic() + _KEPT
+        self._due = monotonic() + KEPT
         if self._idle:
             self._idle = False
             self._more.put(None)

@@ -10,26 +10,10 @@ from typing import NamedTuple
 
 from .processes import incarnation, mark, start, state
 
-
-class _Identity(threading.local):
-    """One thread's client id, which it has when it is first asked for; a forked child starts with a
-    new one."""
-
-    text: str
-    raw: bytes
-
-    def __getattr__(self, name: str) -> str | bytes:
-        incarnation = f"{mark()}-{start()}-{os.urandom(4).hex()}"
-        thread = threading.get_native_id()
-        self.text = f"{os.uname().nodename}:{os.getpid()}:{thread}:{incarnation}"
-        self.raw = self.text.encode()
-        found: str | bytes = self.__dict__[name]
-        return found
-
-
 _CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):([0-9a-f]{12})-(\d*)-[0-9a-f]{8}", re.DOTALL)
 
-_identity = _Identity()
+#: A thread's ``raw`` id, once it was asked for.
+_identity = threading.local()
 _numbers = itertools.count(1)
 
 
@@ -40,17 +24,29 @@ def client_id() -> str:
     hex digits. Stays the same for the life of the thread; the child of a fork gets another
     (specification: Clients).
     """
-    return _identity.text
+    return client_id_bytes().decode()
 
 
 def client_id_bytes() -> bytes:
     """The same, as it is sent."""
-    return _identity.raw
+    try:
+        return _identity.raw  # type: ignore[no-any-return]
+    except AttributeError:
+        return _identify()
+
+
+def _identify() -> bytes:
+    """Name this thread; once, also when a signal handler asks for its name meanwhile."""
+    incarnation = f"{mark()}-{start()}-{os.urandom(4).hex()}"
+    text = f"{os.uname().nodename}:{os.getpid()}:{threading.get_native_id()}:{incarnation}"
+    found: bytes = _identity.__dict__.setdefault("raw", text.encode())
+    return found
 
 
 def process_prefix() -> str:
     """What the ids of all threads of this process begin with."""
-    return _identity.text[: _identity.text.index(":", len(os.uname().nodename) + 1) + 1]
+    me = client_id()
+    return me[: me.index(":", len(os.uname().nodename) + 1) + 1]
 
 
 def ticket() -> str:
@@ -105,7 +101,7 @@ def is_gone(who: str) -> bool | None:
 
 def _after_fork_in_child() -> None:
     global _identity
-    _identity = _Identity()
+    _identity = threading.local()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

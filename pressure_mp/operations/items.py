@@ -45,6 +45,9 @@ from .control import ControlOperations
 from .large import store, sweep
 from .waiting import served, served_after
 
+#: ``block``, ``timeout`` and ``order`` of most puts.
+_WITHOUT_LIMIT = (True, None, b"")
+
 
 def _added(reply: PutReply) -> Any:
     return None if type(reply) is Added else MORE
@@ -79,6 +82,10 @@ class ItemOperations(ControlOperations):
         """
         if isinstance(item, Large):
             return self._put_large(item, block, timeout, overfill, order)
+        if timeout is None and block and not order:  # as most puts are
+            return Ask(
+                put_one(item, (), overfill, True), None, _added, self._put_on, _WITHOUT_LIMIT
+            )
         waits = block and (timeout is None or timeout > 0)
         request = put_one(item, (order,) if order else (), overfill, waits)
         end = None if timeout is None or not waits else deadline(True, timeout)

@@ -100,6 +100,8 @@ class BufferedItemHandle(ItemHandle):
         self._buffers: Buffers | None = None
         self._outgoing: Outgoing | None = None
         self._incoming: Incomings | None = None
+        if self._opens_later:
+            return  # whoever opens it has buffers of its own
         if self._sends_ahead or self._fetches_ahead or self._reserves:
             from ..buffering.buffers import Buffers
 

@@ -15,11 +15,12 @@ from ..background import at_exit, lifetimes, presence
 from ..background.presence import Presence
 from ..buffering import unsent
 from ..drivers import Watch, drive, drive_on
-from ..effects import AnyOperation, Operation, T
+from ..effects import AnyOperation, On, Operation, T
 from ..engines import registry
 from ..engines.contract.address import Address
+from ..engines.contract.hosts import QueueKey
 from ..engines.contract.queues import How, Stats
-from ..engines.contract.session import Binding, Durability, Engine, Options, Session
+from ..engines.contract.session import DEFAULTS, Binding, Durability, Engine, Options, Session
 from ..exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -52,6 +53,11 @@ class Handle:
     #: How to open the queue: create it, attach to it, or whichever it needs.
     _how = How.OPEN
 
+    #: Whether the queue is opened by whoever made the handle, and not where it is made.
+    _opens_later = False
+    #: Then: what opens it, until that was done.
+    _opening: Callable[[], Operation[None]] | None = None
+
     def __init__(self, name: str | None, options: ConnectionOptions) -> None:
         check_name(name)
         self._anonymous = name is None
@@ -64,8 +70,17 @@ class Handle:
         host, port, db = options["host"], options["port"], options["db"]
         address = registry.resolve(options["url"], host, port, db, options["prefix"])
         check_durable(self._options, address)
-        self._address = address.settled()
+        self._address = address if self._opens_later else address.settled()
         self._reset()
+
+    @classmethod
+    def _unopened(cls, how: How, *args: Any, **options: Any) -> Self:
+        """A handle that is made as by the class itself, and does no I/O before it is first used."""
+        handle = cls.__new__(cls)
+        handle._opens_later = True
+        handle._how = how
+        cls.__init__(handle, *args, **hide_in(options))
+        return handle
 
     @classmethod
     def _insist(cls, how: How, *args: Any, **options: Any) -> Self:
@@ -96,55 +111,66 @@ class Handle:
         """What this handle's discipline can do."""
         raise NotImplementedError
 
-    def _open(self, make: Callable[[str], Operation[T]]) -> T:
-        """Create or attach: the first words with the broker.
+    def _open(self, opening: Callable[[], Operation[None]]) -> None:
+        """Create or attach: the first words with the broker."""
+        if self._opens_later:
+            self._opening = opening
+        else:
+            self._connect(opening())
 
-        ``make`` is given the process to note as a user, or "", and returns the operation.
-        """
-        engine = self._engine(self._options)
-        if self._anonymous:
-            return self._open_anonymous(engine, make)
-        if rival := engine.rival(self._name, self._operations.discipline):
-            drive(self._operations.look_for_rival(), rival.session())
+    def _open_by(
+        self, make: Callable[[str], Operation[T]], opened: Callable[[T], None]
+    ) -> Operation[None]:
+        """``make`` is given the process to note as a user, or "", and returns the operation;
+        ``opened`` what that returns."""
+        engine, user = registry.engine(self._address), ""
+        yield from self._meet(engine, self._options)
         binding = self._bind(engine)
-        opened = drive(make(""), binding.session())
-        self._binding = binding
-        return opened
-
-    def _open_anonymous(self, engine: Engine, make: Callable[[str], Operation[T]]) -> T:
-        self._hold = lifetimes.adopt(engine, self._operations)
         try:
-            user = lifetimes.note(engine, self._operations, self._options)
-            binding = self._bind(engine)
-            opened = drive(make(user), binding.session())
+            if self._anonymous:
+                self._hold = lifetimes.adopt(engine, self._operations)
+                user = yield from lifetimes.note(engine, self._operations, self._options)
+            elif rival := engine.rival(self._name, self._operations.discipline):
+                yield On(rival, self._operations.look_for_rival())
+            opened((yield On(binding, make(user))))
         except PressureError:
-            self._hold.cancel()
+            if self._hold:
+                self._hold.cancel()
             raise
-        self._binding = binding
-        return opened
+        self._binding, self._opening = binding, None
 
     def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
         return engine.bind(self._name, self._operations.discipline, options or self._options)
 
-    def _engine(self, options: Options) -> Engine:
-        engine = registry.engine(self._address)
+    def _meet(self, engine: Engine, options: Options) -> Operation[None]:
         at_exit.meet(engine)
-        lifetimes.sweep(engine, QueueOperations, options)
-        return engine
+        yield from lifetimes.sweep(engine, QueueOperations, options)
 
     def _attach(self, options: Options | None = None) -> Binding:
         """The first use of a handle that came from elsewhere; with ``options`` for that alone."""
-        engine = self._engine(options or self._options)
-        binding = self._bind(engine)
+        return self._connect(self._first_use(options or self._options))
+
+    def _first_use(self, options: Options) -> Operation[None]:
+        return self._opening() if self._opening is not None else self._attaching(options)
+
+    def _connect(self, operation: Operation[None]) -> Binding:
+        """Run what makes the connection."""
+        engine = registry.engine(self._address)
+        drive(operation, engine.host(host(), self._options).session())
+        assert self._binding is not None
+        return self._binding
+
+    def _attaching(self, options: Options) -> Operation[None]:
+        engine = registry.engine(self._address)
+        yield from self._meet(engine, options)
         if self._anonymous:
             self._hold = lifetimes.adopt(engine, self._operations)
             try:
-                me = lifetimes.note(engine, self._operations, options or self._options)
-                enlisting = self._bind(engine, options) if options else binding
-                drive(self._operations.enlist(me), enlisting.session())
+                me = yield from lifetimes.note(engine, self._operations, options)
+                yield On(self._bind(engine, options), self._operations.enlist(me))
             except QueueDoesNotExistError:
                 self._hold.cancel()
-                engine.forget(host(), [(self._name, self._operations.discipline)])
+                yield from lifetimes.forget(engine, [self._queue_key], DEFAULTS)
                 raise QueueDoesNotExistError(
                     f"anonymous queue {self._name!r} is gone: the processes that used it ended "
                     f"before this one first did, or it is not at {self.url}"
@@ -152,8 +178,16 @@ class Handle:
             except PressureError:
                 self._hold.cancel()
                 raise
-        self._binding = binding
-        return binding
+        self._binding = self._bind(engine)
+
+    @property
+    def _queue_key(self) -> QueueKey:
+        return self._name, self._operations.discipline
+
+    def _leave(self, deleting: Operation[None]) -> Operation[None]:
+        """Delete the queue, and nothing is kept for this process."""
+        yield from deleting
+        yield from lifetimes.leave(registry.engine(self._address), [self._queue_key], DEFAULTS)
 
     def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it when the broker has what this process put before."""
@@ -165,8 +199,13 @@ class Handle:
         """Run one that says that something is dealt with: when the broker has what this process put
         before, and only then. Raises what went wrong with that."""
         if unsent.senders or unsent.failed:
-            unsent.raise_failures(registry.engine(self._address))
+            self._flush_puts()
         return self._run_at_once(operation)
+
+    def _flush_puts(self) -> None:
+        """Wait until the broker has what this process put before. Raises what went wrong with
+        that."""
+        unsent.raise_failures(registry.engine(self._address))
 
     def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
@@ -215,7 +254,8 @@ class Handle:
     def _close_handle(self) -> None:
         self._handle_closed = True
         if self._hold:
-            self._hold.release()
+            engine = registry.engine(self._address)
+            drive(self._hold.release(), engine.host(host()).session())
 
     @property
     def name(self) -> str:
@@ -245,6 +285,10 @@ class Handle:
         return f"<{type(self).__name__} {self._name!r} at {self.url}>"
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._opening is not None:
+            raise ArgumentError(
+                f"queue {self._name!r} is not open yet: open() it before its handle is pickled"
+            )
         if unsent.senders:
             unsent.settle_for_others(registry.engine(self._address))
         if self._anonymous and self._binding:
@@ -253,13 +297,16 @@ class Handle:
         state.pop("__orig_class__", None)  # of Queue[int](): what it names may not be picklable
         for local in (
             "_operations",
+            "_opening",
+            "_opens_later",
+            "_how",
             "_binding",
             "_hold",
             "_handle_closed",
             "_presence",
             "_token",
         ):
-            del state[local]
+            state.pop(local, None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -275,9 +322,10 @@ class ItemHandle(Handle):
     def _make_operations(self) -> ItemOperations:
         return ItemOperations(self._name, FIFO)
 
-    def _open_bounded(self, how: How, maxsize: int, is_stated: bool = True) -> None:
-        bound = check_maxsize(maxsize)
-        self._open(lambda user: self._operations.open(how, bound, user, is_stated))
+    def _opening_bounded(self, how: How, bound: int, is_stated: bool) -> Operation[None]:
+        return self._open_by(
+            lambda user: self._operations.open(how, bound, user, is_stated), _ignore
+        )
 
     def _handing_out(self, receive: Callable[[Any], T]) -> T:
         """What ``receive(claim)`` returns. What ends this early gives back what was taken.
@@ -325,8 +373,7 @@ class ItemHandle(Handle):
             self._here.take_back(claim.taken)
 
     def _delete(self, block: bool, timeout: float | None) -> None:
-        self._run(self._operations.delete(block, self._seconds(timeout)))
-        registry.engine(self._address).leave([(self._name, self._operations.discipline)])
+        self._run(self._leave(self._operations.delete(block, self._seconds(timeout))))
 
     @property
     def _here(self) -> Presence:
@@ -349,6 +396,10 @@ class ItemHandle(Handle):
         QueueDoesNotExistError.
         """
         return self._run(self._operations.why_blocked())
+
+
+def _ignore(opened: object) -> None:
+    """What a queue was opened with is not kept."""
 
 
 def check_name(name: object) -> None:

@@ -115,7 +115,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
         self._operations.codec = self._codec
         self._choose_buffers(given["buffering"], given["prefetch"], bound)
-        self._open_bounded(self._how, bound, is_stated(maxsize))
+        self._open(partial(self._opening_bounded, self._how, bound, is_stated(maxsize)))
 
     def _reset(self) -> None:
         super()._reset()

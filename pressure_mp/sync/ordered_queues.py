@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..effects import Operation
 from ..encoding import sort_keys
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 #: The bound of a FairQueue, unless another is given; its reference has the same.
 DEFAULT_FAIR_MAXSIZE = 128
 
-_FAIR_MAXSIZE: Any = Default(DEFAULT_FAIR_MAXSIZE)
+FAIR_MAXSIZE: Any = Default(DEFAULT_FAIR_MAXSIZE)
 #: What ``qsize`` counts the items of, if no key is stated: None is a key like any other.
-_ALL_KEYS: Any = Default("all")
+ALL_KEYS: Any = Default("all")
 
 
 class _OrderedQueue(Queue[Item]):
@@ -156,7 +157,7 @@ class FairQueue(_OrderedQueue[Item]):
     def __init__(
         self,
         key: Callable[[Item], Any],
-        maxsize: int | None = _FAIR_MAXSIZE,
+        maxsize: int | None = FAIR_MAXSIZE,
         name: str | None = None,
         *,
         weight: Callable[[Any], int] | None = None,
@@ -186,7 +187,7 @@ class FairQueue(_OrderedQueue[Item]):
     def create(  # type: ignore[override]  # a FairQueue needs a key
         cls,
         name: str,
-        maxsize: int | None = _FAIR_MAXSIZE,
+        maxsize: int | None = FAIR_MAXSIZE,
         *,
         key: Callable[[Item], Any],
         weight: Callable[[Any], int] | None = None,
@@ -200,7 +201,7 @@ class FairQueue(_OrderedQueue[Item]):
     def attach(  # type: ignore[override]
         cls,
         name: str,
-        maxsize: int | None = _FAIR_MAXSIZE,
+        maxsize: int | None = FAIR_MAXSIZE,
         *,
         key: Callable[[Item], Any],
         weight: Callable[[Any], int] | None = None,
@@ -226,9 +227,12 @@ class FairQueue(_OrderedQueue[Item]):
         ArgumentError for a limit below 1, and for an item that cannot be decoded (or that is
         large, and was got meanwhile) what :meth:`get` raises; it stays queued.
         """
+        return self._run(self._snapshot(limit))
+
+    def _snapshot(self, limit: int) -> Operation[Snapshot]:
         if limit < 1:
             raise ArgumentError(f"limit is {limit}; it must be 1 or more")
-        picture, objects = self._run(self._fair.snapshot_objects(limit))
+        picture, objects = yield from self._fair.snapshot_objects(limit)
         current = objects[: picture.current]
         waiting: dict[Any, list[Any]] = {}
         keys = [sort_keys.decode(key) for key, _ in picture.items]
@@ -241,16 +245,23 @@ class FairQueue(_OrderedQueue[Item]):
 
         A key that is a whole number is an int, also when it was put as a float or a bool.
         """
-        return [sort_keys.decode(key) for key in self._run(self._fair.keys())]
+        return self._run(self._keys())
 
-    def qsize(self, *, key: Any = _ALL_KEYS) -> int:
+    def _keys(self) -> Operation[list[Any]]:
+        keys = yield from self._fair.keys()
+        return [sort_keys.decode(key) for key in keys]
+
+    def qsize(self, *, key: Any = ALL_KEYS) -> int:
         """How many items are queued, at one moment; with ``key=``, how many of that key.
 
         Never waits.
         """
-        if key is _ALL_KEYS:
+        if key is ALL_KEYS:
             return super().qsize()
-        return self._run(self._fair.queued(_encode_key(key)))
+        return self._run(self._queued(key))
+
+    def _queued(self, key: Any) -> Operation[int]:
+        return self._fair.queued(_encode_key(key))
 
     def _order(self, item: Item) -> bytes:
         assert self._key is not None

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..drivers import drive_on
+from ..effects import Operation
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .handles import ItemHandle, check_max_items, check_maxsize
@@ -39,9 +40,12 @@ class PressureQueue(ItemHandle):
 
         Never waits. Raises QueueAlreadyExistsError (specification: Create).
         """
+        self._connect(self._creating(bound))
+
+    def _creating(self, bound: int) -> Operation[None]:
         if check_maxsize(bound) != bound:
             raise ArgumentError(f"a bound is 0 or more, not {bound}")
-        self._open_bounded(How.CREATE, bound)
+        return self._opening_bounded(How.CREATE, bound, True)
 
     def length(self) -> int:
         """How many items are queued. Never waits (specification: Length)."""
@@ -59,14 +63,14 @@ class PressureQueue(ItemHandle):
         QueueClosedError; NotDurable, when the item is in the queue, but was not confirmed as the
         handle's ``durability`` asks.
         """
-        self._run(self._operations.put(_check_item(item), True, self._seconds(timeout), overfill))
+        self._run(self._operations.put(check_item(item), True, self._seconds(timeout), overfill))
 
     def put_nowait(self, item: bytes, *, overfill: bool = False) -> None:
         """Append ``item`` at once (specification: Put (Non-Blocking)).
 
         Raises QueueFullError, ProducerInUseError, QueueClosedError.
         """
-        self._run(self._operations.put(_check_item(item), False, None, overfill))
+        self._run(self._operations.put(check_item(item), False, None, overfill))
 
     def put_many(
         self, items: Iterable[bytes], block: bool = True, timeout: float | None = None
@@ -77,7 +81,7 @@ class PressureQueue(ItemHandle):
         does; then the error's ``accepted`` says how many items were appended, and ``rest`` has the
         others.
         """
-        given = [_check_item(item) for item in items]
+        given = [check_item(item) for item in items]
         try:
             self._run(self._operations.put_many(given, bool(block), self._seconds(timeout)))
         except PressureError as error:
@@ -135,9 +139,7 @@ class PressureQueue(ItemHandle):
         of this package that had it was waiting, and stands in line again. Returns who had the role,
         or None when it was free. Raises ArgumentError for another role.
         """
-        if role not in ("producer", "consumer"):
-            raise ArgumentError(f"a queue has the roles producer and consumer, not {role!r}")
-        return self._run(self._operations.unlock(role))
+        return self._run(self._operations.unlock(check_role(role)))
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and every key of it; blocks for both roles (specification: Delete).
@@ -153,7 +155,15 @@ class PressureQueue(ItemHandle):
         self._delete(False, None)
 
 
-def _check_item(item: bytes) -> bytes:
+def check_role(role: str) -> str:
+    """Raises ArgumentError for what is no role."""
+    if role not in ("producer", "consumer"):
+        raise ArgumentError(f"a queue has the roles producer and consumer, not {role!r}")
+    return role
+
+
+def check_item(item: bytes) -> bytes:
+    """Raises ArgumentTypeError for what is not bytes."""
     if not isinstance(item, bytes):
         raise ArgumentTypeError(f"an item of a PressureQueue is bytes, not {type(item).__name__}")
     return item

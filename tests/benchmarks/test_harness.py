@@ -81,3 +81,12 @@ def test_what_queues_move_over_a_slow_network_is_measured():
     # Whatever the machine: a put that waits for the broker takes a round trip, and that at least
     # the delay both ways; the others do not.
     assert rates["put, `buffering=0`"] <= 1000 < rates["put, default"]
+
+
+def test_the_queues_of_asyncio_are_measured_beside_what_they_are_to_reach():
+    found = python("-m", "benchmarks.aio", "--quick")
+    rows = [line.split("|")[1:-1] for line in found.stdout.splitlines() if line.startswith("| ")]
+    rates, ratios = rows[2:11], rows[13:]
+    assert all(float(rate.replace(",", "")) > 0 for _, rate in rates)
+    assert [goal.strip() for *_, goal in ratios] == ["≥ 0.7", "", "≥ 0.5", "", "≥ 0.7"]
+    assert all(float(ratio) > 0 for _, _, ratio, _ in ratios)

@@ -7,6 +7,8 @@ import pytest
 from pressure_mp import FairQueue, LifoQueue, PressureQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.engines import registry
 
+pytestmark = pytest.mark.usefixtures("world")
+
 
 def listed(url, prefix):
     found = list(registry.engine(registry.parse(url, prefix)).queues())

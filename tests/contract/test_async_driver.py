@@ -322,7 +322,7 @@ def test_an_event_loop_that_ends_while_tasks_wait_leaves_nothing_behind(server, 
         client = Client(server.url, name)
         await client.aopen(1)
         tasks = [asyncio.ensure_future(client.aget()) for _ in range(3)]
-        await loops.until(lambda: waiting.blocked(observer) == 3)
+        await parked(client, 3)
         return tasks
 
     tasks = loops.run(main)

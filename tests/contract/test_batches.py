@@ -20,6 +20,8 @@ from pressure_mp import (
     SimpleQueue,
 )
 
+pytestmark = pytest.mark.usefixtures("world")
+
 
 def get_all(q, limit=1000):
     """Everything that is there, in calls of up to ``limit`` items."""

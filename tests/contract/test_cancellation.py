@@ -315,10 +315,6 @@ def test_wait_for_gives_up_while_the_item_is_on_its_way(remote):
     loops.run(main)
 
 
-@pytest.mark.xfail(
-    sys.version_info < (3, 12),
-    reason="before 3.12 wait_for runs the get in a task of its own, and drops what that returns",
-)
 def test_a_task_in_wait_for_is_cancelled_while_the_item_is_on_its_way(remote):
     async def main():
         got = []

@@ -20,6 +20,8 @@ from pressure_mp import DecodingError, JoinableQueue, LateTaskDoneWarning, Queue
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.operations.deliveries import DeliveryOperations
 
+pytestmark = pytest.mark.usefixtures("world")
+
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 
 
@@ -172,6 +174,7 @@ def test_a_thread_that_ended_leaves_its_items_to_the_process(make, broker):
     in_flight_came_back(q, [b"2"])
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_a_process_with_nothing_in_flight_acknowledges_the_oldest(broker):
     broker.fill(b"1", b"2", b"3")
     first, second = broker.take(A), broker.take(A)
@@ -206,6 +209,7 @@ def test_task_done_works_on_a_handle_that_was_closed(make):
 # What comes back
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_items_come_back_to_the_front_in_their_order(broker):
     broker.fill(b"1", b"2", b"3", b"4")
     for _ in range(3):
@@ -215,6 +219,7 @@ def test_items_come_back_to_the_front_in_their_order(broker):
     assert broker.drain() == [b"1", b"2", b"3", b"4"]
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_comes_back_when_it_stands_where_it_stood(broker, seed):
     chance = random.Random(seed)
@@ -248,6 +253,7 @@ def test_whatever_comes_back_when_it_stands_where_it_stood(broker, seed):
     assert broker.drain() == sorted(set(items) - done)
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_counts_are_as_if_the_item_had_not_been_got(broker):
     broker.fill(b"abc", b"de")
     before = broker.stats()
@@ -258,6 +264,7 @@ def test_counts_are_as_if_the_item_had_not_been_got(broker):
         assert getattr(after, count) == getattr(before, count)
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_items_come_back_over_the_bound(url, name):
     broker = Broker(url, name)
     broker.open(1)
@@ -284,6 +291,7 @@ def test_who_waits_for_an_item_gets_one_that_comes_back(make, broker):
     q.task_done()
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_items_of_plain_gets_in_between_do_not_come_back(broker):
     broker.fill(b"1", b"2", b"3", b"4", b"5")
     broker.take(A)
@@ -297,6 +305,7 @@ def test_items_of_plain_gets_in_between_do_not_come_back(broker):
     assert broker.drain() == [b"2", b"4", b"5"]
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_only_what_one_call_took_comes_back(broker):
     broker.fill(b"1", b"2", b"3")
     for _ in range(3):
@@ -306,6 +315,7 @@ def test_only_what_one_call_took_comes_back(broker):
     assert broker.drain() == [b"2"]
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_a_renewed_lease_keeps_its_items(url, name, broker):
     broker.fill(b"1")
     broker.take(A)
@@ -388,6 +398,7 @@ def test_items_that_are_set_aside_together_are_in_their_order(make, broker):
     assert make(serializer="raw").rejected() == [b"1", b"2"]
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_the_delivery_count_travels_with_its_item_only(broker):
     broker.fill(b"1", b"2", b"3")
     broker.take(A, limit=2)
@@ -400,6 +411,7 @@ def test_the_delivery_count_travels_with_its_item_only(broker):
     assert broker.drain() == [b"2", b"3"]
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_without_a_limit_an_item_comes_back_for_ever(broker):
     broker.put(b"1")
     for _ in range(20):
@@ -425,6 +437,7 @@ def test_an_item_that_cannot_be_decoded_is_no_longer_in_flight(make, broker):
     q.join()
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_an_item_that_was_taken_away_is_not_rejected_by_its_former_owner(broker):
     broker.put(b"1")
     delivery = broker.take(A)

@@ -15,6 +15,8 @@ from waiting import lasting
 import pressure_mp
 from pressure_mp import JoinableQueue, PressureQueue, Queue
 
+pytestmark = pytest.mark.usefixtures("world")
+
 
 class Unpicklable:
     def __reduce__(self):
@@ -32,6 +34,7 @@ class Explodes:
         return explode, ()
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_every_error_is_a_pressure_error_and_the_stdlibs_where_it_has_one():
     assert issubclass(pressure_mp.Empty, (pressure_mp.PressureError, stdlib.Empty))
     assert issubclass(pressure_mp.Full, stdlib.Full)
@@ -61,6 +64,7 @@ def test_no_server_is_broker_unavailable_and_names_the_address():
         q.put(b"x")
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_no_server_at_the_default_address_tells_of_the_embedded_one(monkeypatch):
     from pressure_mp.engines.redis.address import RedisAddress
     from pressure_mp.engines.redis.connecting import unavailable
@@ -123,6 +127,7 @@ def test_url_and_host_together_are_an_error():
         Queue(url="redis://localhost", port=1)
 
 
+@pytest.mark.only_threads("join_thread, prefetch")
 @pytest.mark.parametrize("buffering", [0, 8])
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_a_closed_queue_that_nothing_was_put_to_is_empty(kind, buffering, url):
@@ -132,6 +137,7 @@ def test_a_closed_queue_that_nothing_was_put_to_is_empty(kind, buffering, url):
     assert q.empty()
 
 
+@pytest.mark.only_threads("there is no prefetch in asyncio")
 @pytest.mark.parametrize("put", [lambda q: q.put(1), lambda q: q.put_many([1])])
 @pytest.mark.parametrize("buffering", [0, 8])
 def test_a_closed_queue_that_was_put_to_is_an_os_error_when_it_is_gone(put, buffering, url):
@@ -350,6 +356,7 @@ def test_a_full_server_refuses_puts_and_still_gives_out_items(kind, name):
         server.stop()
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_a_server_that_is_too_old_is_refused_with_its_version():
     from pressure_mp.engines.redis.address import RedisAddress
     from pressure_mp.engines.redis.connecting import check_greeting

@@ -27,6 +27,8 @@ from pressure_mp.encoding.signing import Key, Signer
 from pressure_mp.engines.contract.contents import StoreChunks
 from pressure_mp.engines.contract.replies import Outcome
 
+pytestmark = pytest.mark.usefixtures("world")
+
 SECRET = b"a secret"
 
 

@@ -16,6 +16,8 @@ from waiting import HOURS, Background, until
 import pressure_mp
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, Queue
 
+pytestmark = pytest.mark.usefixtures("world")
+
 #: With one key, or one priority, for all items every discipline but LIFO is first in, first out.
 DISCIPLINES = {
     "fifo": (Queue, {}),
@@ -26,16 +28,17 @@ DISCIPLINES = {
 
 
 @pytest.fixture(params=DISCIPLINES)
-def make(url, name, request):
+def make(url, name, request, world):
     """Makes handles to one queue."""
     kind, own = DISCIPLINES[request.param]
+    kind = world(kind)
 
     def make(maxsize=0, **options):
         return kind(maxsize=maxsize, name=name, url=url, **own, **options)
 
     make.create = functools.partial(kind.create, name, url=url, **own)
     make.attach = functools.partial(kind.attach, name, url=url, **own)
-    make.served = lambda items: items[::-1] if kind is LifoQueue else items
+    make.served = lambda items: items[::-1] if request.param == "lifo" else items
 
     return make
 

@@ -16,6 +16,8 @@ import pressure_mp
 from pressure_mp import AuthenticationError, PressureQueue, Queue, RejectedItemWarning
 from pressure_mp.encoding.signing import MARK, Key, Signer
 
+pytestmark = pytest.mark.usefixtures("world")
+
 SECRET = "Vn3-this-is-the-secret"
 ID, MAC = slice(4, 12), slice(12, 44)
 
@@ -141,6 +143,7 @@ def test_no_changed_or_cut_item_of_a_batch_is_decoded(make, bare):
     assert q.rejected() == forged_from(item)
 
 
+@pytest.mark.only_threads("there is no prefetch in asyncio")
 def test_no_changed_or_cut_item_that_was_fetched_ahead_is_decoded(make, bare):
     watched = Watched()
     q = make(serializer=watched, authkey=SECRET, prefetch=10)
@@ -165,6 +168,7 @@ def test_an_item_is_signed_for_one_queue(make, bare, url, name):
     expect_refusal(q, "for another queue", stolen)
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_prefix_and_name_are_told_apart_wherever_one_ends():
     keys = (Key(b"k"),)
     item = Signer(keys, "a", "b:c").sign(b"payload")
@@ -289,6 +293,7 @@ def test_a_copy_in_the_same_process_still_has_its_key(make):
     assert pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(q)))).put("y") is None
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_the_error_survives_pickling():
     error = pickle.loads(pickle.dumps(AuthenticationError("text", b"item")))
     assert (str(error), error.payload) == ("text", b"item")

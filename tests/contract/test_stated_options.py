@@ -14,6 +14,8 @@ from pressure_mp import (
     QueueMismatchError,
 )
 
+pytestmark = pytest.mark.usefixtures("world")
+
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue, LifoQueue, PriorityQueue, FairQueue])
 def test_a_name_in_the_place_of_another_argument_is_asked_for(kind, url, name):

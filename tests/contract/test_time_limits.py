@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue as stdlib
 
 import pytest
+from worlds import Looped
 
 from pressure_mp import (
     Empty,
@@ -20,9 +21,12 @@ from pressure_mp import (
     TaskQueue,
 )
 
+pytestmark = pytest.mark.usefixtures("world")
+
 
 def buffered(maxsize, **options):
-    return Queue(maxsize, buffering=8, prefetch=8, **options)
+    ahead = {} if issubclass(Queue, Looped) else {"prefetch": 8}
+    return Queue(maxsize, buffering=8, **ahead, **options)
 
 
 def fair(maxsize, **options):
@@ -77,6 +81,7 @@ def test_a_negative_timeout_is_a_value_error_where_it_is_one_in_queue(kind, time
     assert q.empty()
 
 
+@pytest.mark.only_threads("of a SimpleQueue")
 @pytest.mark.parametrize("timeout", NEGATIVE[:2])  # the standard library's overflows at infinity
 def test_a_negative_timeout_of_a_simple_queue_is_a_value_error(timeout, url, name):
     q = SimpleQueue(name, url=url)
@@ -103,6 +108,7 @@ def test_the_operations_of_the_protocol_do_not_wait_for_a_negative_time(timeout,
         q.length()
 
 
+@pytest.mark.only_threads("of a TaskQueue")
 @pytest.mark.parametrize("timeout", NEGATIVE)
 def test_a_queue_of_tasks_does_not_wait_for_a_negative_time(timeout, url, name):
     q = TaskQueue(name, url=url)

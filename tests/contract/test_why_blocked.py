@@ -37,6 +37,8 @@ from pressure_mp.engines.redis import scripts
 from pressure_mp.identity.client import client_id, is_gone, parse_client, ticket
 from pressure_mp.operations.items import ItemOperations
 
+pytestmark = pytest.mark.usefixtures("world")
+
 
 @pytest.fixture
 def q(url, name):
@@ -88,6 +90,7 @@ def test_an_empty_queue_and_a_full_one(q):
     assert (found.put.waits_for, found.get.waits_for) == ("space", "nothing")
 
 
+@pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
 @pytest.mark.parametrize(("operation", "role"), [("put", "producer"), ("get", "consumer")])
 def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
     if operation == "put":
@@ -132,6 +135,7 @@ def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
         ("get", "consumer", "get_many", [1]),
     ],
 )
+@pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
 def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(
     url, name, kind, operation, role, method, args
 ):
@@ -152,6 +156,7 @@ def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(
     q.delete()
 
 
+@pytest.mark.only_threads("those who wait in one event loop stand in a line of their own")
 def test_a_long_line_is_counted_and_its_first_are_named(q):
     waiting = [Background(q.get) for _ in range(6)]
     until(lambda: len(q.why_blocked().get.line) == 5)
@@ -209,6 +214,7 @@ def test_what_does_not_wait_does_not_ask_why(own_server, name):
         assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == 2 + 2 + 1 + 2 + 1
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_an_error_stays_what_it_is_when_the_reason_cannot_be_found():
     put = iter(ItemOperations("q", "fifo").put(b"x", True, 0.01))
     effect = next(put)
@@ -219,6 +225,7 @@ def test_an_error_stays_what_it_is_when_the_reason_cannot_be_found():
         put.send(Outcome.MISSING)
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_it_can_be_asked_under_asyncio(url, name):
     client = Client(url, name)
     client.open(1)
@@ -230,6 +237,7 @@ def test_it_can_be_asked_under_asyncio(url, name):
 # Who lives.
 
 
+@pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
 def test_no_live_producer(server, name):
     q = Queue(5, name, url=server.url)
     producer = multiprocessing.get_context("spawn").Process(target=q.put, args=(1,))
@@ -258,6 +266,7 @@ def test_no_live_producer(server, name):
     q.delete()
 
 
+@pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
 def test_a_producer_that_waits_is_a_live_one(server, name):
     """One who waits for space is the producer now, and no longer the dead one that last put."""
     q = Queue(1, name, url=server.url)
@@ -333,6 +342,7 @@ def test_a_role_that_another_implementation_has(server, name, role, operation):
     q.delete()
 
 
+@pytest.mark.only_threads("those who wait in one event loop stand in a line of their own")
 def test_to_ask_changes_nothing(server, name):
     q = Queue(1, name, url=server.url)
     getting = [Background(q.get) for _ in range(2)]
@@ -365,6 +375,7 @@ def test_what_others_wrote_into_our_keys_does_no_harm(server, name):
     q.delete()
 
 
+@pytest.mark.only_threads("it uses no queue of the test's world")
 def test_ids_are_read_back():
     mine = parse_client(client_id())
     assert mine == (socket.gethostname(), os.getpid(), threading.get_native_id())

@@ -14,7 +14,7 @@ from waiting import LIMIT, lasting, until
 
 from pressure_mp import PressureQueue
 
-TRIED_HERE = {
+TRIED = {
     "bounded_pipeline.py",
     "delayed_retries.py",
     "fair_service.py",
@@ -26,6 +26,7 @@ TRIED_HERE = {
     "thumbnailer.py",
     "two_machines_consumer.py",
     "two_machines_producer.py",
+    "web_service.py",  # test_web_service.py
 }
 
 
@@ -47,10 +48,10 @@ def no_keys_left(valkey, name, monkeypatch):
 
 def test_each_example_is_tried_here():
     examples = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")}
-    assert examples == TRIED_HERE
+    assert examples == TRIED
 
 
-@pytest.mark.parametrize("example", sorted(TRIED_HERE))
+@pytest.mark.parametrize("example", sorted(TRIED))
 def test_each_example_says_how_to_run_it(example):
     text = (EXAMPLES / example).read_text()
     if example.endswith(".py"):

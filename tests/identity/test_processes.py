@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import psutil
 import pytest
 from views import View
 from waiting import until
 
-from pressure_mp.identity import processes
+from pressure_mp.identity import client, processes
 from pressure_mp.identity.client import is_gone
 from pressure_mp.identity.processes import host, incarnation, state, user
 
@@ -41,6 +42,25 @@ def test_a_process_is_alive_then_stopped_then_dead(program):
     other.process.wait()
     assert seen() == {"dead"}
     assert [is_gone(name) for name in names[1:]] == [True, True]
+
+
+def test_a_thread_has_one_id_also_when_it_is_asked_for_in_the_midst_of_that(monkeypatch):
+    names, draw = [], os.urandom
+
+    def draw_interrupted(size):
+        monkeypatch.setattr(os, "urandom", draw)
+        names.append(client.client_id())  # as a signal handler would
+        return draw(size)
+
+    def ask():
+        monkeypatch.setattr(os, "urandom", draw_interrupted)
+        names.extend([client.client_id(), client.client_id_bytes().decode()])
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert len(names) == 3
+    assert len(set(names)) == 1
 
 
 def test_a_later_process_with_the_same_pid_is_another_one(program):

@@ -462,7 +462,7 @@ def test_get_with_buffering(server, name, sweep, kind):
 
 def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
     monkeypatch.setattr(pace.Pace, "next_number", lambda pace: 10)
-    monkeypatch.setattr(reserving, "_KEPT", HOURS)
+    monkeypatch.setattr(reserving, "KEPT", HOURS)
     with Queue(url=server.url) as q:
         consumed = Consumed(q)
         consumed.put = lambda: q.put_many(THREE)

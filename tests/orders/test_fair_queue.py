@@ -13,6 +13,8 @@ from waiting import Background, until
 import pressure_mp
 from pressure_mp import FairQueue
 
+pytestmark = pytest.mark.usefixtures("world")
+
 
 def data(queue):
     return queue.get_nowait()["data"]

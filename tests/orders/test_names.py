@@ -16,6 +16,8 @@ from pressure_mp import (
     SimpleQueue,
 )
 
+pytestmark = pytest.mark.usefixtures("world")
+
 KINDS = {
     "fifo": lambda **options: Queue(**options),
     "lifo": lambda **options: LifoQueue(**options),

@@ -13,6 +13,8 @@ from random_histories import drawn
 
 from pressure_mp import ArgumentError, ArgumentTypeError, LifoQueue, PriorityQueue
 
+pytestmark = pytest.mark.usefixtures("world")
+
 numbers = st.integers() | st.floats(allow_nan=False) | st.booleans()
 
 

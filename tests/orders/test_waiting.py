@@ -9,6 +9,8 @@ from waiting import HOURS, Background, blocked, lasting, until
 
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, ShutDown
 
+pytestmark = pytest.mark.usefixtures("world")
+
 KINDS = {
     "lifo": lambda **options: LifoQueue(**options),
     "priority": lambda **options: PriorityQueue(key=same, **options),

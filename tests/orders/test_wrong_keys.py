@@ -7,6 +7,8 @@ from order_keys import same
 
 from pressure_mp import FairQueue, PriorityQueue, WrongKeyTypeError
 
+pytestmark = pytest.mark.usefixtures("world")
+
 pytestmark = pytest.mark.usefixtures("no_looks")
 
 PARTS = {

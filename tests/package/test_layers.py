@@ -54,6 +54,10 @@ ROOMS = {
         "authentication background drivers effects encoding engines engines.contract "
         "exceptions hidden in_flight interrupts operations states sync"
     ),
+    "aio": (
+        "background buffering drivers effects encoding engines engines.contract exceptions hidden "
+        "identity in_flight operations states sync sync.tasks"
+    ),
     "cli": "_version engines exceptions",
 }
 

@@ -20,6 +20,16 @@ RIGHT, WRONG = SUPPORT / "rightly.py", SUPPORT / "wrongly.py"
 #: An error: its line, and its kind.
 Found = list[tuple[int, str]]
 
+#: mypy looks at conditions only when it is told to.
+CONDITION = """# mypy: enable-error-code="truthy-bool"
+# pyright: strict
+from pressure_mp import aio
+
+async def work(queue: aio.Queue[int]) -> None:
+    if queue.empty():
+        print("empty")
+"""
+
 #: A program of somebody who moves from the standard library, and has no annotations for its queues.
 UNTYPED = """
 from {module} import Queue
@@ -95,6 +105,12 @@ def test_each_wrong_line_is_found_and_no_other(check):
     wrong = {n for n, line in enumerate(WRONG.read_text().splitlines(), 1) if "# wrong" in line}
     found = check(WRONG)
     assert {line for line, _ in found} == wrong, found
+
+
+def test_a_condition_that_is_not_awaited_is_found(check, tmp_path):
+    program = tmp_path / "condition.py"
+    program.write_text(CONDITION)
+    assert {line for line, _ in check(program)} == {6}
 
 
 def test_a_program_without_types_is_asked_for_no_more_than_by_the_standard_library(check, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,19 @@ def proxy(server: Server) -> Iterator[LossyProxy]:
     proxy = LossyProxy(server.port)
     yield proxy
     proxy.stop()
+
+
+@pytest.fixture
+def proxy_of() -> Iterator[Callable[[Server], LossyProxy]]:
+    """Makes such a way to any server."""
+    with contextlib.ExitStack() as stack:
+
+        def make(server: Server) -> LossyProxy:
+            proxy = LossyProxy(server.port)
+            stack.callback(proxy.stop)
+            return proxy
+
+        yield make
 
 
 @pytest.fixture

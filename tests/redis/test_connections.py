@@ -10,6 +10,7 @@ import pickle
 import signal
 import threading
 
+import inside
 import pytest
 import trustme
 from brokers import rights
@@ -19,6 +20,7 @@ from waiting import HOURS, LIMIT, Background, blocked, lasting, parks, until
 
 import pressure_mp
 from pressure_mp import PressureQueue, Queue
+from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 from pressure_mp.engines.redis.wire import AsyncWire
 
@@ -111,6 +113,27 @@ def test_tls_with_an_own_authority_and_a_client_certificate(tls, name):
         q.get(timeout=0.2)
     q.put("over TLS")
     assert getting.result() == "over TLS"
+    q.delete()
+
+
+def test_tasks_of_a_loop_share_a_connection_with_tls(tls, name):
+    url, folder = tls
+    query = (
+        f"?ssl_ca_certs={folder}/ca.pem&ssl_certfile={folder}/client.pem"
+        f"&ssl_keyfile={folder}/client.key"
+    )
+    q = Queue(0, name, url=url + query, serializer="raw")
+    operations, bound = inside.operations(q), inside.bind(q)
+    items = [os.urandom(30_000) for _ in range(50)]  # more than one TLS record each
+
+    async def exchange():
+        await asyncio.gather(
+            *(adrive(operations.put(item, True, None), bound.asession()) for item in items)
+        )
+        getting = [adrive(operations.get(True, None), bound.asession()) for _ in items]
+        return await asyncio.gather(*getting)
+
+    assert asyncio.run(exchange()) == items
     q.delete()
 
 

@@ -104,7 +104,7 @@ def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name
 
     def send(number):
         args = (b"again", "somebody")
-        packed = binding.commands["offer"].pack(args, wire.id, wire.lane, str(number))
+        packed = binding.commands["offer"].pack(args, wire.id, wire.lane, b"%d" % number)
         return finish(wire.exchange(packed, None))
 
     assert send(last) == [b"again", [b"done"]], "the reply that was kept"
@@ -231,13 +231,12 @@ def test_tasks_that_wait_go_on_when_their_connections_are_cut(server, proxy, nam
         return operations.get(True, None) if reason == "item" else operations.put(b"x", True, None)
 
     async def cut_them():
-        bound = inside.bind(q)
+        bound, engine = inside.bind(q), inside.engine(q)
         tasks = [asyncio.create_task(adrive(operation(), bound.asession())) for _ in range(3)]
         with server.client() as client:
-            before = 0
 
             async def parked():
-                while blocked(client) < before + 3:
+                while blocked(client) < 1 or inside.in_lines(engine) < 2:
                     await asyncio.sleep(0.002)
 
             await parked()

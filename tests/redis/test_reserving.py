@@ -58,7 +58,7 @@ def make(own_server):
 @pytest.fixture
 def keeps(monkeypatch):
     """A handle keeps what it read until it is told to end it; and no machine is too slow."""
-    monkeypatch.setattr(reserving, "_KEPT", HOURS)
+    monkeypatch.setattr(reserving, "KEPT", HOURS)
     monkeypatch.setattr(pace, "_WINDOW", HOURS)
     monkeypatch.setattr(reserving, "sleep", lambda seconds: time.sleep(min(seconds, 0.1)))
     return inside.end_reservation

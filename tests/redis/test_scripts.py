@@ -256,7 +256,7 @@ def play(server, name, theirs, client):
         *(operations.enlist("somebody"), operations.dismiss(["somebody"])),
         *(operations.take_many("A", 1, 0, 1, True, None), operations.acknowledge("A", 1)),
         *(operations.requeue("A"), operations.renew("A", True, True), operations.retire("A")),
-        operations.take_back(TakeBack((Lane(), "1"))),
+        operations.take_back(TakeBack((Lane(), b"1"))),
         operations.put(contents.sample(), True, None),
         *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
         operations.put_back("A#1", 1, 0),
@@ -339,7 +339,7 @@ def play(server, name, theirs, client):
     run(operations.acknowledge("A", deliveries[0].seq))
     run(operations.acknowledge("B", deliveries[1].seq))
     run(operations.set_aside(b"x", "B", deliveries[1].seq))
-    run(operations.take_back(TakeBack((Lane(), "1"))))
+    run(operations.take_back(TakeBack((Lane(), b"1"))))
     run(operations.requeue("A", seen=1))
     run(operations.renew("A", True, True))
     run(operations.retire("A", seen=1))

@@ -15,6 +15,11 @@ MODULES = {
     "_TestQueue": "test._test_multiprocessing",
     "BaseQueueTestMixin": "test.test_queue",
     "BaseSimpleQueueTest": "test.test_queue",
+    **dict.fromkeys(
+        ("QueueBasicTests", "QueueGetTests", "QueuePutTests", "_QueueJoinTestMixin"),
+        "test.test_asyncio.test_queues",
+    ),
+    "_QueueShutdownTestMixin": "test.test_asyncio.test_queues",
 }
 
 

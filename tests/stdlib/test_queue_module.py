@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 import pytest
+import worlds
 from stdlib.running import NO_TEST_PACKAGE, names_in, run
 
 cpython = pytest.importorskip("test.test_queue", reason=NO_TEST_PACKAGE)
@@ -14,6 +15,8 @@ cases = importlib.import_module("stdlib.queue_tests")
 @pytest.fixture(autouse=True)
 def broker(url, monkeypatch):
     monkeypatch.setenv("PRESSURE_URL", url)
+    yield
+    worlds.end()
 
 
 @pytest.mark.parametrize("test", names_in(cases.QueueOverBroker, cpython.BaseQueueTestMixin))
@@ -67,11 +70,11 @@ def few_calls(case):
 
 @pytest.mark.parametrize("case", [cases.QueueOfAsyncio, cases.JoinableQueueOfAsyncio])
 @pytest.mark.parametrize("test", few_calls(cases.QueueOverBroker))
-def test_the_same_operations_in_asyncio(case, test, monkeypatch):
+def test_a_queue_of_asyncio(case, test, monkeypatch):
     run(case, test, monkeypatch)
 
 
 @pytest.mark.parametrize("case", [cases.LifoQueueOfAsyncio, cases.PriorityQueueOfAsyncio])
 @pytest.mark.parametrize("test", few_calls(cases.LifoQueueOverBroker))
-def test_the_operations_of_other_orders_in_asyncio(case, test, monkeypatch):
+def test_a_queue_of_asyncio_of_another_order(case, test, monkeypatch):
     run(case, test, monkeypatch)

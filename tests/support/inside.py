@@ -33,9 +33,19 @@ def engine(handle: Handle) -> Any:
     return registry.engine(handle._address)
 
 
+def in_lines(engine: Any) -> int:
+    """How many of this process's tasks wait in a line of their event loop, behind another one."""
+    return sum(len(pool.lines) for pool in list(engine._loops.values()))
+
+
 def binding(handle: Handle) -> Any:
     """What it has bound; None before its first operation."""
     return handle._binding
+
+
+def rebind(handle: Handle, binding: Any) -> None:
+    """From now on its methods run their operations on another one."""
+    handle._binding = binding
 
 
 def bind(handle: Handle, options: Options | None = None) -> Any:
@@ -90,3 +100,25 @@ def has_reader_thread(handle: Any) -> bool:
 def presence(handle: Any) -> Any:
     """Its process in its queue."""
     return handle._here
+
+
+def reserves(handle: Any) -> None:
+    """Have a handle of asyncio read ahead, as one that was made without options does."""
+    handle.sync._reserves = True
+
+
+def incoming_in_loop(handle: Any) -> Any:
+    """What reads ahead for a handle of asyncio in the running event loop."""
+    return handle._here.incoming
+
+
+def reserved_in_loop(handle: Any) -> int:
+    """How many items are reserved for a handle of asyncio in the running event loop, and here."""
+    incoming = incoming_in_loop(handle)
+    return 0 if incoming is None else len(incoming._ahead)
+
+
+def outgoing_in_loops(handle: Any) -> list[Any]:
+    """What was put through a handle of asyncio and is not yet sent, in each of its event loops."""
+    found = [buffers.outgoing for buffers in handle._buffers.values()]
+    return [outgoing for outgoing in found if outgoing is not None]

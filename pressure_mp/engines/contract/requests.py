@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
+from .hosts import Forget, GetRemembered, Leave, Remember
 from .items import (
     Acknowledge,
     EndReservation,
@@ -126,4 +127,8 @@ TaskRequest = (
     | DeleteTasks
 )
 
+#: Of queues.
 Request = QueueRequest | ItemRequest | TaskRequest
+
+#: Of hosts.
+HostRequest = Remember | GetRemembered | Forget | Leave

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .address import Address
+from .hosts import QueueKey
 from .items import TakeBack
 from .replies import Later
 
@@ -102,12 +103,9 @@ class Options(NamedTuple):
 
 DEFAULTS = Options()
 
-#: A queue's name and discipline.
-QueueKey = tuple[str, str]
-
 
 class Binding(Protocol):
-    """One queue, as an engine sees it."""
+    """One queue, or what a host notes, as an engine sees it."""
 
     def session(self) -> Session:
         """Begin an operation of a thread. Does no I/O."""
@@ -134,17 +132,8 @@ class Engine(Protocol):
         """The queues that exist, anonymous ones too, in no order. One that is created or deleted
         meanwhile may be among them or not."""
 
-    def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
-        """Note that processes of ``host`` use the anonymous queue ``name``."""
-
-    def remembered(self, host: str, options: Options = DEFAULTS) -> Iterable[QueueKey]:
-        """The anonymous queues that were noted for ``host``."""
-
-    def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
-        """Take back :meth:`remember` for each."""
-
-    def leave(self, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
-        """This process no longer uses these queues: remove what the broker keeps for it alone."""
+    def host(self, name: str, options: Options = DEFAULTS) -> Binding:
+        """Where the requests of ``hosts`` are made for the host of that name; does no I/O."""
 
     def after_fork(self) -> None:
         """In a forked child: let go of what belongs to the parent, without a word to the broker."""

@@ -34,7 +34,7 @@ class EmbeddedAddress(NamedTuple):
     @property
     def capabilities(self) -> Capabilities:
         """As of :class:`~pressure_mp.engines.contract.address.Address`."""
-        return self.server.capabilities
+        return self.server.capabilities._replace(starts=True)
 
     def settled(self) -> EmbeddedAddress | RedisAddress:
         """A private server is started, and is named by its socket from then on; one that is kept in

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..contract.hosts import QueueKey
 from ..contract.queues import GetDiscipline, GetDisciplineReply
-from ..contract.session import DEFAULTS, Options, QueueKey
+from ..contract.session import DEFAULTS, Options
 from .address import MemoryAddress
+from .hosts import MemoryHost
 from .queue import MemoryItems
-from .session import AsyncMemorySession, MemorySession
+from .session import AsyncMemorySession, MemoryQueue, MemorySession
 from .tasks import MemoryTasks
 
 #: A queue of one name: of items, in whatever order, or of tasks.
@@ -27,7 +29,7 @@ class MemoryEngine:
         self.address = address
         self._lock = threading.Lock()
         self._queues: dict[tuple[type[_Queue], str], _Queue] = {}
-        self._hosts: dict[str, set[tuple[str, str]]] = {}
+        self._hosts: dict[str, set[QueueKey]] = {}
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
         return MemoryBinding(self._find(_kind(discipline), name), discipline, options)
@@ -50,19 +52,12 @@ class MemoryEngine:
             if isinstance(discipline, str):
                 yield name, discipline
 
-    def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
-        self._hosts.setdefault(host, set()).add((name, discipline))
+    def host(self, name: str, options: Options = DEFAULTS) -> MemoryBinding:
+        host = MemoryHost(self._hosts.setdefault(name, set()), self._drop)
+        return MemoryBinding(host, "", options)
 
-    def remembered(self, host: str, options: Options = DEFAULTS) -> list[tuple[str, str]]:
-        return sorted(self._hosts.get(host, ()))
-
-    def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
-        self._hosts.get(host, set()).difference_update(queues)
-        for name, discipline in queues:
-            self._queues.pop((_kind(discipline), name), None)
-
-    def leave(self, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
-        """Nothing is kept for one process."""
+    def _drop(self, name: str, discipline: str) -> None:
+        self._queues.pop((_kind(discipline), name), None)
 
     def after_fork(self) -> None:
         # The parent's queues are not the child's: what it put into them nobody would get.
@@ -80,9 +75,9 @@ def _kind(discipline: str) -> type[_Queue]:
 
 @dataclass(frozen=True)
 class MemoryBinding:
-    """One queue in memory."""
+    """One queue in memory, or what a host notes."""
 
-    queue: _Queue
+    queue: MemoryQueue
     discipline: str
     options: Options
 

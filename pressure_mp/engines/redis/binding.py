@@ -22,6 +22,8 @@ _CLOCK = 0.001
 CONFIRM_SECONDS = 5.0
 #: The calls that take items out for good. What an exception left of one is undone by ``take_back``.
 TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
+#: The calls that take something which their caller gives back, if nobody has it then.
+CLAIMING = frozenset(("take", "prefetch", "reserve", "next"))
 #: What is done with an item that was taken out: in another lane, so that the call which took it
 #: remains the last one of its lane, and can be undone.
 REJECTING = frozenset(("reject",))
@@ -74,6 +76,11 @@ class RedisBinding:
         self.quick: set[str] = set()
         if place.silence is None and options.until is None:
             self.quick = set(self.scripts) - self._durable - set(CONTENT_OPERATIONS)
+        #: The operations that may share a connection with others: none that is woken by its id,
+        #: and none whose connection is waited for afterwards.
+        self.shareable = {op for op, script in self.scripts.items() if not script.wants_connection}
+        self.shareable -= self._durable | set(CONTENT_OPERATIONS)
+        self.shareable |= {"wake", "ring"}
         self.commands = Commands(self._command)
         #: The fast paths of a put and of a take of one item, of queues that have any.
         self.offer: FastPath | None = None

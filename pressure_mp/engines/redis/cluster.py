@@ -38,6 +38,9 @@ class ClusterRoute(Route):
         except KeyError:
             raise BrokerUnavailable(f"no node of {self.address.url} serves slot {slot}") from None
 
+    def known(self, slot: int) -> Node | None:
+        return None if self._is_doubtful else self._slots.get(slot)
+
     async def slots(self, timeout: float | None) -> list[int]:
         await self.node(0, timeout)
         return list({node: slot for slot, node in self._slots.items()}.values())

@@ -39,7 +39,8 @@ class Command:
         names = [*keys, kept + lane] if script.in_lane else keys
         parts: tuple[Any, ...] = ("EVALSHA", script.sha, len(names), *names)
         packed = pack_command(parts)
-        self._parts = len(parts)
+        #: Their number but for the arguments of a call.
+        self._parts = len(parts) + script.in_lane
         #: All up to the arguments but the first line, and the lane's id at the end if there is one.
         self._constant = packed[packed.index(b"\r\n") : -2].removesuffix(
             lane if script.in_lane else b""
@@ -67,8 +68,6 @@ class Command:
         """The whole of it: in a lane, under a number, for a connection's client."""
         if self._wants_connection:
             args = (*args, conn)
-        if self._in_lane:
-            args = (*args, number)
         parts = self._parts + len(args)
         pieces = [_BEGINNINGS[parts] if parts < 64 else b"*%d" % parts, self._constant]
         if self._in_lane:
@@ -78,6 +77,9 @@ class Command:
             size = len(text)
             pieces.append(_LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size)
             pieces.append(text)
+        if self._in_lane:
+            pieces.append(_LINES[len(number)])
+            pieces.append(number)
         pieces.append(b"\r\n")
         return b"".join(pieces)
 

@@ -8,7 +8,7 @@ from ...exceptions import BrokerError, BrokerUnavailable, NotDurable, Unsupporte
 from ..contract.session import Durability
 from .binding import CONFIRM_SECONDS, RedisBinding
 from .errors import not_done
-from .wire import Wire
+from .wire import Carrier
 
 #: Seconds more for the server to say that they did not.
 _GRACE = 1.0
@@ -28,7 +28,7 @@ _AGAIN = {
 }
 
 
-async def check(wire: Wire, binding: RedisBinding, wanted: Durability) -> None:
+async def check(wire: Carrier, binding: RedisBinding, wanted: Durability) -> None:
     """Raise an error if the server cannot confirm anything; before anything is done there."""
     if wire.confirms:
         return
@@ -48,7 +48,7 @@ async def check(wire: Wire, binding: RedisBinding, wanted: Durability) -> None:
     wire.confirms = True
 
 
-async def confirm(wire: Wire, binding: RedisBinding, wanted: Durability, op: str) -> None:
+async def confirm(wire: Carrier, binding: RedisBinding, wanted: Durability, op: str) -> None:
     """Wait until what this connection did last is confirmed. Raises NotDurable."""
     limit = int(CONFIRM_SECONDS * 1000)
     reply = await wire.request(*_command(wanted, limit), timeout=CONFIRM_SECONDS + _GRACE)

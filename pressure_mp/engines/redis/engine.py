@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator
 
+from ..contract.hosts import QueueKey
 from ..contract.queues import GetDiscipline, GetDisciplineReply
 from ..contract.replies import Outcome
-from ..contract.session import DEFAULTS, Options, QueueKey
+from ..contract.session import DEFAULTS, Options
 from . import keys
 from .address import RedisAddress
 from .binding import RedisBinding
 from .blocking import BlockingSession
-from .errors import not_done, refusal
-from .outage import Outage, patience
-from .pool import LoopPool, Pool
+from .hosts import RedisHost
+from .loop_pool import LoopPool
+from .loop_session import LoopSession
+from .plain_commands import PlainCommands
+from .pool import Pool
 from .rounds import Rounds
 from .routes import Direct, Route
-from .session import RedisSession
 from .wire import AsyncWire, BlockingWire, finish
-
-T = TypeVar("T")
 
 #: One of the disciplines whose queues have keys of our own; these do not differ in what they have
 #: in common.
@@ -40,7 +39,7 @@ class RedisEngine:
         self.address = address
         self._rounds: weakref.WeakValueDictionary[QueueKey, Rounds] = weakref.WeakValueDictionary()
         self._threads = Pool(self._route(address, BlockingWire))
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = (
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = (
             weakref.WeakKeyDictionary()
         )
 
@@ -62,7 +61,7 @@ class RedisEngine:
         return self._threads
 
     @property
-    def loop_pool(self) -> Pool:
+    def loop_pool(self) -> LoopPool:
         """The connections of the running event loop."""
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
@@ -81,10 +80,11 @@ class RedisEngine:
     def queues(self, options: Options = DEFAULTS) -> Iterator[QueueKey]:
         asked = "MATCH", keys.bounds(self.address.prefix), "COUNT", _KEYS_AT_ONCE, "TYPE", "string"
         told: set[bytes] = set()  # a key may be found twice
-        for slot in finish(self._trying(self._threads.slots, options)):
+        commands = PlainCommands(self._threads, options)
+        for slot in finish(commands.slots()):
             cursor = b""
             while cursor != b"0":
-                scanning = self._request(slot, "SCAN", cursor or b"0", *asked, options=options)
+                scanning = commands.request(slot, "SCAN", cursor or b"0", *asked)
                 cursor, found = finish(scanning)
                 for bound in set(found) - told:
                     yield from self._queue_with(bound, options)
@@ -106,61 +106,13 @@ class RedisEngine:
                 return
         yield name, keys.FIFO
 
-    def remember(self, host: str, name: str, discipline: str, options: Options = DEFAULTS) -> None:
-        finish(self._registry("SADD", host, f"{discipline} {name}", options=options))
+    def host(self, name: str, options: Options = DEFAULTS) -> RedisHost:
+        return RedisHost(self, name, options)
 
-    def remembered(self, host: str, options: Options = DEFAULTS) -> list[tuple[str, str]]:
-        noted = finish(self._registry("SMEMBERS", host, options=options))
-        return [(name, discipline) for discipline, _, name in map(_split, noted)]
-
-    def forget(self, host: str, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
-        names = [f"{discipline} {name}" for name, discipline in queues]
-        if names:
-            finish(self._registry("SREM", host, *names, options=options))
-
-    def leave(self, queues: Sequence[QueueKey], options: Options = DEFAULTS) -> None:
+    def lanes(self) -> list[bytes]:
+        """The ids of the lanes of all connections of this process."""
         pools = [self._threads, *self._loops.values()]
-        lanes = [lane for pool in pools for lane in pool.lanes()]
-        found: dict[int, list[bytes]] = {}
-        for name, discipline in queues:
-            kept = keys.kept(self.address.prefix, name, discipline)
-            found.setdefault(self.slot(kept), []).extend(kept + lane for lane in lanes)
-        for slot, each in found.items():
-            if each:
-                finish(self._request(slot, "UNLINK", *each, options=options))
-
-    async def _registry(
-        self, command: str, host: str, *names: str, options: Options = DEFAULTS
-    ) -> Any:
-        key = keys.registry(self.address.prefix, host)
-        return await self._request(self.slot(key), command, key, *names, options=options)
-
-    async def _request(
-        self, slot: int, command: str, *args: Any, options: Options = DEFAULTS
-    ) -> Any:
-        """A command that may be done twice."""
-
-        async def ask(limit: float | None) -> Any:
-            async with self._threads.borrowed(slot, limit) as wire:
-                reply = await wire.request(command, *args, timeout=limit)
-                if isinstance(reply, Exception) and (not_now := not_done(str(reply), self.address)):
-                    raise not_now
-                return reply
-
-        reply = await self._trying(ask, options)
-        if isinstance(reply, Exception):
-            raise refusal(str(reply), self.address, command)
-        return reply
-
-    async def _trying(self, ask: Callable[[float | None], Awaitable[T]], options: Options) -> T:
-        """What ``ask`` returns, which is given the seconds that it has for a reply; again and again
-        as long as the broker is lost, as ``options`` say."""
-        outage = Outage(self._threads, options)
-        while True:
-            try:
-                return await ask(patience(None, self._threads.silence, options.until))
-            except OSError as error:
-                await outage.ride_out(error)
+        return [lane for pool in pools for lane in pool.lanes()]
 
     def after_fork(self) -> None:
         self._threads.after_fork()
@@ -168,10 +120,6 @@ class RedisEngine:
 
     def close(self) -> None:
         self._threads.close()
-
-
-def _split(noted: bytes) -> tuple[str, str, str]:
-    return noted.decode().partition(" ")
 
 
 class RedisQueue(RedisBinding):
@@ -185,5 +133,5 @@ class RedisQueue(RedisBinding):
     def session(self) -> BlockingSession:
         return BlockingSession(self, self._pool)
 
-    def asession(self) -> RedisSession:
-        return RedisSession(self, self.engine.loop_pool)
+    def asession(self) -> LoopSession:
+        return LoopSession(self, self.engine.loop_pool)

@@ -11,7 +11,7 @@ from typing import Any
 from .binding import RedisBinding
 from .loading import exchange
 from .refusals import translate
-from .wire import Wire
+from .wire import Carrier
 
 
 def is_strange(reply: Any) -> bool:
@@ -19,7 +19,7 @@ def is_strange(reply: Any) -> bool:
     return type(reply) is not list and str(reply).startswith("ADOPT ")
 
 
-async def adopt(wire: Wire, binding: RedisBinding, limit: float | None) -> None:
+async def adopt(wire: Carrier, binding: RedisBinding, limit: float | None) -> None:
     """Remove what is a former queue's, and let what is kept from now on be this one's."""
     command = binding.commands["adopt"].pack((), wire.id, wire.lane, b"")
     reply = await exchange(wire, binding, "adopt", command, limit)

@@ -6,7 +6,7 @@ from typing import Any
 
 from .binding import RedisBinding
 from .errors import not_done, refusal
-from .wire import Wire
+from .wire import Carrier
 
 
 def is_missing(reply: Any) -> bool:
@@ -14,7 +14,7 @@ def is_missing(reply: Any) -> bool:
     return type(reply) is not list and str(reply).startswith("NOSCRIPT")
 
 
-async def load(wire: Wire, binding: RedisBinding, op: str, limit: float | None) -> None:
+async def load(wire: Carrier, binding: RedisBinding, op: str, limit: float | None) -> None:
     """Give the server a script."""
     source = binding.scripts[op].source
     reply = await wire.request("SCRIPT", "LOAD", source, timeout=limit)
@@ -24,7 +24,7 @@ async def load(wire: Wire, binding: RedisBinding, op: str, limit: float | None) 
 
 
 async def exchange(
-    wire: Wire, binding: RedisBinding, op: str, command: bytes, limit: float | None
+    wire: Carrier, binding: RedisBinding, op: str, command: bytes, limit: float | None
 ) -> Any:
     """Call a script, which the server is given if it does not have it."""
     reply = await wire.exchange(command, limit)

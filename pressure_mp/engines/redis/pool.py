@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -14,14 +13,14 @@ from ...exceptions import BrokerError, PressureError
 from . import eviction
 from .connecting import unavailable
 from .routes import Route
-from .wire import Node, Wire
+from .wire import Carrier, Node, Wire
 
 T = TypeVar("T")
 
 #: A connection that was not taken for longer is looked at before it is used, in seconds.
 _IDLE_CHECK = 1.0
 #: So many seconds a server has to answer, whatever time was needed to find it.
-_SHORTEST = 0.01
+SHORTEST = 0.01
 
 
 _log = logging.getLogger("pressure_mp")
@@ -58,10 +57,15 @@ class Pool:
         wire = self._idle(node)
         if wire is None:
             if end is not None:
-                timeout = max(end - time.monotonic(), _SHORTEST)
-            wire = await self._route.open(node, timeout)
-            self.was_connected, self._was_told = True, False
-            self._all.add(wire)
+                timeout = max(end - time.monotonic(), SHORTEST)
+            wire = await self.open(node, timeout)
+        return wire
+
+    async def open(self, node: Node, timeout: float | None) -> Wire:
+        """A new connection."""
+        wire = await self._route.open(node, timeout)
+        self.was_connected, self._was_told = True, False
+        self._all.add(wire)
         return wire
 
     async def slots(self, timeout: float | None) -> list[int]:
@@ -93,7 +97,7 @@ class Pool:
         idle = wire.node.idle
         idle += (wire,)  # no call, behind which an exception could come: see interrupts.py
 
-    def lose(self, wire: Wire, error: BaseException) -> None:
+    def lose(self, wire: Carrier, error: BaseException) -> None:
         """Close a connection after ``error``; one of the connection itself, or of a server that
         cannot do its work, makes the next checkout look for the server anew."""
         wire.close()
@@ -102,18 +106,27 @@ class Pool:
             self._route.doubt(wire.node, error)
 
     @asynccontextmanager
-    async def borrowed(self, slot: int, timeout: float | None = None) -> AsyncIterator[Wire]:
+    async def borrowed(self, slot: int, timeout: float | None = None) -> AsyncIterator[Carrier]:
         """A connection for a few commands; closed when anything goes wrong with it. ``timeout`` is
         that of :meth:`checkout`."""
-        wire = await self.checkout(slot, timeout)
+        wire = await self.lend(slot, timeout)
         try:
             yield wire
         except BrokerError:  # an error reply: the connection is as good as before
-            self.checkin(wire)
+            self.take_in(wire)
             raise
         except BaseException as error:
             self.lose(wire, error)
             raise self.translate(error) from error
+        self.take_in(wire)
+
+    async def lend(self, slot: int, timeout: float | None = None) -> Carrier:
+        """What a few quick calls can go over; ``timeout`` is that of :meth:`checkout`."""
+        return await self.checkout(slot, timeout)
+
+    def take_in(self, wire: Carrier) -> None:
+        """What was lent is in nobody's use."""
+        assert isinstance(wire, Wire)
         self.checkin(wire)
 
     async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -153,35 +166,3 @@ class Pool:
     def _hang_up(self) -> None:
         for node in self._route.nodes():
             node.hang_up()
-
-
-class LoopPool(Pool):
-    """The connections of one event loop; they are closed when the loop ends."""
-
-    _guard: AsyncGenerator[None, None] | None = None
-
-    async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
-        if self._guard is None:
-            self._guard = self._closing()
-            await anext(self._guard)
-        return await super().checkout(slot, timeout)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.ensure_future(coroutine)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait({task})
-            raise
-
-    async def _closing(self) -> AsyncGenerator[None, None]:
-        """The loop itself closes its unfinished generators as the last thing it runs."""
-        try:
-            yield
-        finally:
-            for wire in list(self._all):
-                wire.close()
-            await asyncio.sleep(0)  # the transports' own last words

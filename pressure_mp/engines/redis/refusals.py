@@ -8,7 +8,7 @@ from ...exceptions import BrokerError, ItemTooLargeError, PressureError, WrongKe
 from . import keys
 from .binding import RedisBinding
 from .errors import not_done, refusal
-from .wire import Wire
+from .wire import Carrier
 
 #: Digits; the scripts take a longer number for none.
 _LONGEST_BOUND = 300
@@ -37,7 +37,7 @@ def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
 
 
 async def translate(
-    reply: Any, binding: RedisBinding, op: str, args: tuple[Any, ...], wire: Wire
+    reply: Any, binding: RedisBinding, op: str, args: tuple[Any, ...], wire: Carrier
 ) -> PressureError:
     """The error to raise for an error reply to ``op``. May ask the server which key is wrong."""
     text = str(reply)
@@ -57,7 +57,7 @@ async def translate(
     return refusal(text, address, f"{op} on queue {queue!r}")
 
 
-async def _wrong_key(binding: RedisBinding, op: str, wire: Wire) -> str | None:
+async def _wrong_key(binding: RedisBinding, op: str, wire: Carrier) -> str | None:
     named = [(binding.key(part), part) for part in binding.scripts[op].keys]
     for name, part in [*named, (binding.kept(wire.lane.id), "kept")]:
         kind = await wire.request("TYPE", name)

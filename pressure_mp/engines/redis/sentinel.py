@@ -33,6 +33,9 @@ class SentinelRoute(Route):
             self._primary = primary
         return primary
 
+    def known(self, slot: int) -> Node | None:
+        return self._primary
+
     async def open(self, node: Node, timeout: float | None) -> Wire:
         try:
             wire = await super().open(node, timeout)

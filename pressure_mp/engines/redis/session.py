@@ -23,7 +23,7 @@ from .refusals import refuse_wait, stale, translate
 from .requests.table import implementation
 from .scripts import read_bare
 from .statuses import DONE, Reply
-from .wire import Wire
+from .wire import Carrier, Wire
 
 #: How often the server is told to end a wait until it has its reply, and the seconds between; then
 #: the connection is taken for lost, or the wait was interrupted before it was sent.
@@ -101,13 +101,13 @@ class RedisSession:
         outage = lane = None
         options, tried = self.binding.options, time.monotonic()
         while True:
-            wire = None
+            wire: Carrier | None = None
             try:
                 last = outage.end if outage else end
                 limit = patience(last, self._pool.silence, options.until)
                 if begun:
-                    self._wire, number, outcome = begun
-                    wire, lane = self._wire, self._wire.lane
+                    wire, number, outcome = begun
+                    self._wire, lane = wire, wire.lane
                     if isinstance(outcome, OSError):
                         raise outcome
                     reply = await self._understand(outcome, wire, op, args, number, limit)
@@ -140,15 +140,18 @@ class RedisSession:
                 self.lose(wire, error)
                 raise
             else:
-                if wire is not self._wire:
-                    self._pool.checkin(wire)
+                self._heard(op, wire, reply)
                 return reply
+
+    def _heard(self, op: str, wire: Carrier, reply: Reply) -> None:
+        """A call was replied to, over this connection."""
+        self._give_wire_back(wire)
 
     def _is_beside(self, op: str) -> bool:
         """Whether a call is not made over the operation's own connection."""
         return bool(self._parked or (op in REJECTING and self.taken))
 
-    def _idle_wire(self, op: str) -> Wire | None:
+    def _idle_wire(self, op: str) -> Carrier | None:
         """The operation's own connection, or one beside it; None when a new one is needed."""
         if self._is_beside(op):
             return self._pool.idle(self.binding.slot)
@@ -156,17 +159,17 @@ class RedisSession:
             self._wire = self._pool.idle(self.binding.slot)
         return self._wire
 
-    async def _new_wire(self, op: str, limit: float | None) -> Wire:
+    async def _new_wire(self, op: str, limit: float | None) -> Carrier:
         wire = await self._pool.checkout(self.binding.slot, limit)
         if not self._is_beside(op):
             self._wire = wire
         return wire
 
-    def _give_wire_back(self, wire: Wire | None) -> None:
+    def _give_wire_back(self, wire: Carrier | None) -> None:
         if wire is not None and wire is not self._wire:
-            self._pool.checkin(wire)
+            self._pool.take_in(wire)
 
-    def lose(self, wire: Wire | None, error: BaseException) -> None:
+    def lose(self, wire: Carrier | None, error: BaseException) -> None:
         """Nothing more is heard of a connection."""
         if wire is self._wire:
             self._wire = self._parked = None
@@ -175,7 +178,7 @@ class RedisSession:
 
     async def _evaluate(
         self,
-        wire: Wire,
+        wire: Carrier,
         op: str,
         args: tuple[Any, ...],
         number: bytes,
@@ -187,6 +190,7 @@ class RedisSession:
                 await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit) for waiter in args
             ]
         if op in CONTENT_OPERATIONS:
+            assert isinstance(wire, Wire)
             return await contents.call(wire, self.binding, op, args, limit)
         if op == "take_back":
             lane, before = args
@@ -203,14 +207,14 @@ class RedisSession:
             await confirm(wire, self.binding, durability, op)
         return reply
 
-    def _pack(self, wire: Wire, op: str, args: tuple[Any, ...], number: bytes) -> bytes:
+    def _pack(self, wire: Carrier, op: str, args: tuple[Any, ...], number: bytes) -> bytes:
         """A call over a connection; for the client of the operation's own one."""
         return self.binding.commands[op].pack(args, (self._wire or wire).id, wire.lane, number)
 
     async def _understand(
         self,
         reply: Any,
-        wire: Wire,
+        wire: Carrier,
         op: str,
         args: tuple[Any, ...],
         number: bytes,
@@ -236,7 +240,9 @@ class RedisSession:
             return list(reply[1])
         return reply
 
-    async def _take_back(self, wire: Wire, lane: Lane, number: bytes, limit: float | None) -> Reply:
+    async def _take_back(
+        self, wire: Carrier, lane: Lane, number: bytes, limit: float | None
+    ) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
         command = self.binding.commands["take_back"].pack((), wire.id, lane, number.split()[0])
         reply = await exchange(wire, self.binding, "take_back", command, limit)
@@ -245,7 +251,7 @@ class RedisSession:
             reply = await wire.exchange(command, limit)
         return await self._understand(reply, wire, "take_back", (), b"", limit)
 
-    async def _ring(self, wire: Wire, ticket: str, limit: float | None) -> Any:
+    async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
         """Wake one waiter, also one that is about to wait."""
         bell = self.binding.bell(ticket)
         reply = await wire.request("LPUSH", bell, "1", timeout=limit)
@@ -331,7 +337,7 @@ class RedisSession:
             self._discard()
             raise
 
-    async def _end_block(self, wire: Wire, beside: Wire) -> Any:
+    async def _end_block(self, wire: Wire, beside: Carrier) -> Any:
         """The reply to the outstanding wait. The server may see it later than the word to end it,
         since that goes over another connection: so it is said until it is heard."""
         for _ in range(_LAST_WORDS):

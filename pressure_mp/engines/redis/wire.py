@@ -27,6 +27,7 @@ from . import connecting
 from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
+from .put_off import put_off
 
 T = TypeVar("T")
 
@@ -67,8 +68,33 @@ class Node:
                 return
 
 
-class Wire(ABC):
-    """A connected socket, used by one operation at a time. OSError means that it is lost."""
+class Carrier(ABC):
+    """What calls go over, one after the other, in a lane: a connection, or a channel of a shared
+    one. OSError means that it is lost."""
+
+    id: int  #: the connection's, at the server
+    node: Node  #: where this leads
+    lane: Lane
+    confirms: bool  #: whether the server is known to confirm what is durable
+
+    async def request(self, *command: Any, timeout: float | None = None) -> Any:
+        """Send a command and wait for its reply. An error reply is returned, not raised.
+
+        After ``timeout`` seconds without a reply TimeoutError is raised; this is then lost.
+        """
+        return await self.exchange(pack_command(command), timeout)
+
+    @abstractmethod
+    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
+        """:meth:`request` for a command that is packed already."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Nothing more is sent over it, nor heard."""
+
+
+class Wire(Carrier):
+    """A connected socket, used by one operation at a time."""
 
     _module: Any  #: redis-py's, with the connection classes of this kind
 
@@ -80,8 +106,8 @@ class Wire(ABC):
         self.role = (
             ""  #: the server's, when it was connected: master, replica, or none for a sentinel
         )
-        self.confirms = False  #: whether the server is known to confirm what is durable
-        self.node: Node  #: where this leads; from the route that opened it
+        self.confirms = False
+        self.node: Node  #: from the route that opened it
         self.lane = Lane()
         self.used_at = time.monotonic()
 
@@ -124,13 +150,6 @@ class Wire(ABC):
             raise
         except OSError as error:
             raise ConnectionError(f"it does not answer the first command: {error}") from error
-
-    async def request(self, *command: Any, timeout: float | None = None) -> Any:
-        """Send a command and wait for its reply. An error reply is returned, not raised.
-
-        After ``timeout`` seconds without a reply TimeoutError is raised; this wire is then lost.
-        """
-        return await self.exchange(pack_command(command), timeout)
 
     async def exchange(self, packed: bytes, timeout: float | None) -> Any:
         """:meth:`request` for a command that is packed already."""
@@ -343,47 +362,6 @@ class BlockingWire(Wire):
         self._connection.disconnect()
 
 
-class _PutOff:
-    """Cancellations that came while a reply was on its way.
-
-    The task gets its reply first, and is cancelled where it next suspends or makes a request. If
-    it ended before that, or left the timeout block that wanted to cancel it, it was in time.
-    """
-
-    def __init__(self) -> None:
-        self._requests: dict[asyncio.Task[Any], int] = {}
-
-    def add(self, task: asyncio.Task[Any]) -> None:
-        self._requests[task] = _requests_to_cancel(task)
-        task.get_loop().call_soon(self._cancel_again, task)
-
-    def check(self) -> None:
-        """Raise CancelledError if the running task's cancellation was put off."""
-        if self._requests:
-            task = asyncio.current_task()
-            assert task is not None
-            if self._is_wanted(task):
-                raise asyncio.CancelledError
-
-    def _cancel_again(self, task: asyncio.Task[Any]) -> None:
-        if self._is_wanted(task) and not task.done():
-            if sys.version_info >= (3, 11):  # it was asked once, not twice
-                task.uncancel()
-            task.cancel()
-
-    def _is_wanted(self, task: asyncio.Task[Any]) -> bool:
-        requests = self._requests.pop(task, None)
-        return requests is not None and _requests_to_cancel(task) >= requests
-
-
-def _requests_to_cancel(task: asyncio.Task[Any]) -> int:
-    """How many there were that nobody took back; Python 3.10 does not tell."""
-    return task.cancelling() if sys.version_info >= (3, 11) else 0
-
-
-_put_off = _PutOff()
-
-
 class AsyncWire(Wire):
     """For a task of one event loop: each method suspends it."""
 
@@ -415,16 +393,24 @@ class AsyncWire(Wire):
     async def exchange(self, packed: bytes, timeout: float | None) -> Any:
         """As for threads. The first cancellation is put off until the reply is there: what a
         script took out of the queue must not be lost with its reply."""
-        _put_off.check()
+        put_off.check()
         await self._send(packed)
         try:
             return await self.read(timeout)
         except asyncio.CancelledError:
+            pass
+        try:
             reply = await self.read(timeout)
-        task = asyncio.current_task()
-        assert task is not None
-        _put_off.add(task)
+        except OSError:
+            put_off.add()
+            raise
+        put_off.add()
         return reply
+
+    def release(self) -> tuple[asyncio.WriteTransport, asyncio.StreamWriter]:
+        """What is below it, for one who speaks over it from now on. The writer is to be kept as
+        long: it closes the transport when it is collected."""
+        return self._output.transport, self._output
 
     async def _write(self, data: Buffer) -> None:
         self._output.write(data)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from typing import Any
 
 from ... import states
+from ...effects import Operation
 from ...encoding.task_values import check_times, check_tube, encode_id
 from ...exceptions import ArgumentError, ArgumentTypeError
+from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
 from ...operations.task_stats import TaskStats
 from ...states import TaskState
+from .base_task import BaseTask, Data, TaskOrId
 from .handle import TaskHandle
-from .task import Data, Task
+from .task import Task
 
 
 class TaskAdministration(TaskHandle[Data]):
@@ -32,7 +36,10 @@ class TaskAdministration(TaskHandle[Data]):
 
         Never waits. Raises QueueDoesNotExistError.
         """
-        now = self._run(self._operations.stats())
+        return self._run(self._counting())
+
+    def _counting(self) -> Operation[TaskStats]:
+        now = yield from self._operations.stats()
         rates = now.rates_since(self._stats)
         self._stats = now
         return now.with_rates(rates)
@@ -50,9 +57,14 @@ class TaskAdministration(TaskHandle[Data]):
         With ``delay`` it waits first; ``ttl`` is as for put, and ``update`` as for
         :meth:`TaskQueue.ack`. Raises WrongState when it is not buried.
         """
+        return self._change(task, self._kicking(task, delay, ttl, update))
+
+    def _kicking(
+        self, task: TaskOrId, delay: float | None, ttl: float | None, update: Any
+    ) -> Operation[DecodedTask]:
         wait, life = check_times(delay, ttl)
         to = states.WAITING if wait else states.READY
-        return self._change("kick", task, to, wait, life, update=update)
+        return self._operations.change("kick", _id(task), to, wait, life, update=update)
 
     def kick_many(
         self, limit: int | None = None, *, delay: float | None = None, ttl: float | None = None
@@ -61,12 +73,20 @@ class TaskAdministration(TaskHandle[Data]):
 
         Returns how many there were.
         """
+        return self._run(self._kicking_many(limit, delay, ttl))
+
+    def _kicking_many(
+        self, limit: int | None, delay: float | None, ttl: float | None
+    ) -> Operation[int]:
         wait, life = check_times(delay, ttl)
-        return self._run(self._operations.kick_many(_check_limit(limit), wait, life))
+        return self._operations.kick_many(_check_limit(limit), wait, life)
 
     def kill(self, task: Task[Data] | int | str) -> Task[Data]:
         """Remove a task, in whatever state it is. Who has taken it is told when it says so next."""
-        return self._change("kill", task, states.VOID)
+        return self._change(task, self._killing(task))
+
+    def _killing(self, task: TaskOrId) -> Operation[DecodedTask]:
+        return self._operations.change("kill", _id(task), states.VOID)
 
     def peek(self, id: int | str) -> Task[Data]:
         """A task as it is. Nothing changes. Raises TaskNotFound, DecodingError."""
@@ -82,11 +102,15 @@ class TaskAdministration(TaskHandle[Data]):
         the oldest first. It is one moment's picture of up to 500 tasks of a state; more are as many
         moments'.
         """
+        return [self._task(*task) for task in self._run(self._listing(state, tube, limit))]
+
+    def _listing(
+        self, state: TaskState | str | None, tube: str | None, limit: int
+    ) -> Operation[builtins.list[DecodedTask]]:
         if not isinstance(limit, int) or limit < 1:
             raise ArgumentError(f"limit is 1 or more, not {limit!r}")
         wanted = "".join(states.NAMES) if state is None else _state(state)
-        found = self._run(self._operations.list(wanted, check_tube(tube), limit))
-        return [self._task(*task) for task in found]
+        return self._operations.list(wanted, check_tube(tube), limit)
 
     def truncate(self) -> int:
         """Remove all tasks, whatever state they are in; returns how many.
@@ -101,7 +125,10 @@ class TaskAdministration(TaskHandle[Data]):
 
         One that is taken leaves its taker, as by :meth:`snatch`.
         """
-        return self._change("move", task, "", tube=check_tube(tube))
+        return self._change(task, self._moving(task, tube))
+
+    def _moving(self, task: TaskOrId, tube: str | None) -> Operation[DecodedTask]:
+        return self._operations.change("move", _id(task), "", tube=check_tube(tube))
 
     def switch(
         self, task: Task[Data] | int | str, state: TaskState | str, *, delay: float | None = None
@@ -111,6 +138,11 @@ class TaskAdministration(TaskHandle[Data]):
         ``delay``, in seconds, is needed for waiting, and for zombie in a queue without ``zombie``;
         for others there is none. A task that is in that state already is a WrongState.
         """
+        return self._change(task, self._switching(task, state, delay))
+
+    def _switching(
+        self, task: TaskOrId, state: TaskState | str, delay: float | None
+    ) -> Operation[DecodedTask]:
         to = _state(state)
         wait, _ = check_times(delay, None)
         if to == states.TAKEN:
@@ -123,37 +155,35 @@ class TaskAdministration(TaskHandle[Data]):
             )
         if wait and to not in (states.WAITING, states.ZOMBIE):
             raise ArgumentError(f"there is no delay for a task that is {states.word(to)}")
-        return self._change("switch", task, to, wait)
+        return self._operations.change("switch", _id(task), to, wait)
 
     def snatch(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
         """Take a taken task from its owner: it is ready, or waits for ``delay`` seconds first.
 
         Raises NotTaken. The owner gets NotTaken or NotOwner when it says something of the task.
         """
-        wait, _ = check_times(delay, None)
-        return self._change("snatch", task, states.WAITING if wait else states.READY, wait)
+        return self._change(task, self._beginning_again("snatch", task, delay))
 
     def restart(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
         """Make a waiting, done or zombie task ready, or waiting for ``delay`` seconds."""
-        wait, _ = check_times(delay, None)
-        return self._change("restart", task, states.WAITING if wait else states.READY, wait)
+        return self._change(task, self._beginning_again("restart", task, delay))
 
-    def _change(
-        self,
-        op: str,
-        task: Task[Data] | int | str,
-        to: str,
-        delay: int = 0,
-        ttl: int | None = None,
-        tube: str | None = None,
-        update: Data | Callable[[Data], Data] = UNCHANGED,
-    ) -> Task[Data]:
-        id = task.key if isinstance(task, Task) else encode_id(task)
-        changing = self._operations.change(op, id, to, delay, ttl, tube, update)
+    def _beginning_again(
+        self, op: str, task: TaskOrId, delay: float | None
+    ) -> Operation[DecodedTask]:
+        wait, _ = check_times(delay, None)
+        to = states.WAITING if wait else states.READY
+        return self._operations.change(op, _id(task), to, wait)
+
+    def _change(self, task: TaskOrId, changing: Operation[DecodedTask]) -> Task[Data]:
         changed = self._task(*self._run(changing))
-        if isinstance(task, Task):
+        if isinstance(task, BaseTask):
             task.become(changed)
         return changed
+
+
+def _id(task: TaskOrId) -> bytes:
+    return task.key if isinstance(task, BaseTask) else encode_id(task)
 
 
 def _state(given: str) -> TaskState:

@@ -12,7 +12,8 @@ from ...engines import registry
 from ...engines.contract.task_records import TaskRecord, TaskSettings
 from ...operations.tasks import TaskOperations
 from ..handles import Handle
-from .task import Data, Task
+from .base_task import Data
+from .task import Task
 
 
 class TaskHandle(Handle, Generic[Data]):

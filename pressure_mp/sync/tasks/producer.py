@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import overload
 
+from ...effects import Operation
 from ...encoding.task_values import check_priority, check_times, check_tube, encode_id
 from ...exceptions import PressureError
 from ...operations.task_producing import PutOptions
+from ...operations.task_queue import DecodedTask
+from .base_task import Data
 from .handle import TaskHandle
-from .task import Data, Task
+from .task import Task
 
 
 class TaskProducer(TaskHandle[Data]):
@@ -70,13 +73,17 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
-        options = _put_options(delay, ttl, priority, tube)
+        options = put_options(delay, ttl, priority, tube)
         if wait is None:
             return self._run(self._operations.put(data, id, options))
-        limit = self._seconds(wait)
-        putting = self._operations.put_and_wait(data, id, options, limit, self._here)
-        task, processed = self._run(putting)
+        task, processed = self._run(self._putting_and_waiting(data, id, options, wait))
         return self._task(*task), processed
+
+    def _putting_and_waiting(
+        self, data: Data, id: int | str | None, options: PutOptions, wait: float
+    ) -> Operation[tuple[DecodedTask, bool]]:
+        limit = self._seconds(wait)
+        return self._operations.put_and_wait(data, id, options, limit, self._here)
 
     def put_many(
         self,
@@ -96,13 +103,24 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
+        return self._run(self._putting_many(data, delay, ttl, priority, tube, ids))
+
+    def _putting_many(
+        self,
+        data: Iterable[Data],
+        delay: float | None,
+        ttl: float | None,
+        priority: float,
+        tube: str | None,
+        ids: Iterable[int | str] | None,
+    ) -> Operation[list[int | str]]:
         given = list(data)
         try:
-            options = _put_options(delay, ttl, priority, tube)
+            options = put_options(delay, ttl, priority, tube)
         except PressureError as error:
             error.rest = given
             raise
-        return self._run(self._operations.put_many(given, ids, options))
+        return self._operations.put_many(given, ids, options)
 
     def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; in one tube, if one is given.
@@ -123,13 +141,15 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
-        waiting = self._operations.wait(encode_id(id), self._seconds(timeout), self._here)
-        task, processed = self._run(waiting)
+        task, processed = self._run(self._waiting(id, timeout))
         return self._task(*task), processed
 
+    def _waiting(self, id: int | str, timeout: float | None) -> Operation[tuple[DecodedTask, bool]]:
+        return self._operations.wait(encode_id(id), self._seconds(timeout), self._here)
 
-def _put_options(
+
+def put_options(
     delay: float | None, ttl: float | None, priority: float, tube: str | None
 ) -> PutOptions:
-    """Raises ArgumentError, ArgumentTypeError."""
+    """What a put is to say of its tasks. Raises ArgumentError, ArgumentTypeError."""
     return *check_times(delay, ttl), check_priority(priority), check_tube(tube)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeVar
 
 from ... import interrupts, states
 from ...effects import Operation
@@ -15,14 +15,19 @@ from ...encoding.task_values import (
     encode_id,
     milliseconds,
 )
-from ...engines.contract.task_records import Held
+from ...engines.contract.task_records import Held, TaskRecord
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
 from ...in_flight import Claim
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED, Subject
+from ...operations.task_taking import Delivery
 from ..handles import check_max_items
+from .base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
 from .handle import TaskHandle
-from .task import Backoff, Data, Task, check_on_error
+from .task import Task
+
+#: A task of either world.
+AnyTask = TypeVar("AnyTask")
 
 
 class TaskTaker(TaskHandle[Data]):
@@ -62,8 +67,7 @@ class TaskTaker(TaskHandle[Data]):
         limit = None if timeout is None else self._seconds(timeout)
         if ack is None:
             return self._take(1, limit, ttr, tube, on_error, backoff)[0]
-        if not isinstance(ack, Task):
-            raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
+        check_done(ack)
         return self._take(1, limit, ttr, tube, on_error, backoff, ack)[0]
 
     def take_many(
@@ -99,20 +103,12 @@ class TaskTaker(TaskHandle[Data]):
     ) -> list[Task[Data]]:
         self._check_open()
         check_on_error(on_error, backoff)
-        where = check_tube(tube)
-        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
         here, claim = self._here, Claim()
         try:
-            call = claim.begin()
-            taking = self._operations.take(
-                self._task, here, call, number, where, own_ttr, timeout, ack
-            )
+            taking = self._taking(self._task, claim, number, timeout, ttr, tube, ack)
             run = self._run if ack is None else self._acknowledging
             tasks, problem = run(taking)
-            for task in tasks:
-                task.on_error, task.backoff = on_error, backoff
-            if problem is not None:
-                warnings.warn(str(problem), RejectedItemWarning, stacklevel=3)
+            hand_out(tasks, problem, on_error, backoff)
             return tasks
         except PressureError:
             raise
@@ -120,6 +116,21 @@ class TaskTaker(TaskHandle[Data]):
             interrupts.abandoned += [(here.lease, claim)]
             interrupts.settle()
             raise
+
+    def _taking(
+        self,
+        make: Callable[[bytes, TaskRecord, Any], AnyTask],
+        claim: Claim,
+        number: int,
+        timeout: float | None,
+        ttr: float | None,
+        tube: str | None,
+        ack: BaseTask[Any] | None,
+    ) -> Operation[Delivery[AnyTask]]:
+        where = check_tube(tube)
+        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
+        call = claim.begin()
+        return self._operations.take(make, self._here, call, number, where, own_ttr, timeout, ack)
 
     def ack(
         self,
@@ -145,25 +156,28 @@ class TaskTaker(TaskHandle[Data]):
         ArgumentTypeError, BrokerUnavailable. It works on a closed handle.
         """
 
+        return self._task(*self._acknowledging(self._acking(task, update, delay, tube)))
+
+    def _acking(
+        self, task: TaskOrId, update: Any, delay: float | None, tube: str | None
+    ) -> Operation[DecodedTask]:
         wait = None if delay is None else milliseconds("delay", delay, least=0.001)
         if wait is not None and self._settings.keep:
             raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
         where = None if tube is None else check_tube(tube)
-
-        acking = self._operations.ack(self._subject(task), self._here, update, wait, where)
-        return self._task(*self._acknowledging(acking))
+        return self._operations.ack(self._subject(task), self._here, update, wait, where)
 
     def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
         return self._task(*self._run(settling))
 
-    def _subject(self, task: Task[Data] | int | str) -> Subject:
+    def _subject(self, task: TaskOrId) -> Subject:
         """A task, with the number of the take by which this process has it."""
-        if isinstance(task, Task):
+        if isinstance(task, BaseTask):
             return Subject(task.key, task.call, True, task.data)
         return Subject(*self._held(task))
 
-    def _held(self, task: Task[Data] | int | str) -> Held:
-        if isinstance(task, Task):
+    def _held(self, task: TaskOrId) -> Held:
+        if isinstance(task, BaseTask):
             return task.key, task.record.call
         id = encode_id(task)
         return id, self._here.call_of(id)
@@ -175,12 +189,16 @@ class TaskTaker(TaskHandle[Data]):
         raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
         """
 
-        given = list(tasks)
-        helds = [self._held(task) for task in given]
-        problems = self._acknowledging(self._operations.ack_many(helds, self._here))
+        self._acknowledging(self._acking_many(list(tasks)))
+
+    def _acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
+        return self._acking_held(given, [self._held(task) for task in given])
+
+    def _acking_held(self, given: Sequence[TaskOrId], helds: list[Held]) -> Operation[None]:
+        problems = yield from self._operations.ack_many(helds, self._here)
         processed = self._settings.processed
         for place, task in enumerate(given):
-            if place not in problems and isinstance(task, Task):
+            if place not in problems and isinstance(task, BaseTask):
                 task.become_record(task.record.into(processed))
         if problems:
             left = sorted(problems)
@@ -210,14 +228,23 @@ class TaskTaker(TaskHandle[Data]):
         The rest is as for :meth:`ack`. After ``max_deliveries`` the task is buried instead.
         """
 
+        return self._settle(self._releasing(task, update, delay, ttl, priority, tube, error))
+
+    def _releasing(
+        self,
+        task: TaskOrId,
+        update: Any,
+        delay: float | None,
+        ttl: float | None,
+        priority: float | None,
+        tube: str | None,
+        error: str | None,
+    ) -> Operation[DecodedTask]:
         wait, life = check_times(delay, ttl)
         urgency = None if priority is None else check_priority(priority)
         where = None if tube is None else check_tube(tube)
-
         options = wait, life, urgency, where, error
-        return self._settle(
-            self._operations.release(self._subject(task), self._here, update, *options)
-        )
+        return self._operations.release(self._subject(task), self._here, update, *options)
 
     def bury(
         self,
@@ -236,12 +263,19 @@ class TaskTaker(TaskHandle[Data]):
         The rest is as for :meth:`ack`.
         """
 
+        return self._settle(self._burying(task, update, ttl, tube, error))
+
+    def _burying(
+        self,
+        task: TaskOrId,
+        update: Any,
+        ttl: float | None,
+        tube: str | None,
+        error: str | None,
+    ) -> Operation[DecodedTask]:
         where = None if tube is None else check_tube(tube)
         life = milliseconds("ttl", ttl, least=0.001)
-
-        return self._settle(
-            self._operations.bury(self._subject(task), self._here, update, life, where, error)
-        )
+        return self._operations.bury(self._subject(task), self._here, update, life, where, error)
 
     def touch(
         self,
@@ -261,9 +295,32 @@ class TaskTaker(TaskHandle[Data]):
         :meth:`ack`.
         """
 
-        more = None if increment is None else milliseconds("increment", increment, least=0.001)
+        return self._settle(self._touching(task, increment, update))
 
+    def _touching(
+        self, task: TaskOrId, increment: float | None, update: Any
+    ) -> Operation[DecodedTask]:
+        more = None if increment is None else milliseconds("increment", increment, least=0.001)
         subject = self._subject(task)
-        if isinstance(task, Task) and task.state == states.READY:
+        if isinstance(task, BaseTask) and task.state == states.READY:
             subject = self._subject(task.id)  # it is nobody's
-        return self._settle(self._operations.touch(subject, self._here, update, more))
+        return self._operations.touch(subject, self._here, update, more)
+
+
+def check_done(ack: object) -> None:
+    """Raises ArgumentTypeError for what take(ack=) cannot acknowledge."""
+    if not isinstance(ack, BaseTask):
+        raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
+
+
+def hand_out(
+    tasks: Sequence[BaseTask[Any]],
+    problem: PressureError | None,
+    on_error: str,
+    backoff: Backoff | None,
+) -> None:
+    """What was taken is for the caller of a verb; warns of what could not be decoded."""
+    for task in tasks:
+        task.on_error, task.backoff = on_error, backoff
+    if problem is not None:
+        warnings.warn(str(problem), RejectedItemWarning, stacklevel=4)

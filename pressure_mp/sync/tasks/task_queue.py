@@ -6,17 +6,17 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ...effects import Operation
 from ...encoding import serializers, signing
 from ...encoding.codec import Codec
-from ...engines import registry
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
 from ...hidden import hide_in
 from ..options import RecordedOptions, SignatureOf, TaskQueueOptions, read
 from . import settings as task_settings
 from .administration import TaskAdministration
+from .base_task import Data
 from .producer import TaskProducer
-from .task import Data
 from .workers import TaskWorkers
 
 if TYPE_CHECKING:
@@ -86,9 +86,16 @@ class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data])
         self._make_id = given["id"] if callable(given["id"]) else None
         super().__init__(name, given)
         self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
-        self._settings = self._open(
-            lambda user: self._operations.open(self._how, settings, user, stated)
-        )
+        how = self._how
+
+        def make(user: str) -> Operation[TaskSettings]:
+            return self._operations.open(how, settings, user, stated)
+
+        self._open(lambda: self._open_by(make, self._learn))
+
+    def _learn(self, settings: TaskSettings) -> None:
+        """The queue is open, with these settings."""
+        self._settings = settings
         self._equip()
 
     @classmethod
@@ -143,8 +150,7 @@ class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data])
         Raises QueueDoesNotExistError.
         """
 
-        self._run(self._operations.delete())
-        registry.engine(self._address).leave([(self._name, self._operations.discipline)])
+        self._run(self._leave(self._operations.delete()))
 
     def __enter__(self) -> Self:
         return self

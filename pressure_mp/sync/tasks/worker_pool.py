@@ -9,8 +9,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol, TypeVar
 
 from ... import interrupts
 from ...drivers import WaitEnded, waits_end_when
@@ -23,16 +23,17 @@ from ...exceptions import (
     TaskError,
 )
 from ...states import TAKEN
-from .task import Backoff, Task, check_on_error
+from .base_task import Backoff, check_on_error
+from .task import Task
 
 #: What runs on a task. What it returns does not matter.
-Handler = Callable[[Task[Any]], object]
+Handler = Callable[[Any], object]
 
 #: Seconds between two looks at the event that stops a run.
 _LOOK = 0.5
 
 #: The error of a task that is given back.
-_UNFINISHED = "its worker ended before it was finished"
+UNFINISHED = "its worker ended before it was finished"
 
 _log = logging.getLogger("pressure_mp")
 
@@ -146,9 +147,9 @@ class WorkerPool:
         for task in list(self._in_hand.values()):
             if task.state != TAKEN:  # it was acknowledged, and its thread waits for the next one
                 continue
-            _log.warning("task %r of %r is given back: %s", task.id, self._source.name, _UNFINISHED)
+            _log.warning("task %r of %r is given back: %s", task.id, self._source.name, UNFINISHED)
             try:
-                task.release(error=_UNFINISHED)
+                task.release(error=UNFINISHED)
             except TaskError:
                 pass  # it was finished at this moment
             except PressureError:
@@ -200,10 +201,10 @@ class WorkerPool:
                     ttr=job.ttr, tube=job.tube, on_error=job.on_error, backoff=job.backoff, ack=done
                 )
         except TaskError as error:
-            _say_late(error)
+            say_late(error)
             del self._in_hand[me]
         except PressureError as error:
-            if not _is_of_a_buried_task(error):
+            if not is_of_a_buried_task(error):
                 raise
             _log.exception("a task of %r was buried", self._source.name)
         finally:
@@ -216,7 +217,7 @@ class WorkerPool:
         try:
             done.ack()
         except TaskError as error:
-            _say_late(error)
+            say_late(error)
 
     def _process(self, task: Task[Any], handler: Handler) -> Task[Any] | None:
         """Run the handler; returns the task when it is to be acknowledged, in hand until then."""
@@ -228,7 +229,7 @@ class WorkerPool:
             elif self._handle(task, handler):
                 return task
         except TaskError as error:
-            _say_late(error)
+            say_late(error)
         del self._in_hand[me]
         return None
 
@@ -260,14 +261,41 @@ def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
         signal.signal(number, handler)
 
 
-def _is_of_a_buried_task(error: PressureError) -> bool:
+AnyJob = TypeVar("AnyJob", bound=Job)
+
+
+def choose(
+    kind: type[AnyJob],
+    handler: Handler | None,
+    options: tuple[Any, ...],
+    registered: Sequence[AnyJob],
+) -> Sequence[AnyJob]:
+    """The jobs of a run: the handler that it was given, with these options, else those that were
+    registered, which have their own. Raises ArgumentError, ArgumentTypeError."""
+    if handler is not None:
+        return [kind(handler, *options)]
+    if options != tuple(field.default for field in fields(kind)[1:]):
+        raise ArgumentError("these options are a handler's: give them to worker()")
+    if not registered:
+        raise ArgumentError("there is no handler: give one, or register it with worker()")
+    return registered
+
+
+def check_grace(grace: float | None) -> None:
+    """Raises ArgumentError."""
+    if grace is not None and not grace >= 0:
+        raise ArgumentError(f"grace is 0 or more seconds, or None; not {grace!r}")
+
+
+def is_of_a_buried_task(error: PressureError) -> bool:
     """Whether a take raised it for a task that cannot be used."""
     from ...authentication import AuthenticationError
 
     return isinstance(error, (AuthenticationError, DecodingError))
 
 
-def _say_late(error: TaskError) -> None:
+def say_late(error: TaskError) -> None:
+    """Log what a handler that came too late is told."""
     _log.warning("a handler came too late, and its task may run again: %s", error)
 
 

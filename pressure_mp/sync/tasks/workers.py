@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from ...exceptions import ArgumentError
+from .base_task import Backoff, Data
 from .taker import TaskTaker
-from .task import Backoff, Data, Task
-from .worker_pool import Job, WorkerPool
+from .task import Task
+from .worker_pool import Job, WorkerPool, check_grace, choose
 
 Result = TypeVar("Result")
 
@@ -88,15 +88,8 @@ class TaskWorkers(TaskTaker[Data]):
         Raises, when the tasks in hand are finished: what :meth:`take` raises, and what a handler
         raised that is no Exception, such as SystemExit. At once: ArgumentError, ArgumentTypeError.
         """
-        if handler is not None:
-            jobs = [Job(handler, concurrency, tube, ttr, on_error, backoff)]
-        elif (concurrency, tube, ttr, on_error, backoff) != (1, None, None, "release", None):
-            raise ArgumentError("these options are a handler's: give them to worker()")
-        elif not self._jobs:
-            raise ArgumentError("there is no handler: give one, or register it with worker()")
-        else:
-            jobs = self._jobs
-        if grace is not None and not grace >= 0:
-            raise ArgumentError(f"grace is 0 or more seconds, or None; not {grace!r}")
+        options = (concurrency, tube, ttr, on_error, backoff)
+        jobs = choose(Job, handler, options, self._jobs)
+        check_grace(grace)
         self._check_open()
         WorkerPool(self, jobs, grace, stop or threading.Event()).run()

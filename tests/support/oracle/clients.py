@@ -36,7 +36,8 @@ class Client:
         return redis.Redis(host=address.host, port=address.port)
 
     def waiters(self) -> int:
-        """How many operations are parked: on this queue in memory, or on the whole server."""
+        """How many operations wait: on this queue in memory; or on the whole server, and behind one
+        of them in their event loop."""
         return _waiters(self.engine, self.binding)
 
     def run(self, operation: Any) -> Any:
@@ -108,7 +109,7 @@ class Client:
 
 
 def waiters(handle: Any) -> int:
-    """How many operations are parked: on a handle's queue in memory, or on the whole server."""
+    """How many operations wait: on a handle's queue in memory, or on the whole server."""
     return _waiters(inside.engine(handle), inside.bind(handle))
 
 
@@ -116,4 +117,4 @@ def _waiters(engine: Any, binding: Any) -> int:
     if not engine.address.capabilities.persistent:
         return sum(map(len, binding.queue.slot.lines.all))
     with redis.Redis(host=engine.address.host, port=engine.address.port) as observer:
-        return waiting.blocked(observer)
+        return waiting.blocked(observer) + inside.in_lines(engine)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import queue
 import unittest
 
-from async_twin import looped
 from test import test_queue
+from worlds import looped
 
 import pressure_mp
 from pressure_mp.sync import object_queue
@@ -52,19 +52,19 @@ class SimpleQueueOverBroker(test_queue.BaseSimpleQueueTest, unittest.TestCase):
 
 
 class QueueOfAsyncio(QueueOverBroker):
-    type2test = looped(pressure_mp.Queue)
+    type2test = looped["Queue"]
 
 
 class JoinableQueueOfAsyncio(QueueOverBroker):
-    type2test = looped(pressure_mp.JoinableQueue)
+    type2test = type("Queue", (looped["JoinableQueue"],), {})
 
 
 class LifoQueueOfAsyncio(QueueOverBroker):
-    type2test = looped(pressure_mp.LifoQueue)
+    type2test = looped["LifoQueue"]
 
 
 class PriorityQueueOfAsyncio(QueueOverBroker):
-    type2test = looped(pressure_mp.PriorityQueue)
+    type2test = looped["PriorityQueue"]
 
 
 class BufferedQueueOverBroker(QueueOverBroker):

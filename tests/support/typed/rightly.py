@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from pressure_mp import (
     Task,
     TaskQueue,
     TaskState,
+    aio,
 )
 
 if TYPE_CHECKING:
@@ -103,6 +105,48 @@ def other_kinds() -> None:
     assert_type(protocol.get(), bytes)
 
 
+class NumbersOfAsyncio(aio.Queue[int]):
+    async def total(self) -> int:
+        return sum([one async for one in self])
+
+
+async def of_asyncio() -> None:
+    queue: aio.Queue[int] = aio.Queue(10, url=URL, lease=2)
+    await queue.put(1)
+    await queue.put_nowait(2)
+    await queue.put_many(range(3, 7))
+    assert_type(await queue.get(timeout=1.5), int)
+    assert_type(await queue.get_nowait(), int)
+    assert_type(await queue.get_many(2), list[int])
+    assert_type(await queue.qsize() + await queue.maxsize(), int)
+    assert_type(await queue.empty(), bool)
+    await queue.shutdown()
+    async for number in queue:
+        assert_type(number, int)
+    async with aio.JoinableQueue[Job](url=URL, max_deliveries=3) as jobs:
+        await jobs.put(Job("ann", 1))
+        assert_type((await jobs.get()).pages, int)
+        await jobs.task_done()
+    numbers = await NumbersOfAsyncio.create("sum of asyncio", url=URL)
+    assert_type(numbers, NumbersOfAsyncio)
+    await numbers.put_many([1, 2])
+    await numbers.shutdown()
+    assert await numbers.total() == 3
+    by_size = aio.PriorityQueue[Job](url=URL, key=lambda job: job.pages)
+    await by_size.put(Job("ann", 1))
+    assert_type(await by_size.get(), Job)
+    fair = aio.FairQueue(tenant, url=URL)
+    assert_type(fair, aio.FairQueue[Job])
+    assert_type(await fair.qsize(key="ann"), int)
+    lifo: aio.LifoQueue[str] = aio.LifoQueue(url=URL)
+    await lifo.put("last")
+    assert_type(await lifo.get(), str)
+    protocol = aio.PressureQueue("bytes of asyncio", url=URL)
+    await protocol.create()
+    await protocol.put(b"item")
+    assert_type(await protocol.get(), bytes)
+
+
 def tasks() -> None:
     jobs = TaskQueue[Job].create("jobs", url=URL, ttr=30, keep=True)
     assert_type(jobs, TaskQueue[Job])
@@ -131,4 +175,5 @@ if __name__ == "__main__":
     queues()
     made_by_name()
     other_kinds()
+    asyncio.run(of_asyncio())
     tasks()

@@ -13,6 +13,7 @@ from pressure_mp import (
     SimpleQueue,
     Task,
     TaskQueue,
+    aio,
 )
 
 
@@ -65,3 +66,25 @@ def add(task: Task[int]) -> int:
 
 jobs.run(add)  # wrong
 jobs.worker()(add)  # wrong
+
+
+async def of_asyncio() -> None:
+    queue: aio.Queue[int] = aio.Queue()
+    queue.put_nowait(1)  # wrong
+    queue.put(1)  # wrong
+    queue.task_done()  # wrong
+    queue.qsize() + 1  # wrong
+    empty: bool = queue.empty()  # wrong
+    queue.shutdown(immediate=True)  # wrong
+    number: int = queue.get_nowait()  # wrong
+    text: str = await queue.get()  # wrong
+    texts: list[str] = await queue.get_many(2)  # wrong
+    await queue.put("one")  # wrong
+    queue.maxsize + 1  # wrong
+    for _one in queue:  # wrong
+        pass
+    with queue:  # wrong
+        pass
+    aio.Queue[int](leese=2)  # wrong
+    await aio.FairQueue[int].create("name", key=size)  # wrong
+    print(number, text, texts, empty)

@@ -40,7 +40,11 @@ local function once(operation, mending)
   local ok, reply = pcall(operation)
   local kind = type(reply)
   if not ok or (kind == 'table' and reply.err) then
-    redis.pcall('HINCRBY', kept, 'number', -counted)
+    if last == 1 then -- it was made by this call, and would stay
+      redis.pcall('DEL', kept)
+    else
+      redis.pcall('HINCRBY', kept, 'number', -counted)
+    end
     return kind == 'table' and reply or redis.error_reply(reply)
   end
   if last < number or counted == 0 then redis.pcall('HSET', kept, 'number', number) end

@@ -1,0 +1,180 @@
+"""What all handles of asyncio share: the handle for threads that each one is made of."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..drivers import Watch, adrive
+from ..effects import AnyOperation, Operation, T
+from ..engines import registry
+from ..engines.contract.queues import How, Stats
+from ..engines.contract.session import Binding
+from ..exceptions import ArgumentTypeError, PressureError, QueueDoesNotExistError
+from ..hidden import hide_in
+from ..identity.client import client_id
+from ..operations.items import ItemOperations
+from ..sync import handles as sync
+from .errors import raise_as_of_asyncio
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ..operations.diagnosis import Diagnosis
+
+
+class Handle:
+    """One object that refers to a queue, for the tasks of any event loop; threads with loops of
+    their own may share it. It may be pickled, once it is open.
+
+    It is opened by the first call, which raises what the constructor of the class for threads does
+    for the broker's sake; or before, by :meth:`open`, and where ``async with`` begins.
+    """
+
+    #: The class for threads.
+    _kind: ClassVar[type[sync.Handle]]
+    _sync: sync.Handle
+    _opens: asyncio.Task[None] | None = None
+
+    def _prepare(self, how: How, *args: Any, **options: Any) -> None:
+        """Make the handle for threads; does no I/O."""
+        self._adopt(self._kind._unopened(how, *args, **hide_in(options)))
+
+    def _adopt(self, handle: Any) -> None:
+        """Be the handle of asyncio to that one's queue."""
+        self._sync = handle
+
+    @classmethod
+    def _made_by(cls, how: How, *args: Any, **options: Any) -> Self:
+        handle = cls.__new__(cls)
+        handle._prepare(how, *args, **hide_in(options))
+        return handle
+
+    @classmethod
+    def of(cls, handle: Any) -> Self:
+        """A handle of asyncio to the queue of a handle for threads, which goes on to be one.
+
+        What that has put and not yet sent is not waited for: see its ``flush()``. Raises
+        ArgumentTypeError for one of another class.
+        """
+        if not isinstance(handle, cls._kind):
+            raise ArgumentTypeError(
+                f"aio.{cls.__name__}.of() takes a {cls._kind.__name__}, not {type(handle).__name__}"
+            )
+        found = cls.__new__(cls)
+        found._adopt(handle)
+        return found
+
+    @property
+    def sync(self) -> Any:
+        """The handle for threads to the same queue, with the same options."""
+        return self._sync
+
+    async def open(self) -> None:
+        """Attach to the queue, or create it, unless that was done.
+
+        Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try, and for a
+        server that is to be started (``embedded://``), in a thread. Raises what the class for
+        threads does.
+        """
+        if self._sync._binding is None:
+            await self._open()
+
+    async def _open(self) -> Binding:
+        """Open it once, however many tasks ask for it, and whichever of them is cancelled."""
+        loop = asyncio.get_running_loop()
+        while self._sync._binding is None:
+            opens = self._opens
+            if opens is None or opens.done() or opens.get_loop() is not loop:
+                opens = self._opens = asyncio.ensure_future(self._open_now())
+            try:
+                await asyncio.shield(opens)
+            except PressureError as error:
+                raise_as_of_asyncio(error)
+        self._opens = None
+        return self._sync._binding
+
+    async def _open_now(self) -> None:
+        handle = self._sync
+        if handle._address.capabilities.starts:
+            handle._address = await asyncio.to_thread(handle._address.settled)
+            await asyncio.to_thread(registry.engine, handle._address)
+        await self._meet_with(handle._first_use(handle._options))
+
+    async def _meet_with(self, operation: Operation[None]) -> None:
+        """Run what makes the connection, or ends it."""
+        notes = registry.engine(self._sync._address).host("")
+        await adrive(operation, notes.asession())
+
+    async def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run an operation on the queue."""
+        binding = self._sync._binding or await self._open()
+        try:
+            return await adrive(operation, binding.asession(), watch)
+        except QueueDoesNotExistError:
+            if self._sync._anonymous:
+                self._sync._check_open()  # closed, and nobody else had it
+            raise
+        except PressureError as error:
+            raise_as_of_asyncio(error)
+
+    async def _close_handle(self) -> None:
+        handle = self._sync
+        handle._handle_closed = True
+        if handle._hold:
+            await self._meet_with(handle._hold.release())
+
+    @property
+    def name(self) -> str:
+        """The queue's name at its broker."""
+        return self._sync.name
+
+    @property
+    def url(self) -> str:
+        """The broker's address, without a password."""
+        return self._sync.url
+
+    @property
+    def prefix(self) -> str:
+        """What the broker's key names begin with."""
+        return self._sync.prefix
+
+    @property
+    def client_id(self) -> str:
+        """Who the calling thread is to others: host, pid, thread, incarnation."""
+        return client_id()
+
+    async def exists(self) -> bool:
+        """Whether the queue exists (specification: Exists)."""
+        return await self._run(self._sync._operations.exists())
+
+    def __repr__(self) -> str:
+        return f"<aio.{type(self).__name__} {self.name!r} at {self.url}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_sync": self._sync}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._adopt(state["_sync"])
+
+
+class ItemHandle(Handle):
+    """A handle to a queue of items, in whatever order it serves them."""
+
+    _sync: sync.ItemHandle
+
+    @property
+    def _operations(self) -> ItemOperations:
+        return self._sync._operations
+
+    async def stats(self) -> Stats:
+        """The queue at one moment. Raises QueueDoesNotExistError."""
+        return await self._run(self._operations.stats())
+
+    async def why_blocked(self) -> Diagnosis:
+        """As of the class for threads."""
+        return await self._run(self._operations.why_blocked())
+
+    async def _delete(self, block: bool, timeout: float | None) -> None:
+        deleting = self._operations.delete(block, self._sync._seconds(timeout))
+        await self._run(self._sync._leave(deleting))

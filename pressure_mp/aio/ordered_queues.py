@@ -1,0 +1,134 @@
+"""Queues of asyncio that serve in another order than first in, first out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..engines.contract.queues import How
+from ..hidden import hide_in
+from ..sync import ordered_queues as sync
+from ..sync.options import QueueOptions
+from ..sync.ordered_queues import ALL_KEYS, FAIR_MAXSIZE, Snapshot
+from .queues import Item, Queue
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+
+class LifoQueue(Queue[Item]):
+    """:class:`pressure_mp.LifoQueue` for asyncio."""
+
+    _kind = sync.LifoQueue
+    _sync: sync.LifoQueue[Item]
+
+
+class PriorityQueue(Queue[Item]):
+    """:class:`pressure_mp.PriorityQueue` for asyncio."""
+
+    _kind = sync.PriorityQueue
+    _sync: sync.PriorityQueue[Item]
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """As for :class:`pressure_mp.PriorityQueue`."""
+        self._prepare(How.OPEN, maxsize, name, key=key, **hide_in(options))
+
+    @classmethod
+    async def create(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`."""
+        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, key=key, **hide_in(options))
+        await handle.open()
+        return handle
+
+    @classmethod
+    async def attach(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        key: Callable[[Item], Any] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`."""
+        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options))
+        await handle.open()
+        return handle
+
+
+class FairQueue(Queue[Item]):
+    """:class:`pressure_mp.FairQueue` for asyncio."""
+
+    _kind = sync.FairQueue  # type: ignore[assignment]  # its constructor needs a key
+    _sync: sync.FairQueue[Item]
+
+    def __init__(
+        self,
+        key: Callable[[Item], Any],
+        maxsize: int | None = FAIR_MAXSIZE,
+        name: str | None = None,
+        *,
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """As for :class:`pressure_mp.FairQueue`."""
+        self._prepare(How.OPEN, key, maxsize, name, weight=weight, **hide_in(options))
+
+    @classmethod
+    async def create(  # type: ignore[override]  # a FairQueue needs a key
+        cls,
+        name: str,
+        maxsize: int | None = FAIR_MAXSIZE,
+        *,
+        key: Callable[[Item], Any],
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`."""
+        own = {"key": key, "weight": weight}
+        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
+        await handle.open()
+        return handle
+
+    @classmethod
+    async def attach(  # type: ignore[override]
+        cls,
+        name: str,
+        maxsize: int | None = FAIR_MAXSIZE,
+        *,
+        key: Callable[[Item], Any],
+        weight: Callable[[Any], int] | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`."""
+        own = {"key": key, "weight": weight}
+        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
+        await handle.open()
+        return handle
+
+    async def snapshot(self, limit: int = 1000) -> Snapshot:
+        """What is queued, for monitoring; as :meth:`pressure_mp.FairQueue.snapshot`."""
+        return await self._run(self._sync._snapshot(limit))
+
+    async def keys(self) -> list[Any]:
+        """The keys that have items queued, at one moment, in no order."""
+        return await self._run(self._sync._keys())
+
+    async def qsize(self, *, key: Any = ALL_KEYS) -> int:
+        """How many items are queued, at one moment; with ``key=``, how many of that key."""
+        if key is ALL_KEYS:
+            return await super().qsize()
+        return await self._run(self._sync._queued(key))

@@ -1,0 +1,500 @@
+"""What users of asyncio hold: the interface of ``asyncio.Queue``."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Iterable
+from functools import partial
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..effects import AnyOperation, T
+from ..engines.contract.queues import How
+from ..exceptions import (
+    ArgumentError,
+    Full,
+    LateTaskDoneWarning,
+    PressureError,
+    QueueDoesNotExistError,
+    RejectedItemWarning,
+    ShutDown,
+    TaskDoneError,
+)
+from ..hidden import hide_in
+from ..identity.processes import incarnation
+from ..in_flight import Asking, Claim
+from ..operations.objects import ObjectOperations
+from ..sync import queues as sync
+from ..sync.handles import check_max_items, check_maxsize
+from ..sync.options import QueueOptions, SignatureOf
+from .handles import ItemHandle
+from .incoming import Reserving
+from .outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+Item = TypeVar("Item")
+
+
+class Buffers:
+    """What one handle has put and not yet sent, and read ahead, in one event loop."""
+
+    __slots__ = ("incoming", "outgoing")
+
+    def __init__(self) -> None:
+        self.outgoing: Outgoing | None = None
+        self.incoming: Reserving | None = None
+
+
+class Queue(ItemHandle, Generic[Item]):
+    """:class:`pressure_mp.Queue` for asyncio, with the interface of ``asyncio.Queue``: what each
+    method does is said there.
+
+    All that asks the broker is a coroutine. A call that is cancelled did nothing: what a get had
+    taken goes back to the queue, and its place in line goes to the next. Of a put that is cancelled
+    while it is on its way to the broker the task is told behind it, at its next ``await``.
+    """
+
+    _kind = sync.Queue
+    _sync: sync.Queue[Item]
+    __signature__ = SignatureOf(QueueOptions)
+
+    def __init__(
+        self, maxsize: int = 0, name: str | None = None, **options: Unpack[QueueOptions]
+    ) -> None:
+        """As for :class:`pressure_mp.Queue`; but the first call opens the queue, or :meth:`open`.
+
+        :param buffering: as there, but that it is a task that sends what was put.
+        :param prefetch: there is none here: :meth:`get_many` is as fast.
+
+        Raises what can be said without the broker: AddressError, ArgumentError, ArgumentTypeError.
+        """
+        self._prepare(How.OPEN, maxsize, name, **hide_in(options))
+
+    def _prepare(self, how: How, *args: Any, **options: Any) -> None:
+        if options.get("prefetch"):
+            raise ArgumentError("a queue of asyncio does not prefetch: use get_many()")
+        super()._prepare(how, *args, **hide_in(options))
+
+    @classmethod
+    async def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
+        """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
+        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
+        await handle.open()
+        return handle
+
+    @classmethod
+    async def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
+        """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
+        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
+        await handle.open()
+        return handle
+
+    #: Whether it was, through this handle: then each put asks the broker, which says so.
+    _was_shut_down = False
+
+    def _adopt(self, handle: Any) -> None:
+        super()._adopt(handle)
+        self._buffers: dict[asyncio.AbstractEventLoop, Buffers] = {}
+
+    @property
+    def _here(self) -> Buffers:
+        """What this handle has on this side of the wire, in the running event loop."""
+        loop = asyncio.get_running_loop()
+        found = self._buffers.get(loop)
+        if found is None:
+            for other in [other for other in self._buffers if other.is_closed()]:
+                del self._buffers[other]
+            found = self._buffers[loop] = Buffers()
+        return found
+
+    @property
+    def _operations(self) -> ObjectOperations:
+        return self._sync._operations
+
+    async def _run_behind(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that looks at what is queued, when the broker has what this loop put
+        before, and nothing is reserved here."""
+        here = self._here
+        if here.outgoing is not None:
+            await here.outgoing.settle()
+        if here.incoming is not None:
+            await here.incoming.give_back()
+        return await self._run(operation)
+
+    # Putting
+
+    async def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
+        """Put ``item`` into the queue; as :meth:`pressure_mp.Queue.put`."""
+        handle = self._sync
+        handle._check_open()
+        seconds = handle._seconds(timeout) if block else None
+        try:
+            ahead = handle._sends_ahead and not self._was_shut_down
+            if ahead and (outgoing := await self._buffer()) is not None:
+                encoded = handle._codec.encode(item)
+                if type(encoded) is bytes:
+                    await outgoing.put(encoded)
+                    return
+                await outgoing.flush()
+            order = handle._order(item)
+            await self._put(self._operations.put_object(item, bool(block), seconds, order))
+        except Full as error:
+            error.item = item
+            raise
+
+    async def _buffer(self) -> Outgoing | None:
+        """Where items wait to be sent; None on a queue with a bound, of which a put is to tell."""
+        here = self._here
+        if here.outgoing is None:
+            if (await self._run(self._operations.stats())).maxsize:
+                self._sync._sends_ahead = 0
+                return None
+            if here.outgoing is None:
+                here.outgoing = Outgoing(self._run, self._sync)
+        return here.outgoing
+
+    async def _put(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that puts something through this handle."""
+        handle = self._sync
+        if handle._eof:
+            operation = self._operations.as_producer(handle._here, handle._token, operation)
+        return await self._run(operation)
+
+    async def put_nowait(self, item: Item) -> None:
+        """``put(item, block=False)``."""
+        await self.put(item, False)
+
+    async def put_many(
+        self, items: Iterable[Item], block: bool = True, timeout: float | None = None
+    ) -> None:
+        """Put all ``items`` into the queue, in order; as :meth:`pressure_mp.Queue.put_many`."""
+        handle = self._sync
+        handle._check_open()
+        seconds = handle._seconds(timeout) if block else None
+        await self._flush()
+        given = list(items)
+        try:
+            orders = handle._orders(given)
+            await self._put(self._operations.put_objects(given, bool(block), seconds, orders))
+        except PressureError as error:
+            error.rest = given[error.accepted :]
+            raise
+
+    async def flush(self) -> None:
+        """Wait until the broker has all that was put through this handle, and raise what went
+        wrong with any of it; as :meth:`pressure_mp.Queue.flush`."""
+        await self._flush()
+
+    async def _flush(self) -> None:
+        outgoing = self._here.outgoing
+        if outgoing is not None:
+            await outgoing.flush()
+
+    # Getting
+
+    async def get(self, block: bool = True, timeout: float | None = None) -> Item:
+        """Take the next item out of the queue; as :meth:`pressure_mp.Queue.get`."""
+        seconds = self._may_get(block, timeout)
+        return await self._get_one(bool(block), seconds)
+
+    async def get_nowait(self) -> Item:
+        """``get(block=False)``."""
+        return await self.get(False)
+
+    async def get_many(
+        self, max_items: int, block: bool = True, timeout: float | None = None
+    ) -> list[Item]:
+        """Take the next items, 1 to ``max_items``; as :meth:`pressure_mp.Queue.get_many`."""
+        check_max_items(max_items)
+        seconds = self._may_get(block, timeout)
+        incoming = self._here.incoming
+        if incoming is not None:
+            await incoming.give_back()
+        found, problem = await self._get_some(max_items, bool(block), seconds)
+        if problem is not None:
+            warnings.warn(str(problem), RejectedItemWarning, stacklevel=2)
+        return found
+
+    def _may_get(self, block: bool, timeout: float | None) -> float | None:
+        self._sync._check_open()
+        return self._sync._seconds(timeout) if block else None
+
+    async def _get_one(self, block: bool, timeout: float | None) -> Item:
+        handle = self._sync
+        if handle._reserves:
+            item = await self._reserved()
+            if item is not None:
+                return await self._accept(item)
+        found: Item = await self._getting(self._operations.get_object(block, timeout, handle._eof))
+        return found
+
+    async def _reserved(self) -> bytes | None:
+        """An item that is reserved for this handle, if there is one."""
+        here = self._here
+        if here.incoming is None:
+            await self.open()
+            here.incoming = here.incoming or Reserving(self._run, self._sync)
+        item = here.incoming.take()
+        if item is not None:
+            return item
+        if here.outgoing is not None:
+            await here.outgoing.settle()
+        return await here.incoming.next()
+
+    async def _accept(self, item: bytes) -> Item:
+        try:
+            return self._sync._codec.decode(item)
+        except PressureError:
+            await self._run(self._operations.reject(item))
+            raise
+
+    async def _get_some(
+        self, limit: int, block: bool, timeout: float | None
+    ) -> tuple[list[Item], PressureError | None]:
+        return await self._getting(
+            self._operations.get_objects(limit, block, timeout, self._sync._eof)
+        )
+
+    async def _getting(self, operation: AnyOperation[T]) -> T:
+        handle, here = self._sync, self._here
+        if here.outgoing is not None:
+            await here.outgoing.settle()
+        if handle._eof:
+            with handle._here:
+                return await self._run(operation)
+        return await self._run(operation, handle._watching)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        """The next item; the end when the queue is shut down and empty."""
+        try:
+            return await self.get()
+        except ShutDown:
+            raise StopAsyncIteration from None
+
+    # Looking
+
+    async def qsize(self) -> int:
+        """How many items are queued; as :meth:`pressure_mp.Queue.qsize`."""
+        return await self._run_behind(self._operations.length())
+
+    async def empty(self) -> bool:
+        """Whether no item is queued, at one moment."""
+        return await self.qsize() == 0
+
+    async def full(self) -> bool:
+        """Whether a put would have to wait for space, at one moment."""
+        stats = await self._run_behind(self._operations.stats())
+        return 0 < stats.maxsize <= stats.length
+
+    async def maxsize(self) -> int:
+        """The queue's bound, 0 for none."""
+        return (await self.stats()).maxsize
+
+    async def set_maxsize(self, maxsize: int) -> None:
+        """Change the queue's bound for everyone; items stay."""
+        await self._run(self._operations.set_bound(check_maxsize(maxsize)))
+
+    async def unfinished_tasks(self) -> int:
+        """How many items were put and are not yet dealt with."""
+        return (await self._run_behind(self._operations.stats())).unfinished
+
+    async def is_shutdown(self) -> bool:
+        """Whether the queue was shut down."""
+        return await self._run(self._operations.closed())
+
+    async def rejected(self, limit: int = 100) -> list[bytes]:
+        """The items that were set aside; as :meth:`pressure_mp.Queue.rejected`."""
+        return await self._run(self._operations.rejected_with_content(limit))
+
+    # What was got, and the end
+
+    async def task_done(self) -> None:
+        """Say that one item that was got is dealt with."""
+        await self._flush()
+        await self._run(self._operations.task_done())
+
+    async def join(self) -> None:
+        """Wait until every item that was put is dealt with."""
+        await self._flush()
+        await self._run(self._operations.join())
+
+    async def shutdown(self, immediate: bool = False) -> None:
+        """Close the queue for everyone, for good; as :meth:`pressure_mp.Queue.shutdown`."""
+        here = self._here
+        if here.outgoing is not None:
+            if immediate:
+                here.outgoing.discard()
+            await here.outgoing.settle()
+        if immediate and here.incoming is not None:
+            await here.incoming.give_back()
+        closing = self._operations.close(True, None, once=False, immediate=bool(immediate))
+        await self._run(closing)
+        self._was_shut_down = True
+
+    async def close(self) -> None:
+        """This handle is done; the queue and its other handles go on."""
+        handle = self._sync
+        if handle._handle_closed:
+            return
+        try:
+            await self._flush()
+            incoming = self._here.incoming
+            if incoming is not None:
+                await incoming.give_back()
+        finally:
+            if handle._eof:
+                await asyncio.to_thread(handle._here.stop_producing, handle._token)
+            await self._close_handle()
+
+    async def delete(self, timeout: float | None = None) -> None:
+        """Remove the queue and all that is in it, for everyone."""
+        here = self._here
+        if here.outgoing is not None:
+            here.outgoing.discard()
+        if here.incoming is not None:
+            await here.incoming.give_back()
+        await self._delete(True, timeout)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]
+
+
+class JoinableQueue(Queue[Item]):
+    """:class:`pressure_mp.JoinableQueue` for asyncio: what was got stays with the broker, in
+    flight, until the task that got it, or another one, calls ``task_done()``."""
+
+    _kind = sync.JoinableQueue
+    _sync: sync.JoinableQueue[Item]
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """As for :class:`pressure_mp.JoinableQueue`."""
+        own = {"max_deliveries": max_deliveries}
+        self._prepare(How.OPEN, maxsize, name, **own, **hide_in(options))
+
+    @classmethod
+    async def create(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`."""
+        own = {"max_deliveries": max_deliveries}
+        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
+        await handle.open()
+        return handle
+
+    @classmethod
+    async def attach(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`."""
+        own = {"max_deliveries": max_deliveries}
+        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
+        await handle.open()
+        return handle
+
+    async def _get_one(self, block: bool, timeout: float | None) -> Item:
+        (found,), _ = await self._get_some(1, block, timeout)
+        return found
+
+    async def _get_some(
+        self, limit: int, block: bool, timeout: float | None
+    ) -> tuple[list[Item], PressureError | None]:
+        await self.open()
+        here, claim = self._sync._here, Claim(asyncio.current_task())
+        taking = self._operations.take_objects(
+            here, claim, self._sync._limit, limit, block, timeout, self._sync._eof
+        )
+        outgoing = self._here.outgoing
+        if outgoing is not None:
+            await outgoing.settle()
+        try:
+            return await self._run(taking)
+        except PressureError:
+            raise
+        except BaseException:  # cancelled
+            if claim.call:
+                here.lease.doubt(claim.call)
+                here.drop(claim)
+                await self._requeue(claim)
+            raise
+
+    async def _requeue(self, claim: Claim) -> None:
+        """Give back at once what was taken in a call that was cancelled. Where that fails, the
+        lease's next look does it."""
+        requeuing = self._operations.requeue(incarnation(), call=claim.call)
+        giving = asyncio.ensure_future(self._run(requeuing))
+        giving.add_done_callback(partial(_ignore))
+        await asyncio.shield(asyncio.wait([giving]))
+
+    async def task_done(self) -> None:
+        """Say that an item that was got is dealt with: the one that this task got first, else that
+        this process did, else the oldest in flight. As
+        :meth:`pressure_mp.JoinableQueue.task_done`."""
+        await self._flush()
+        await self.open()
+        asking = Asking(asyncio.current_task())
+        try:
+            late = await self._run(self._operations.acknowledge_next(self._sync._here, asking))
+        except (TaskDoneError, QueueDoesNotExistError):
+            if asking.held is not None:
+                asking.held.is_done = True
+            raise
+        except BaseException:
+            if asking.held is not None:
+                self._sync._here.in_flight.leave(asking.held)
+            raise
+        if asking.held is not None:
+            asking.held.is_done = True
+        if late:
+            warnings.warn(
+                f"task_done() on queue {self.name!r} came too late: this process did not "
+                "answer for longer than its lease, and the item was given to another consumer",
+                LateTaskDoneWarning,
+                stacklevel=2,
+            )
+
+    async def join(self) -> None:
+        """Wait until every item that was put is dealt with; meanwhile this process sees to it that
+        what a dead consumer had goes back to the queue."""
+        await self.open()
+        with self._sync._here:
+            await super().join()
+
+
+def _ignore(giving: asyncio.Future[Any]) -> None:
+    """What goes wrong with it, the next look puts right."""
+    if not giving.cancelled():
+        giving.exception()

@@ -1,0 +1,1 @@
+"""Queues of tasks for asyncio."""

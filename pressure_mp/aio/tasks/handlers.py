@@ -1,0 +1,86 @@
+"""How a worker pool of asyncio runs a handler on a task: in the loop, in a thread, elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from ...exceptions import ArgumentError, ArgumentTypeError
+from ...sync.tasks import worker_pool as sync
+from ...sync.tasks.task import Task as TaskOfThreads
+from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
+from .task import Task
+from .threads import Threads
+
+
+@dataclass(frozen=True)
+class Job(sync.Job):
+    """A handler, and how its workers take tasks."""
+
+    executor: Executor | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.executor is None:
+            return
+        if not isinstance(self.executor, Executor):
+            raise ArgumentTypeError(
+                "executor is a concurrent.futures.Executor or None, not "
+                f"{type(self.executor).__name__}"
+            )
+        if self.is_coroutine:
+            raise ArgumentError("executor is for a plain function: a coroutine runs in the loop")
+
+    @property
+    def is_coroutine(self) -> bool:
+        """Whether the handler runs in the loop."""
+        return inspect.iscoroutinefunction(self.handler) or inspect.iscoroutinefunction(
+            getattr(self.handler, "__call__", None)  # noqa: B004  # of an object of a class
+        )
+
+
+async def handle(job: Job, task: Task[Any], queue: QueueOfThreads[Any], threads: Threads) -> None:
+    """Run the handler on the task. Raises what it raises. When this is cancelled, what runs in a
+    thread or a process goes on."""
+    if job.is_coroutine:
+        found: Any = job.handler(task)
+        await found
+    elif job.executor is not None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(job.executor, _call, job.handler, task.data)
+    else:
+        await _in_thread(job.handler, task, queue, threads)
+
+
+async def _in_thread(
+    handler: Callable[[Any], object],
+    task: Task[Any],
+    queue: QueueOfThreads[Any],
+    threads: Threads,
+) -> None:
+    held = TaskOfThreads(queue, task.key, task.data, task.record)
+    held.on_error, held.backoff = task.on_error, task.backoff
+
+    def call() -> object:
+        found = handler(held)
+        queue._flush_puts()  # before the loop acknowledges it
+        return found
+
+    try:
+        found = await threads.call(call)
+    finally:
+        task.become(held)  # with what the handler said of it
+    if inspect.iscoroutine(found):  # of a function that returns one, as a lambda does
+        await found
+
+
+def _call(handler: Callable[[Any], object], data: Any) -> None:
+    """What runs in a process: what the handler returns need not be one that can be pickled."""
+    try:
+        handler(data)
+    except StopIteration as error:  # which no future can have
+        raise RuntimeError("the handler raised StopIteration") from error

@@ -1,0 +1,93 @@
+"""What a producer in asyncio does with a queue of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import overload
+
+from ...encoding.task_values import check_tube
+from ...sync.tasks.base_task import Data
+from ...sync.tasks.producer import put_options
+from .handle import TaskHandle
+from .task import Task
+
+
+class TaskProducer(TaskHandle[Data]):
+    """The part of :class:`pressure_mp.aio.TaskQueue` that is for producers."""
+
+    @overload
+    async def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        id: int | str | None = None,
+        wait: None = None,
+    ) -> int | str: ...
+
+    @overload
+    async def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        id: int | str | None = None,
+        wait: float,
+    ) -> tuple[Task[Data], bool]: ...
+
+    async def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        id: int | str | None = None,
+        wait: float | None = None,
+    ) -> int | str | tuple[Task[Data], bool]:
+        """Put a task; returns its id. As :meth:`pressure_mp.TaskQueue.put`.
+
+        Of one that is cancelled it is not known whether the task was put, unless it has an ``id``:
+        to put it again then raises TaskExists.
+        """
+        self._sync._check_open()
+        options = put_options(delay, ttl, priority, tube)
+        handle = await self._opened()
+        if wait is None:
+            return await self._run(handle._operations.put(data, id, options))
+        task, processed = await self._run(handle._putting_and_waiting(data, id, options, wait))
+        return self._task(*task), processed
+
+    async def put_many(
+        self,
+        data: Iterable[Data],
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        ids: Iterable[int | str] | None = None,
+    ) -> list[int | str]:
+        """Put a task for each of ``data``, in order; as :meth:`pressure_mp.TaskQueue.put_many`."""
+        self._sync._check_open()
+        handle = await self._opened()
+        return await self._run(handle._putting_many(data, delay, ttl, priority, tube, ids))
+
+    async def qsize(self, tube: str | None = None) -> int:
+        """How many tasks are ready to be taken, at one moment; in one tube, if one is given."""
+        return await self._run(self._sync._operations.length(check_tube(tube)))
+
+    async def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
+        """Wait until a task was processed: the task as it is then, and whether it was. As
+        :meth:`pressure_mp.TaskQueue.wait`."""
+        self._sync._check_open()
+        handle = await self._opened()
+        task, processed = await self._run(handle._waiting(id, timeout))
+        return self._task(*task), processed

@@ -1,0 +1,161 @@
+"""What a worker in asyncio does with a queue of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from time import monotonic
+from typing import Literal
+
+from ...background.takers import Takers
+from ...drivers import ending
+from ...effects import Operation
+from ...exceptions import PressureError, RejectedItemWarning
+from ...in_flight import Claim
+from ...operations.task_queue import DecodedTask
+from ...operations.task_settling import UNCHANGED
+from ...sync.handles import check_max_items
+from ...sync.tasks.base_task import Backoff, Data, check_on_error
+from ...sync.tasks.taker import check_done, hand_out
+from .handle import TaskHandle
+from .shielding import uninterrupted
+from .task import Task
+
+#: Seconds for which a take that is cancelled tries to give back what it took.
+_LAST_TRY = 1.0
+
+
+class TaskTaker(TaskHandle[Data]):
+    """The part of :class:`pressure_mp.aio.TaskQueue` that is for workers."""
+
+    async def take(
+        self,
+        timeout: float | None = None,
+        *,
+        ttr: float | None = None,
+        tube: str | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+        ack: Task[Data] | None = None,
+    ) -> Task[Data]:
+        """Take the next task; as :meth:`pressure_mp.TaskQueue.take`.
+
+        One that is cancelled took nothing: what it had got is ready for others at once, or when
+        this process looks after its lease next. Whether ``ack`` was acknowledged then is not known,
+        unless its state says so.
+        """
+        limit = self._sync._seconds(timeout)
+        if ack is not None:
+            check_done(ack)
+        return (await self._take(1, limit, ttr, tube, on_error, backoff, ack))[0]
+
+    async def take_many(
+        self,
+        max_tasks: int,
+        timeout: float | None = None,
+        *,
+        ttr: float | None = None,
+        tube: str | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+    ) -> list[Task[Data]]:
+        """Take the next tasks, 1 to ``max_tasks``; as :meth:`pressure_mp.TaskQueue.take_many`, and
+        cancelled as :meth:`take`."""
+        check_max_items(max_tasks)
+        limit = self._sync._seconds(timeout)
+        return await self._take(max_tasks, limit, ttr, tube, on_error, backoff)
+
+    async def _take(
+        self,
+        number: int,
+        timeout: float | None,
+        ttr: float | None,
+        tube: str | None,
+        on_error: str,
+        backoff: Backoff | None,
+        ack: Task[Data] | None = None,
+    ) -> list[Task[Data]]:
+        self._sync._check_open()
+        check_on_error(on_error, backoff)
+        handle = await self._opened()
+        claim = Claim()
+        taking = handle._taking(self._task, claim, number, timeout, ttr, tube, ack)
+        run = self._run if ack is None else self._acknowledging
+        try:
+            tasks, problem = await run(taking)
+            hand_out(tasks, problem, on_error, backoff)
+            return tasks
+        except BaseException as error:
+            # Cancelled; or a warning is an error in this program.
+            if isinstance(error, RejectedItemWarning) or not isinstance(error, PressureError):
+                await self._give_up(handle._here, claim)
+            raise
+
+    async def _give_up(self, here: Takers, claim: Claim) -> None:
+        """Nobody has what was taken. If it cannot go back at once, the lease's next look tries."""
+        here.doubt(claim.call)
+        here.drop(claim)
+        with suppress(PressureError):
+            requeuing = ending(here.requeue_of(claim.call), monotonic() + _LAST_TRY)
+            await uninterrupted(self._run(requeuing))
+
+    async def ack(
+        self,
+        task: Task[Data] | int | str,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        delay: float | None = None,
+        tube: str | None = None,
+    ) -> Task[Data]:
+        """The task is processed; as :meth:`pressure_mp.TaskQueue.ack`."""
+        handle = await self._opened()
+        acking = handle._acking(task, update, delay, tube)
+        return self._task(*await self._acknowledging(acking))
+
+    async def ack_many(self, tasks: Iterable[Task[Data] | int | str]) -> None:
+        """Acknowledge tasks; as :meth:`pressure_mp.TaskQueue.ack_many`."""
+        handle = await self._opened()
+        await self._acknowledging(handle._acking_many(list(tasks)))
+
+    async def release(
+        self,
+        task: Task[Data] | int | str,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float | None = None,
+        tube: str | None = None,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        error: str | None = None,
+    ) -> Task[Data]:
+        """Give the task back; as :meth:`pressure_mp.TaskQueue.release`."""
+        handle = await self._opened()
+        releasing = handle._releasing(task, update, delay, ttl, priority, tube, error)
+        return await self._settle(releasing)
+
+    async def bury(
+        self,
+        task: Task[Data] | int | str,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        ttl: float | None = None,
+        tube: str | None = None,
+        error: str | None = None,
+    ) -> Task[Data]:
+        """Put the task aside; as :meth:`pressure_mp.TaskQueue.bury`."""
+        handle = await self._opened()
+        return await self._settle(handle._burying(task, update, ttl, tube, error))
+
+    async def touch(
+        self,
+        task: Task[Data] | int | str,
+        increment: float | None = None,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+    ) -> Task[Data]:
+        """Have the task for longer; as :meth:`pressure_mp.TaskQueue.touch`."""
+        handle = await self._opened()
+        return await self._settle(handle._touching(task, increment, update))
+
+    async def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
+        return self._task(*await self._run(settling))

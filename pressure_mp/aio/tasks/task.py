@@ -1,0 +1,104 @@
+"""A task, as its taker or an administrator in asyncio holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+
+from ... import states
+from ...exceptions import PressureError
+from ...operations.task_settling import UNCHANGED
+from ...sync.tasks.base_task import BaseTask, Data
+from .shielding import uninterrupted
+
+
+class Task(BaseTask[Data]):
+    """:class:`pressure_mp.Task` for asyncio: ``async with await tasks.take() as task``.
+
+    At the end of the block it is acknowledged, released or buried as there. When the block is
+    cancelled, the task is released at once. Who is cancelled while that is done, or again, waits up
+    to 5 seconds for it.
+    """
+
+    __slots__ = ()
+
+    async def ack(
+        self,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        delay: float | None = None,
+        tube: str | None = None,
+    ) -> None:
+        """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
+        self.become(await self._queue.ack(self, update=update, delay=delay, tube=tube))
+
+    async def release(
+        self,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float | None = None,
+        tube: str | None = None,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        error: str | None = None,
+    ) -> None:
+        """Give the task back; see :meth:`pressure_mp.TaskQueue.release`."""
+        self.become(
+            await self._queue.release(
+                self,
+                delay=delay,
+                ttl=ttl,
+                priority=priority,
+                tube=tube,
+                update=update,
+                error=error,
+            )
+        )
+
+    async def bury(
+        self,
+        *,
+        update: Data | Callable[[Data], Data] = UNCHANGED,
+        ttl: float | None = None,
+        tube: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Put the task aside for an administrator; see :meth:`pressure_mp.TaskQueue.bury`."""
+        self.become(await self._queue.bury(self, update=update, ttl=ttl, tube=tube, error=error))
+
+    async def touch(
+        self, increment: float | None = None, *, update: Data | Callable[[Data], Data] = UNCHANGED
+    ) -> None:
+        """Have more time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""
+        self.become(await self._queue.touch(self, increment, update=update))
+
+    async def fail(self, error: BaseException) -> None:
+        """Release or bury the task, as ``on_error`` and ``backoff`` say, for ``error``.
+
+        One that is no :class:`Exception`, as ``asyncio.CancelledError`` is, is not the task's
+        fault: it is released at once.
+        """
+        verb, options = self._after(error)
+        await getattr(self, verb)(**options)
+
+    async def __aenter__(self) -> Task[Data]:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.state != states.TAKEN:
+            return
+        if error is None:
+            await uninterrupted(self.ack())
+            return
+        try:
+            await uninterrupted(self.fail(error))
+        except PressureError:
+            pass  # it is no longer ours, or ttr gives it back; the block's own error says more
+
+    def __repr__(self) -> str:
+        return f"<aio.{super().__repr__()[1:]}"

@@ -1,0 +1,91 @@
+"""A queue of tasks for asyncio."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ...engines.contract.queues import How
+from ...engines.contract.task_records import TaskSettings
+from ...exceptions import ArgumentError
+from ...hidden import hide_in
+from ...sync.options import SignatureOf, TaskQueueOptions
+from ...sync.tasks.base_task import Data
+from .administration import TaskAdministration
+from .producer import TaskProducer
+from .workers import TaskWorkers
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+
+class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data]):
+    """:class:`pressure_mp.TaskQueue` for asyncio: what each method does is said there.
+
+    All that asks the broker is a coroutine. A take that is cancelled took nothing. Of another call
+    that is cancelled while it is on its way to the broker it is not known whether it was done.
+    """
+
+    __signature__ = SignatureOf(TaskQueueOptions)
+
+    def __init__(self, name: str | None = None, **options: Unpack[TaskQueueOptions]) -> None:
+        """As for :class:`pressure_mp.TaskQueue`; but the first call opens the queue, or
+        :meth:`open`.
+
+        Raises what can be said without the broker: AddressError, ArgumentError, ArgumentTypeError.
+        """
+        self._prepare(How.OPEN, name, **hide_in(options))
+
+    @classmethod
+    async def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
+        """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
+        handle = cls._made_by(How.CREATE, name, **hide_in(options))
+        await handle.open()
+        return handle
+
+    @classmethod
+    async def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
+        """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
+        handle = cls._made_by(How.ATTACH, name, **hide_in(options))
+        await handle.open()
+        return handle
+
+    @property
+    def settings(self) -> TaskSettings:
+        """The options that are recorded with the queue; times in milliseconds, 0 for none. Raises
+        ArgumentError before the queue is open."""
+        if self._sync._opening is not None:
+            raise ArgumentError(
+                f"queue {self.name!r} is not open yet: open() it before its settings are read"
+            )
+        return self._sync.settings
+
+    async def shutdown(self) -> None:
+        """Shut the queue down for everyone, for good; as :meth:`pressure_mp.TaskQueue.shutdown`."""
+        await self._run(self._sync._operations.close())
+
+    async def is_shutdown(self) -> bool:
+        """Whether the queue was shut down."""
+        return await self._run(self._sync._operations.closed())
+
+    async def close(self) -> None:
+        """This handle is done; the queue and its other handles go on. What was taken can be
+        acknowledged, released, buried and touched."""
+        if not self._sync._handle_closed:
+            await self._close_handle()
+
+    async def delete(self) -> None:
+        """Remove the queue and all that is in it, for everyone. Raises QueueDoesNotExistError."""
+        await self._run(self._sync._leave(self._sync._operations.delete()))
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

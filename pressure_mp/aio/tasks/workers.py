@@ -1,0 +1,92 @@
+"""What a queue of tasks offers to workers in asyncio: handlers, run on the tasks that come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any, Literal, TypeVar
+
+from ...sync.tasks.base_task import Backoff, Data
+from ...sync.tasks.worker_pool import check_grace, choose
+from ...sync.tasks.workers import DEFAULT_GRACE
+from .handlers import Job
+from .taker import TaskTaker
+from .worker_pool import WorkerPool
+
+Result = TypeVar("Result")
+
+
+class TaskWorkers(TaskTaker[Data]):
+    """The part of :class:`pressure_mp.aio.TaskQueue` that runs handlers."""
+
+    _jobs: Sequence[Job] = ()
+
+    def worker(
+        self,
+        *,
+        concurrency: int = 1,
+        tube: str | None = None,
+        ttr: float | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+        executor: Executor | None = None,
+    ) -> Callable[[Callable[[Any], Result]], Callable[[Any], Result]]:
+        """Decorate a handler that :meth:`run` is to run; its options are those of :meth:`run`.
+
+        The function itself stays as it is. Handlers do not go along when the queue is pickled.
+        """
+
+        def register(handler: Callable[[Any], Result]) -> Callable[[Any], Result]:
+            job = Job(handler, concurrency, tube, ttr, on_error, backoff, executor)
+            self._jobs = (*self._jobs, job)
+            return handler
+
+        return register
+
+    async def run(
+        self,
+        handler: Callable[[Any], object] | None = None,
+        *,
+        concurrency: int = 1,
+        tube: str | None = None,
+        ttr: float | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+        grace: float | None = DEFAULT_GRACE,
+        stop: asyncio.Event | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        """Take tasks and run ``handler(task)`` on each, ``concurrency`` at a time, until stopped.
+
+        A coroutine function runs in this loop, as an asyncio task of its own. A plain function runs
+        in a daemon thread, of which there are ``concurrency``, and is given a
+        :class:`pressure_mp.Task`, whose methods block; or by ``executor``, and is given the task's
+        data, ``handler(task.data)``: a task cannot go to another process.
+
+        What becomes of a task is as for :meth:`pressure_mp.TaskQueue.run`, and so are the other
+        options, but for these:
+
+        :param grace: seconds for the tasks in hand when the run is stopped. Then coroutines are
+            cancelled, and after 5 seconds more not waited for; what was not finished is released.
+            None is no limit.
+        :param stop: an event that stops the run at once.
+        :param executor: a ``concurrent.futures.Executor`` such as ProcessPoolExecutor, for a
+            handler that is a plain function. It is not shut down.
+
+        Returns when it is stopped: by ``stop``; by SIGTERM or SIGINT, when the loop runs in the
+        main thread, where it handles them until it returns; because the queue is shut down and no
+        task is ready; or raises CancelledError because it was cancelled. No task is begun after
+        that. A second signal or cancellation ends ``grace``. What runs in a thread or a process and
+        does not return by then goes on.
+
+        Raises, when the tasks in hand are finished: what :meth:`take` raises, what a handler raised
+        that is no Exception, such as SystemExit, and BrokenExecutor. At once: ArgumentError,
+        ArgumentTypeError, HandleClosedError.
+        """
+        options = (concurrency, tube, ttr, on_error, backoff, executor)
+        jobs = choose(Job, handler, options, self._jobs)
+        check_grace(grace)
+        self._sync._check_open()
+        await self.open()
+        await WorkerPool(self, jobs, grace, stop).run()

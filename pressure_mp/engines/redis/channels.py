@@ -1,0 +1,234 @@
+"""One connection for the quick calls of an event loop: each goes over a channel of it.
+
+Commands are written in the order in which they are made, and the server replies in that order, so
+the next reply is always for the first who waits. There is no task that reads: what arrives goes to
+those who wait, in the callback of the transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import hiredis
+
+from .connecting import NoReply
+from .lanes import Lane
+from .put_off import put_off
+from .wire import AsyncWire, Carrier
+
+_NOTHING = object()
+
+
+class _Slot:
+    """Where a reply is put: it is for the one who sent the command, if that one still waits."""
+
+    __slots__ = ("future", "outcome")
+
+    def __init__(self, future: asyncio.Future[Any]) -> None:
+        self.future = future
+        #: What came when the future was cancelled, which its task does not know yet: a reply or an
+        #: OSError.
+        self.outcome: Any = _NOTHING
+
+    def fill(self, reply: Any) -> None:
+        if self.future.done():
+            self.outcome = reply
+        else:
+            self.future.set_result(reply)
+
+    def fail(self, error: OSError) -> None:
+        if self.future.done():
+            self.outcome = error
+        else:
+            self.future.set_exception(error)
+
+
+class SharedConnection(asyncio.Protocol):
+    """Takes over a connection that is greeted. After an error of it, or when it was silent for too
+    long, no further call goes over it."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self.id = wire.id
+        self.node = wire.node
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self._slots: collections.deque[_Slot] = collections.deque()
+        self._batch: list[bytes] = []
+        self._is_closed = False
+        self._is_silent = False
+        #: The scripts that the server is known to have, and those that a first call is made of.
+        self._known: set[str] = set()
+        self._learned: dict[str, asyncio.Future[None]] = {}
+        #: While the transport has more to send than it should keep: until it has less.
+        self._room: asyncio.Future[None] | None = None
+        self._transport, self._writer = wire.release()
+        self._transport.set_protocol(self)
+        if self._transport.is_closing():
+            self._fail("the server closed the connection")
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a new call may go over it."""
+        return not (self._is_closed or self._is_silent)
+
+    def knows(self, sha: str) -> bool:
+        """Whether a script was called over it."""
+        return sha in self._known
+
+    @asynccontextmanager
+    async def learning(self, sha: str, timeout: float | None) -> AsyncIterator[None]:
+        """To make the first call of a script. The others wait for its end: if the server has to be
+        given the script, that is done once, and nobody who came later is served before."""
+        while sha in self._learned:
+            done, _ = await asyncio.wait({self._learned[sha]}, timeout=timeout)
+            if not done:
+                raise TimeoutError("no reply in time")
+        if sha in self._known:
+            yield
+            return
+        learned = self._learned[sha] = self._loop.create_future()
+        try:
+            yield
+            self._known.add(sha)
+        finally:
+            del self._learned[sha]
+            learned.set_result(None)
+
+    async def until_there_is_room(self) -> None:
+        """Wait as long as more is to be sent than the transport should keep."""
+        while self._room is not None:
+            await asyncio.wait({self._room})
+
+    def send(self, packed: bytes) -> _Slot:
+        """Send a command; where its reply will be. A command behind others is sent together with
+        all that come in the same round of the loop."""
+        if self._is_closed:
+            raise ConnectionResetError("the connection was lost before the call was sent")
+        slot = _Slot(self._loop.create_future())
+        if not self._slots:
+            self._transport.write(packed)
+        else:
+            if not self._batch:
+                self._loop.call_soon(self._send_batch)
+            self._batch.append(packed)
+        self._slots.append(slot)
+        return slot
+
+    def _send_batch(self) -> None:
+        batch, self._batch = self._batch, []
+        if not self._is_closed:
+            self._transport.write(b"".join(batch))
+
+    def fall_silent(self) -> None:
+        """A reply did not come in time: who still waits for one may have it, but the next calls go
+        over another connection."""
+        self._is_silent = True
+        self._close_if_left()
+
+    def _close_if_left(self) -> None:
+        if self._is_silent and all(slot.future.done() for slot in self._slots):
+            self.close()
+
+    def close(self) -> None:
+        """Close the socket. Whoever waits for a reply is told that the connection is lost."""
+        self._fail("the connection was closed")
+        self._transport.abort()
+
+    def _fail(self, what: str) -> None:
+        self._is_closed = True
+        self._batch.clear()
+        while self._slots:
+            self._slots.popleft().fail(ConnectionResetError(what))
+        self.resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        reader, slots = self._reader, self._slots
+        reader.feed(data)
+        try:
+            while (reply := reader.gets()) is not _NOTHING:
+                slots.popleft().fill(reply)
+        except hiredis.ProtocolError:
+            self._break(str(NoReply(data)))
+        except IndexError:
+            self._break("the server said what nobody asked for")
+        if self._is_silent:
+            self._close_if_left()
+
+    def _break(self, why: str) -> None:
+        self._fail(why)
+        self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(f"the connection was lost: {exc}" if exc else "the server closed the connection")
+
+    def pause_writing(self) -> None:
+        if self._room is None:
+            self._room = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+
+class Channel(Carrier):
+    """One operation's part in a shared connection, with a lane of its own. To close it does not
+    close the connection: an outstanding reply is thrown away when it comes."""
+
+    def __init__(self, connection: SharedConnection, lane: Lane) -> None:
+        self.id = connection.id
+        self.node = connection.node
+        self.lane = lane
+        self.confirms = False
+        self.is_closed = False
+        self.connection = connection
+
+    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
+        """The first cancellation is put off until the reply is there."""
+        put_off.check()
+        connection = self.connection
+        await connection.until_there_is_room()
+        slot = connection.send(packed)
+        try:
+            return await self._reply(slot, timeout)
+        except asyncio.CancelledError:
+            pass
+        try:
+            reply = await self._late_reply(slot, timeout)
+        except OSError:
+            put_off.add()
+            raise
+        put_off.add()
+        return reply
+
+    async def _reply(self, slot: _Slot, timeout: float | None) -> Any:
+        if timeout is None:
+            return await slot.future
+        timer = asyncio.get_running_loop().call_later(timeout, self._give_up, slot)
+        try:
+            return await slot.future
+        finally:
+            timer.cancel()
+
+    def _give_up(self, slot: _Slot) -> None:
+        if not slot.future.done():
+            slot.future.set_exception(TimeoutError("no reply in time"))
+            self.connection.fall_silent()
+
+    async def _late_reply(self, slot: _Slot, timeout: float | None) -> Any:
+        """The reply for one whose task was cancelled: it may have come at the same moment."""
+        if not slot.future.cancelled():
+            return slot.future.result()
+        if slot.outcome is _NOTHING:
+            slot.future = asyncio.get_running_loop().create_future()
+            return await self._reply(slot, timeout)
+        if isinstance(slot.outcome, OSError):
+            raise slot.outcome
+        return slot.outcome
+
+    def close(self) -> None:
+        self.is_closed = True

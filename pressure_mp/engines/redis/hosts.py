@@ -1,0 +1,131 @@
+"""What the processes of a host note on a server: a set of the anonymous queues that they use."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ...exhaustive import assert_never
+from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
+from ..contract.replies import Later, Outcome
+from ..contract.requests import HostRequest
+from ..contract.session import Options
+from . import keys
+from .address import RedisAddress
+from .plain_commands import PlainCommands
+from .pool import Pool
+from .wire import finish
+
+
+class Server(Protocol):
+    """The engine."""
+
+    address: RedisAddress
+
+    @property
+    def thread_pool(self) -> Pool:
+        """The connections that threads use."""
+
+    @property
+    def loop_pool(self) -> Pool:
+        """The connections of the running event loop."""
+
+    def slot(self, key: bytes) -> int:
+        """Where a key is, for the pools' route."""
+
+    def lanes(self) -> list[bytes]:
+        """The ids of the lanes of all connections of this process."""
+
+
+class RedisHost:
+    """One host, as its processes note things for it."""
+
+    def __init__(self, server: Server, name: str, options: Options) -> None:
+        self._server = server
+        self._options = options
+        self._key = keys.registry(server.address.prefix, name)
+
+    def session(self) -> HostSession:
+        return HostSession(self, PlainCommands(self._server.thread_pool, self._options))
+
+    def asession(self) -> AsyncHostSession:
+        return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
+
+    async def call(self, request: HostRequest, commands: PlainCommands) -> Any:
+        """Do it."""
+        slot = self._server.slot(self._key)
+        match request:
+            case Remember(queue):
+                await commands.request(slot, "SADD", self._key, _noted(queue))
+            case GetRemembered():
+                found = await commands.request(slot, "SMEMBERS", self._key)
+                return [_read(noted) for noted in found]
+            case Forget(queues):
+                if queues:
+                    await commands.request(slot, "SREM", self._key, *map(_noted, queues))
+            case Leave(queues):
+                for slot, kept in self._kept(queues).items():
+                    await commands.request(slot, "UNLINK", *kept)
+            case _:
+                assert_never(request)
+        return Outcome.DONE
+
+    def _kept(self, queues: Any) -> dict[int, list[bytes]]:
+        """The keys in which replies are kept for this process, by their slots."""
+        lanes, found = self._server.lanes(), dict[int, list[bytes]]()
+        for name, discipline in queues if lanes else ():
+            kept = keys.kept(self._server.address.prefix, name, discipline)
+            found.setdefault(self._server.slot(kept), []).extend(kept + lane for lane in lanes)
+        return found
+
+
+def _noted(queue: QueueKey) -> str:
+    name, discipline = queue
+    return f"{discipline} {name}"
+
+
+def _read(noted: bytes) -> QueueKey:
+    discipline, _, name = noted.decode().partition(" ")
+    return name, discipline
+
+
+class _Session:
+    """Nobody waits here, and nothing is taken."""
+
+    found: list[Any] | None = None
+    taken = None
+
+    def __init__(self, host: RedisHost, commands: PlainCommands) -> None:
+        self._host = host
+        self._commands = commands
+
+    def send_ahead(self, request: HostRequest) -> None:
+        """It is not sent before it is called."""
+
+    def interrupted(self) -> None:
+        """Nothing is half done: the connection is lost with the call."""
+
+
+class HostSession(_Session):
+    """For a thread."""
+
+    def call(self, request: Any, end: float | None = None) -> Any:
+        return finish(self._host.call(request, self._commands))
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        raise AssertionError(f"{later} is no reply of a host")
+
+    def end(self) -> None:
+        """Nothing is held."""
+
+
+class AsyncHostSession(_Session):
+    """For an asyncio task."""
+
+    async def call(self, request: Any, end: float | None = None) -> Any:
+        return await self._host.call(request, self._commands)
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        raise AssertionError(f"{later} is no reply of a host")
+
+    async def end(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,164 @@
+"""The connections of one event loop: one for all quick calls to a server, and those of operations
+that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any, TypeVar
+
+from .channels import Channel, SharedConnection
+from .lanes import Lane
+from .lines import Lines
+from .opening import Gate, Together
+from .pool import SHORTEST, Pool
+from .routes import Route
+from .wire import AsyncWire, Carrier, Node, Wire
+
+T = TypeVar("T")
+
+
+class _Server:
+    """What a loop has of one server."""
+
+    def __init__(self, pool: LoopPool, node: Node) -> None:
+        self._pool, self._node = pool, node
+        self._shared: SharedConnection | None = None
+        #: Those that no call is made in. The one that was used last is used first, since the
+        #: server keeps the last reply of each.
+        self.lanes: list[Lane] = []
+        self.connect = Together(self._connect)
+        self.gate = Gate()
+
+    async def _connect(self, timeout: float | None) -> None:
+        wire = await self._pool.open(self._node, timeout)
+        assert isinstance(wire, AsyncWire)
+        self._shared = SharedConnection(wire)
+
+    def channel(self) -> Channel | None:
+        """A channel of the shared connection, if there is one."""
+        shared = self._shared
+        if shared is None or not shared.is_usable:
+            return None
+        return Channel(shared, self.lanes.pop() if self.lanes else Lane())
+
+    def close(self) -> None:
+        if self._shared is not None:
+            self._shared.close()
+
+
+class LoopPool(Pool):
+    """They are closed when the loop ends."""
+
+    def __init__(self, route: Route) -> None:
+        super().__init__(route)
+        #: Who waits for what, before one of them waits at the server.
+        self.lines = Lines()
+        self._servers: dict[Node, _Server] = {}
+        self._find = Together(route.node)
+        self._guard: AsyncGenerator[None, None] | None = None
+
+    def channel_now(self, slot: int) -> Channel | None:
+        """A channel to the slot's server, if that can be had without waiting."""
+        node = self._route.known(slot)
+        server = self._servers.get(node) if node is not None else None
+        return server.channel() if server is not None else None
+
+    async def lend(self, slot: int, timeout: float | None = None) -> Channel:
+        """A channel to the slot's server; ``timeout`` is that of :meth:`checkout`."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            server = self._server(await self._node(slot, timeout))
+            channel = server.channel()
+            if channel is not None:
+                return channel
+            await server.connect(_left(end), _left(end))
+
+    def take_in(self, wire: Carrier) -> None:
+        if isinstance(wire, Channel):
+            self._server(wire.node).lanes.append(wire.lane)
+        else:
+            super().take_in(wire)
+
+    async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
+        end = None if timeout is None else time.monotonic() + timeout
+        node = await self._node(slot, timeout)
+        gate = self._server(node).gate
+        while True:
+            wire = self._idle(node)
+            if wire is not None:
+                return wire
+            if gate.enter():
+                break
+            await gate.wait(_left(end))
+        try:
+            wire = await self.open(node, _left(end))
+        except OSError as error:
+            gate.leave(error)
+            raise
+        except BaseException:
+            gate.leave()
+            raise
+        gate.leave()
+        return wire
+
+    def checkin(self, wire: Wire) -> None:
+        super().checkin(wire)
+        self._server(wire.node).gate.wake()
+
+    async def open(self, node: Node, timeout: float | None) -> Wire:
+        if self._guard is None:
+            self._guard = self._closing()
+            await anext(self._guard)
+        return await super().open(node, timeout)
+
+    async def _node(self, slot: int, timeout: float | None) -> Node:
+        node = self._route.known(slot)
+        if node is None:
+            await self._find(timeout, slot, timeout)
+            node = self._route.known(slot) or await self._route.node(slot, timeout)
+        return node
+
+    def _server(self, node: Node) -> _Server:
+        found = self._servers.get(node)
+        if found is None:
+            found = self._servers[node] = _Server(self, node)
+        return found
+
+    def lanes(self) -> list[bytes]:
+        shared = [lane.id for server in list(self._servers.values()) for lane in server.lanes]
+        return super().lanes() + shared
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.ensure_future(coroutine)
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            if not task.cancelled():
+                task.exception()  # the cancellation is what the caller is told
+            raise cancelled
+        return task.result()
+
+    async def _closing(self) -> AsyncGenerator[None, None]:
+        """The loop itself closes its unfinished generators as the last thing it runs."""
+        try:
+            yield
+        finally:
+            for server in self._servers.values():
+                server.close()
+            for wire in list(self._all):
+                wire.close()
+            await asyncio.sleep(0)  # the transports' own last words
+
+
+def _left(end: float | None) -> float | None:
+    """The seconds until then."""
+    return None if end is None else max(end - time.monotonic(), SHORTEST)

@@ -1,0 +1,211 @@
+"""A session of asyncio: quick calls share a connection, those who wait stand in a line of their
+loop first, and who is cancelled has taken nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Hashable
+from typing import Any
+
+from ...exceptions import PressureError
+from ..contract.items import Prefetch, Put, Take
+from ..contract.queues import Join
+from ..contract.replies import InUse, Later, NoTask, Unfinished
+from ..contract.requests import Request
+from ..contract.session import TICK
+from ..contract.tasks import TakeTasks
+from .binding import CLAIMING, TAKING, RedisBinding
+from .channels import Channel
+from .lanes import Lane
+from .lines import Place
+from .loop_pool import LoopPool
+from .one_script import FirstScript
+from .put_off import put_off
+from .requests.table import implementation
+from .session import Begun, RedisSession
+from .statuses import DONE, Reply
+from .wire import Carrier
+
+#: Bytes of an argument, from which on a call is not made over the shared connection: others would
+#: wait for it; and a call that is cancelled half way is not done.
+_LARGE = 1 << 16
+#: Seconds for what was taken to go back, if the server cannot be reached.
+_TO_GO_BACK = 5.0
+
+
+class LoopSession(RedisSession):
+    """An operation has a connection of its own only while it waits at the server, or for calls that
+    name it. Quick calls go over channels."""
+
+    _pool: LoopPool
+
+    def __init__(self, binding: RedisBinding, pool: LoopPool) -> None:
+        super().__init__(binding, pool)
+        self._place: Place | None = None
+        self._is_large = False
+        #: Of the call that took items: until the end it is the last one in its lane.
+        self._kept: Channel | None = None
+
+    # Lines
+
+    async def call(self, request: Request, end: float | None = None) -> Any:
+        try:
+            reply = await self._call_in_turn(request, end)
+        except asyncio.CancelledError:
+            await self._put_back()
+            raise
+        return reply
+
+    async def _call_in_turn(self, request: Request, end: float | None) -> Any:
+        found = implementation(request)
+        line = _line_of(request)
+        if line is None:
+            reply = await found(self, request, end)
+            if self._place is not None and type(request) in _MAY_WAIT:
+                self._place.leave()
+            return reply
+        what, later = line
+        key = (self.binding.name, self.binding.discipline, what)
+        place, said = self._place, None
+        if place is None or place.is_left:
+            if type(request) is Join or key not in self._pool.lines:
+                reply, said = await self._try_at_once(request, end)
+                if reply is not None:
+                    return reply
+            place = self._place = self._pool.lines.join(key)
+        if not place.is_first:
+            return later
+        if said is not None and isinstance(found, FirstScript):
+            reply = await found.rest(self, request, end, said)
+        else:
+            reply = await found(self, request, end)
+        if not isinstance(reply, Later):
+            if type(request) is Join:
+                place.let_all_go()
+            else:
+                place.leave()
+        return reply
+
+    async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
+        """What can be done without a place: the reply, None if the caller has to wait; and what a
+        first script said that did not serve it."""
+        found = implementation(request)
+        if isinstance(request, (Join, TakeTasks)):
+            asked = request._replace(waits=False) if isinstance(request, TakeTasks) else request
+            reply = await found(self, asked, end)
+            return (None if isinstance(reply, Later) else reply), None
+        if not isinstance(found, FirstScript):
+            return None, None
+        script = found.first(self.binding, request)
+        if script is None:
+            return None, None
+        said = await self.script(*script, end)
+        return found.read(request, said), said
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        place = self._place
+        if place is not None and not place.is_left and not place.is_first:
+            return await place.wait(TICK if timeout is None else min(timeout, TICK))
+        if self.waiter is None:  # its turn has come, and only a call begins to wait
+            return True
+        return await super().wait(later, timeout)
+
+    async def end(self) -> None:
+        try:
+            await super().end()
+        finally:
+            if self._place is not None:
+                self._place.leave()
+            kept, self._kept = self._kept, None
+            if kept is not None and not kept.is_closed:
+                self._pool.take_in(kept)
+
+    # Channels
+
+    async def call_once(
+        self, op: str, args: tuple[Any, ...], end: float | None, begun: Begun | None = None
+    ) -> Reply:
+        self._is_large = any(type(arg) is bytes and len(arg) >= _LARGE for arg in args)
+        reply = await super().call_once(op, args, end, begun)
+        if reply[0] == DONE and (op in TAKING or op in CLAIMING):
+            put_off.check()  # who is cancelled does not get it
+        return reply
+
+    async def _evaluate(
+        self,
+        wire: Carrier,
+        op: str,
+        args: tuple[Any, ...],
+        number: bytes,
+        limit: float | None,
+        again: bool = False,
+    ) -> Reply:
+        if isinstance(wire, Channel) and (script := self.binding.scripts.get(op)) is not None:
+            shared = wire.connection
+            if not shared.knows(script.sha):
+                async with shared.learning(script.sha, limit):
+                    return await super()._evaluate(wire, op, args, number, limit, again)
+        return await super()._evaluate(wire, op, args, number, limit, again)
+
+    def _is_shared(self, op: str) -> bool:
+        return op in self.binding.shareable and not self._is_large
+
+    def _idle_wire(self, op: str) -> Carrier | None:
+        if self._is_shared(op):
+            return self._pool.channel_now(self.binding.slot)
+        return super()._idle_wire(op)
+
+    async def _new_wire(self, op: str, limit: float | None) -> Carrier:
+        if self._is_shared(op):
+            return await self._pool.lend(self.binding.slot, limit)
+        return await super()._new_wire(op, limit)
+
+    def _heard(self, op: str, wire: Carrier, reply: Reply) -> None:
+        if op in TAKING:
+            if reply[0] != DONE:
+                self.taken = None
+            elif isinstance(wire, Channel):
+                before, self._kept = self._kept, wire
+                if before is not None:
+                    self._pool.take_in(before)
+                return
+        super()._heard(op, wire, reply)
+
+    # Cancellation
+
+    async def _put_back(self) -> None:
+        """What was taken, and nobody has, goes back. Nothing more is called in its lane."""
+        taken, self.taken = self.taken, None
+        if taken is None or self.found is not None:
+            return
+        if self._kept is not None:
+            self._kept.close()
+        if self._wire is not None and self._wire.lane is taken[0]:
+            self._wire.lane = Lane()
+        end = time.monotonic() + _TO_GO_BACK
+        try:
+            await self._pool.uninterrupted(self.call_once("take_back", taken, end))
+        except (OSError, PressureError):
+            pass  # the cancellation is what the caller is told
+
+
+#: Requests that may wait. Without ``waits`` they give up their place.
+_MAY_WAIT = frozenset((Put, Take, Prefetch, TakeTasks))
+
+
+def _line_of(request: Request) -> tuple[Hashable, Later] | None:
+    """What a request waits for, and the reply to one who is not the first; None if it does not
+    wait."""
+    if isinstance(request, Put):
+        return ("producer", _PRODUCER) if request.waits else None
+    if isinstance(request, (Take, Prefetch)):
+        return ("consumer", _CONSUMER) if request.waits else None
+    if isinstance(request, Join):
+        return "finished", _UNFINISHED
+    if isinstance(request, TakeTasks) and request.waits and request.ack is None:
+        return ("task", request.tube), NoTask(request.tube)
+    return None
+
+
+_PRODUCER, _CONSUMER, _UNFINISHED = InUse("producer"), InUse("consumer"), Unfinished()

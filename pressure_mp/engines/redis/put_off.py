@@ -1,0 +1,51 @@
+"""Cancellations that came while a reply was on its way.
+
+The task gets its reply first, and is cancelled where it next suspends or makes a request. If it
+ended before that, or left the timeout block that wanted to cancel it, it was in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+
+class PutOff:
+    """Those of all tasks of this process."""
+
+    def __init__(self) -> None:
+        self._requests: dict[asyncio.Task[Any], int] = {}
+
+    def add(self) -> None:
+        """The running task was cancelled, and has its reply."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._requests[task] = _requests_to_cancel(task)
+        task.get_loop().call_soon(self._cancel_again, task)
+
+    def check(self) -> None:
+        """Raise CancelledError if the running task's cancellation was put off."""
+        if self._requests:
+            task = asyncio.current_task()
+            assert task is not None
+            if self._is_wanted(task):
+                raise asyncio.CancelledError
+
+    def _cancel_again(self, task: asyncio.Task[Any]) -> None:
+        if self._is_wanted(task) and not task.done():
+            if sys.version_info >= (3, 11):  # it was asked once, not twice
+                task.uncancel()
+            task.cancel()
+
+    def _is_wanted(self, task: asyncio.Task[Any]) -> bool:
+        requests = self._requests.pop(task, None)
+        return requests is not None and _requests_to_cancel(task) >= requests
+
+
+def _requests_to_cancel(task: asyncio.Task[Any]) -> int:
+    """How many there were that nobody took back; Python 3.10 does not tell."""
+    return task.cancelling() if sys.version_info >= (3, 11) else 0
+
+
+put_off = PutOff()

@@ -1,0 +1,129 @@
+"""A task, as whoever holds it sees it: what both worlds have, that of threads and asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from ... import states
+from ...encoding.task_values import decode_id
+from ...engines.contract.task_records import TaskRecord
+from ...exceptions import ArgumentError
+
+#: Seconds until a task that failed may be taken again; or what tells them from how often it was
+#: delivered.
+Backoff = float | Callable[[int], float]
+
+Data = TypeVar("Data")
+
+
+class BaseTask(Generic[Data]):
+    """A task at one moment; nothing here asks the broker."""
+
+    __slots__ = ("_data", "_queue", "backoff", "key", "on_error", "record")
+
+    def __init__(self, queue: Any, key: bytes, data: Data, record: TaskRecord) -> None:
+        self._queue = queue
+        #: The id, as the broker has it.
+        self.key = key
+        self._data = data
+        #: What the broker said; most of it is seldom asked for.
+        self.record = record
+        self.on_error = "release"
+        self.backoff: Backoff | None = None
+
+    @property
+    def id(self) -> int | str:
+        """The task's id."""
+        return decode_id(self.key)
+
+    @property
+    def data(self) -> Data:
+        """What was put, or what it was changed to since."""
+        return self._data
+
+    @property
+    def state(self) -> states.TaskState:
+        """Its state; ``TaskState.VOID`` when it is no longer in the queue."""
+        return states.named(self.record.state)
+
+    @property
+    def tube(self) -> str | None:
+        """Its tube, None if it has none."""
+        return self.record.tube or None
+
+    @property
+    def priority(self) -> float:
+        """Its priority: the lowest is taken first."""
+        return self.record.priority
+
+    @property
+    def deliveries(self) -> int:
+        """How often it was taken, this time included."""
+        return self.record.deliveries
+
+    @property
+    def created(self) -> float:
+        """When it was put, in seconds since the epoch on the broker's clock."""
+        return self.record.created / 1000
+
+    @property
+    def since(self) -> float:
+        """Since when it is in its state, in seconds since the epoch on the broker's clock."""
+        return self.record.since / 1000
+
+    @property
+    def due(self) -> float | None:
+        """When its state ends by itself, in seconds since the epoch on the broker's clock: the end
+        of its delay, ttl, ttr or zombie time; None if it does not end by itself."""
+        return self.record.due / 1000 if self.record.due else None
+
+    @property
+    def error(self) -> str | None:
+        """The text of the last error that it was released or buried with; None if there is none."""
+        return self.record.error or None
+
+    @property
+    def owner(self) -> str | None:
+        """The process that has taken it: host, pid, when it began, incarnation."""
+        return self.record.owner if self.state == states.TAKEN else None
+
+    def become(self, now: BaseTask[Data]) -> None:
+        """From now on this is what ``now`` is: the same task, later."""
+        self._data, self.record = now._data, now.record
+
+    def become_record(self, record: TaskRecord) -> None:
+        """The same, with the data that it has."""
+        self.record = record
+
+    @property
+    def call(self) -> int:
+        """The number of the take that has it: what it is acknowledged by."""
+        return self.record.call
+
+    def _after(self, error: BaseException) -> tuple[str, dict[str, Any]]:
+        """The verb that is due when ``error`` ended the work on it, and its options."""
+        if not isinstance(error, Exception):
+            return "release", {}
+        text = f"{type(error).__name__}: {error}"
+        if self.on_error == "bury":
+            return "bury", {"error": text}
+        wait = self.backoff(self.deliveries) if callable(self.backoff) else self.backoff
+        return "release", {"delay": wait or None, "error": text}
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id!r} {self.state} {self._data!r:.60}>"
+
+
+#: What a verb of a queue is given for a task.
+TaskOrId = BaseTask[Any] | int | str
+
+
+def check_on_error(on_error: str, backoff: Backoff | None) -> None:
+    """Raises ArgumentError for what does not say what to do with a task that failed."""
+    if on_error not in ("release", "bury"):
+        raise ArgumentError(f"on_error is 'release' or 'bury', not {on_error!r}")
+    if backoff is not None and on_error == "bury":
+        raise ArgumentError(
+            "backoff is for on_error='release': a task that is buried does not wait"
+        )

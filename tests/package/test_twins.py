@@ -1,0 +1,149 @@
+"""The classes for threads and those of asyncio have the same methods, with the same arguments."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import pressure_mp
+from pressure_mp import aio
+
+#: Each class that there is in both worlds. Another one needs a line here.
+NAMES = [
+    *("FairQueue", "JoinableQueue", "LifoQueue", "PressureQueue", "PriorityQueue", "Queue"),
+    *("Task", "TaskQueue"),
+]
+
+#: What only the classes for threads have, and why.
+ONLY_FOR_THREADS = {
+    "cancel_join_thread": "no thread sends what was put: a task of the event loop does",
+    "fileno": "an event loop awaits get() itself",
+    "join_thread": "no thread sends what was put: close() waits for the task that does",
+}
+#: What only the classes of asyncio have, and why.
+ONLY_OF_ASYNCIO = {
+    "of": "the handle of asyncio for a handle for threads",
+    "open": "a constructor cannot wait for the broker",
+    "set_maxsize": "to set a property cannot be awaited",
+    "sync": "the handle for threads",
+}
+#: What asks nobody, and is called without ``await`` in both worlds.
+AT_ONCE = {"become", "become_record", "worker"}
+#: Parameters that are not the same in both worlds, or are there in one.
+OTHER_PARAMETERS = {
+    "run": {"handler", "stop", "executor"},
+    "worker": {"executor"},
+}
+#: Properties for threads which are coroutines of asyncio: they ask the broker.
+ASKED = {"is_shutdown", "maxsize", "unfinished_tasks"}
+#: The same, spelled as the language asks for it.
+SPELLED = {
+    "__enter__": "__aenter__",
+    "__exit__": "__aexit__",
+    "__iter__": "__aiter__",
+}
+
+
+def both(name: str) -> tuple[type, type]:
+    return getattr(pressure_mp, name), getattr(aio, name)
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def parameters(function: Any) -> list[tuple[str, Any, Any, str]]:
+    """Of each: name, kind, default and annotation."""
+    return [
+        (one.name, one.kind, one.default, str(one.annotation))
+        for one in inspect.signature(function).parameters.values()
+    ]
+
+
+def static(kind: type, name: str) -> Any:
+    return inspect.getattr_static(kind, name)
+
+
+def test_every_class_of_asyncio_is_in_the_table():
+    assert [name for name in aio.__all__ if inspect.isclass(getattr(aio, name))] == sorted(
+        [*NAMES, "QueueEmpty", "QueueFull", "QueueShutDown"]
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_have_the_same_public_names(name):
+    for_threads, of_asyncio = map(public, both(name))
+    assert for_threads - set(ONLY_FOR_THREADS) == of_asyncio - set(ONLY_OF_ASYNCIO)
+
+
+def test_every_exception_is_one():
+    for only, index in ((ONLY_FOR_THREADS, 0), (ONLY_OF_ASYNCIO, 1)):
+        here = set().union(*(public(both(name)[index]) for name in NAMES))
+        there = set().union(*(public(both(name)[1 - index]) for name in NAMES))
+        assert set(only) <= here - there
+    assert all(isinstance(static(pressure_mp.Queue, name), property) for name in ASKED)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_asks_the_broker_is_a_coroutine_and_takes_the_same_arguments(name):
+    for_threads, of_asyncio = both(name)
+    for method in sorted(public(for_threads) & public(of_asyncio)):
+        theirs, ours = static(for_threads, method), static(of_asyncio, method)
+        if inspect.ismemberdescriptor(theirs):
+            assert theirs is ours, method
+            continue
+        if isinstance(theirs, property):
+            assert (method in ASKED) == inspect.iscoroutinefunction(ours), method
+            assert method in ASKED or isinstance(ours, property), method
+            continue
+        assert type(theirs) is type(ours), method
+        ours = getattr(of_asyncio, method)
+        assert inspect.iscoroutinefunction(ours) == (method not in AT_ONCE), method
+        others = OTHER_PARAMETERS.get(method, set())
+        same = [
+            [one for one in parameters(getattr(kind, method)) if one[0] not in others]
+            for kind in both(name)
+        ]
+        assert same[0] == same[1], method
+        returned = [
+            inspect.signature(getattr(kind, method)).return_annotation for kind in both(name)
+        ]
+        assert returned[0] == returned[1] or method in OTHER_PARAMETERS, method
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_property_is_annotated_as_its_coroutine(name):
+    for_threads, of_asyncio = both(name)
+    for asked in ASKED & public(for_threads):
+        theirs, ours = static(for_threads, asked).fget, static(of_asyncio, asked)
+        assert parameters(theirs) == parameters(ours)
+        assert inspect.signature(theirs).return_annotation == (
+            inspect.signature(ours).return_annotation
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_are_made_with_the_same_arguments(name):
+    for_threads, of_asyncio = both(name)
+    assert parameters(for_threads) == parameters(of_asyncio)
+    assert parameters(for_threads.__init__) == parameters(of_asyncio.__init__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_language_calls_is_there_in_both(name):
+    for_threads, of_asyncio = both(name)
+    for theirs, ours in SPELLED.items():
+        assert hasattr(for_threads, theirs) == hasattr(of_asyncio, ours), ours
+        assert not hasattr(of_asyncio, theirs), theirs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_method_of_asyncio_says_what_it_does(name):
+    kind = getattr(aio, name)
+    assert kind.__doc__
+    for method in sorted(public(kind)):
+        found = static(kind, method)
+        if not inspect.ismemberdescriptor(found):
+            assert inspect.getdoc(getattr(found, "__func__", found)), method

@@ -1,0 +1,74 @@
+"""Programs with queues of asyncio, which tests end in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pressure_mp import aio
+
+NUMBER = 500
+
+
+async def put_many(url: str, name: str) -> None:
+    """Its last statement is a put."""
+    queue: aio.Queue[int] = aio.Queue(name=name, url=url, buffering=2 * NUMBER)
+    for number in range(NUMBER):
+        await queue.put(number)
+
+
+def run_to_its_end(url: str, name: str) -> None:
+    asyncio.run(put_many(url, name))
+
+
+def stop_and_exit(url: str, name: str) -> None:
+    """The loop is left with what it has not sent."""
+    asyncio.new_event_loop().run_until_complete(put_many(url, name))
+
+
+def leave_a_loop_in_a_thread(url: str, name: str) -> None:
+    """The loop runs in a daemonic thread while the process ends."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    asyncio.run_coroutine_threadsafe(put_many(url, name), loop).result()
+
+
+def raise_an_error(url: str, name: str) -> None:
+    async def main() -> None:
+        await put_many(url, name)
+        raise SystemExit(0)
+
+    asyncio.run(main())
+
+
+def wait_in(url: str, name: str, call: str) -> None:
+    """Wait for ever, in a call of a JoinableQueue."""
+
+    async def main() -> None:
+        queue: aio.JoinableQueue[Any] = aio.JoinableQueue(name=name, url=url)
+        await queue.open()
+        print("waits", flush=True)
+        args = (0,) if call == "put" else ()
+        await getattr(queue, call)(*args)
+        print("came", flush=True)
+
+    asyncio.run(main())
+
+
+def get_and_say(handle: Any, connection: Any) -> None:
+    """In a child: get with a handle that came over, in a loop of its own."""
+
+    async def main() -> Any:
+        item = await handle.get()
+        await handle.put("an answer")
+        return item
+
+    connection.send(asyncio.run(main()))
+
+
+if __name__ == "__main__":
+    program: Callable[..., None] = globals()[sys.argv[1]]
+    program(*sys.argv[2:])
