@@ -287,10 +287,13 @@ def test_tasks_and_threads_stand_in_one_line(client):
         await parked(client, 2)
         tasks.append(asyncio.ensure_future(client.aget()))
         await parked(client, 3)
-        for item in [b"task", b"thread", b"task again"]:
-            await client.aput(item)
-        assert await asyncio.gather(*tasks) == [b"task", b"task again"]
+        # One item at a time: who comes to a queue that has one for each in line gets one at once.
+        await client.aput(b"task")
+        assert await tasks[0] == b"task"
+        await client.aput(b"thread")
         assert await asyncio.to_thread(thread.result) == b"thread"
+        await client.aput(b"task again")
+        assert await tasks[1] == b"task again"
 
     loops.run(main)
 
