@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..drivers import Watch, adrive
+from ..background.lease import LAST_TRY, Lease
+from ..drivers import Watch, adrive, ending
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.contract.queues import How, Stats
@@ -13,9 +16,12 @@ from ..engines.contract.session import Binding
 from ..exceptions import ArgumentTypeError, PressureError, QueueDoesNotExistError
 from ..hidden import hide_in
 from ..identity.client import client_id
+from ..identity.processes import host
+from ..in_flight import Claim
 from ..operations.items import ItemOperations
 from ..sync import handles as sync
 from .errors import raise_as_of_asyncio
+from .shielding import uninterrupted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,9 +51,11 @@ class Handle:
         self._sync = handle
 
     @classmethod
-    def _made_by(cls, how: How, *args: Any, **options: Any) -> Self:
+    async def _insist(cls, how: How, *args: Any, **options: Any) -> Self:
+        """A handle that is made as by the class itself, but opens the queue in this way, now."""
         handle = cls.__new__(cls)
         handle._prepare(how, *args, **hide_in(options))
+        await handle.open()
         return handle
 
     @classmethod
@@ -67,7 +75,8 @@ class Handle:
 
     @property
     def sync(self) -> Any:
-        """The handle for threads to the same queue, with the same options."""
+        """The handle for threads that this one is made of. Unless that was given to :meth:`of`, it
+        has no buffers of its own: each put through it waits for the broker."""
         return self._sync
 
     async def open(self) -> None:
@@ -102,9 +111,8 @@ class Handle:
         await self._meet_with(handle._first_use(handle._options))
 
     async def _meet_with(self, operation: Operation[None]) -> None:
-        """Run what makes the connection, or ends it."""
-        notes = registry.engine(self._sync._address).host("")
-        await adrive(operation, notes.asession())
+        """Run an operation that names the binding of all that it does."""
+        await adrive(operation, registry.engine(self._sync._address).host(host()).asession())
 
     async def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run an operation on the queue."""
@@ -117,6 +125,14 @@ class Handle:
             raise
         except PressureError as error:
             raise_as_of_asyncio(error)
+
+    async def _give_up(self, lease: Lease, claim: Claim) -> None:
+        """A call was cancelled: what it took, if anything, goes back."""
+        if not claim.call:
+            return
+        with suppress(PressureError):  # the lease's next look tries again
+            requeuing = ending(lease.disown(claim), monotonic() + LAST_TRY)
+            await uninterrupted(self._run(requeuing))
 
     async def _close_handle(self) -> None:
         handle = self._sync

@@ -50,9 +50,9 @@ class PriorityQueue(Queue[Item]):
         **options: Unpack[QueueOptions],
     ) -> Self:
         """As :meth:`Queue.create`."""
-        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, key=key, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(
+            How.CREATE, maxsize=maxsize, name=name, key=key, **hide_in(options)
+        )
 
     @classmethod
     async def attach(
@@ -64,9 +64,9 @@ class PriorityQueue(Queue[Item]):
         **options: Unpack[QueueOptions],
     ) -> Self:
         """As :meth:`Queue.attach`."""
-        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(
+            How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options)
+        )
 
 
 class FairQueue(Queue[Item]):
@@ -99,9 +99,7 @@ class FairQueue(Queue[Item]):
     ) -> Self:
         """As :meth:`Queue.create`."""
         own = {"key": key, "weight": weight}
-        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     @classmethod
     async def attach(  # type: ignore[override]
@@ -115,9 +113,7 @@ class FairQueue(Queue[Item]):
     ) -> Self:
         """As :meth:`Queue.attach`."""
         own = {"key": key, "weight": weight}
-        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     async def snapshot(self, limit: int = 1000) -> Snapshot:
         """What is queued, for monitoring; as :meth:`pressure_mp.FairQueue.snapshot`."""

@@ -173,7 +173,6 @@ class _Line:
             self._under_way = len(batch)
             number = await outgoing.send(batch)
         except PressureError as error:
-            self._under_way = 0
             outgoing.fail(error, self.drop(outgoing))
         else:
             self._sent(outgoing, number)
@@ -212,14 +211,22 @@ class _Line:
             self._items.popleft()
         while self._items:
             outgoing, batch = self._next()
-            told: list[int] = []
-            if not at_exit.say(self.engine, partial(_note_sent, told, outgoing, batch)):
-                break
-            self._sent(outgoing, told[0])
-            if not told[0]:
+            number = self._send_at_end(outgoing, batch)
+            self._sent(outgoing, number)
+            if not number:
                 break
         if self._items or unknown:
             self._tell_what_is_left(unknown)
+
+    def _send_at_end(self, outgoing: Outgoing, batch: list[bytes]) -> int:
+        number = 0
+
+        def send(options: Options) -> None:
+            nonlocal number
+            number = outgoing.send_at_end(batch, options)
+
+        at_exit.say(self.engine, send)
+        return number
 
     def _tell_what_is_left(self, unknown: int) -> None:
         at_exit.tell(
@@ -245,14 +252,6 @@ def _go_on(task: asyncio.Task[None], options: Options) -> None:
 
 async def _wait_for(task: asyncio.Task[None], seconds: float | None) -> None:
     await asyncio.wait({task}, timeout=seconds)
-
-
-def _note_sent(told: list[int], outgoing: Outgoing, batch: list[bytes], options: Options) -> None:
-    try:
-        told.append(outgoing.send_at_end(batch, options))
-    except PressureError:
-        told.append(0)
-        raise
 
 
 _lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _Line]] = (

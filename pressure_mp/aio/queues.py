@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Iterable
-from functools import partial
 from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -14,7 +13,6 @@ from ..engines.contract.queues import How
 from ..exceptions import (
     ArgumentError,
     Full,
-    LateTaskDoneWarning,
     PressureError,
     QueueDoesNotExistError,
     RejectedItemWarning,
@@ -22,7 +20,6 @@ from ..exceptions import (
     TaskDoneError,
 )
 from ..hidden import hide_in
-from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
@@ -81,16 +78,12 @@ class Queue(ItemHandle, Generic[Item]):
     @classmethod
     async def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
         """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
-        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
     async def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
         """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
-        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
     #: Whether it was, through this handle: then each put asks the broker, which says so.
     _was_shut_down = False
@@ -117,12 +110,27 @@ class Queue(ItemHandle, Generic[Item]):
     async def _run_behind(self, operation: AnyOperation[T]) -> T:
         """Run an operation that looks at what is queued, when the broker has what this loop put
         before, and nothing is reserved here."""
-        here = self._here
-        if here.outgoing is not None:
-            await here.outgoing.settle()
-        if here.incoming is not None:
-            await here.incoming.give_back()
+        await self._settle()
+        await self._give_back()
         return await self._run(operation)
+
+    async def _settle(self) -> None:
+        """Wait until nothing of what this loop put is here any more."""
+        outgoing = self._here.outgoing
+        if outgoing is not None:
+            await outgoing.settle()
+
+    def _discard(self) -> None:
+        """What this loop put and is not on its way is not sent any more."""
+        outgoing = self._here.outgoing
+        if outgoing is not None:
+            outgoing.discard()
+
+    async def _give_back(self) -> None:
+        """What is reserved here goes back."""
+        incoming = self._here.incoming
+        if incoming is not None:
+            await incoming.give_back()
 
     # Putting
 
@@ -174,7 +182,7 @@ class Queue(ItemHandle, Generic[Item]):
         handle = self._sync
         handle._check_open()
         seconds = handle._seconds(timeout) if block else None
-        await self._flush()
+        await self.flush()
         given = list(items)
         try:
             orders = handle._orders(given)
@@ -186,9 +194,6 @@ class Queue(ItemHandle, Generic[Item]):
     async def flush(self) -> None:
         """Wait until the broker has all that was put through this handle, and raise what went
         wrong with any of it; as :meth:`pressure_mp.Queue.flush`."""
-        await self._flush()
-
-    async def _flush(self) -> None:
         outgoing = self._here.outgoing
         if outgoing is not None:
             await outgoing.flush()
@@ -210,9 +215,7 @@ class Queue(ItemHandle, Generic[Item]):
         """Take the next items, 1 to ``max_items``; as :meth:`pressure_mp.Queue.get_many`."""
         check_max_items(max_items)
         seconds = self._may_get(block, timeout)
-        incoming = self._here.incoming
-        if incoming is not None:
-            await incoming.give_back()
+        await self._give_back()
         found, problem = await self._get_some(max_items, bool(block), seconds)
         if problem is not None:
             warnings.warn(str(problem), RejectedItemWarning, stacklevel=2)
@@ -240,8 +243,7 @@ class Queue(ItemHandle, Generic[Item]):
         item = here.incoming.take()
         if item is not None:
             return item
-        if here.outgoing is not None:
-            await here.outgoing.settle()
+        await self._settle()
         return await here.incoming.next()
 
     async def _accept(self, item: bytes) -> Item:
@@ -259,9 +261,8 @@ class Queue(ItemHandle, Generic[Item]):
         )
 
     async def _getting(self, operation: AnyOperation[T]) -> T:
-        handle, here = self._sync, self._here
-        if here.outgoing is not None:
-            await here.outgoing.settle()
+        handle = self._sync
+        await self._settle()
         if handle._eof:
             with handle._here:
                 return await self._run(operation)
@@ -316,23 +317,21 @@ class Queue(ItemHandle, Generic[Item]):
 
     async def task_done(self) -> None:
         """Say that one item that was got is dealt with."""
-        await self._flush()
+        await self.flush()
         await self._run(self._operations.task_done())
 
     async def join(self) -> None:
         """Wait until every item that was put is dealt with."""
-        await self._flush()
+        await self.flush()
         await self._run(self._operations.join())
 
     async def shutdown(self, immediate: bool = False) -> None:
         """Close the queue for everyone, for good; as :meth:`pressure_mp.Queue.shutdown`."""
-        here = self._here
-        if here.outgoing is not None:
-            if immediate:
-                here.outgoing.discard()
-            await here.outgoing.settle()
-        if immediate and here.incoming is not None:
-            await here.incoming.give_back()
+        if immediate:
+            self._discard()
+        await self._settle()
+        if immediate:
+            await self._give_back()
         closing = self._operations.close(True, None, once=False, immediate=bool(immediate))
         await self._run(closing)
         self._was_shut_down = True
@@ -343,10 +342,8 @@ class Queue(ItemHandle, Generic[Item]):
         if handle._handle_closed:
             return
         try:
-            await self._flush()
-            incoming = self._here.incoming
-            if incoming is not None:
-                await incoming.give_back()
+            await self.flush()
+            await self._give_back()
         finally:
             if handle._eof:
                 await asyncio.to_thread(handle._here.stop_producing, handle._token)
@@ -354,11 +351,8 @@ class Queue(ItemHandle, Generic[Item]):
 
     async def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all that is in it, for everyone."""
-        here = self._here
-        if here.outgoing is not None:
-            here.outgoing.discard()
-        if here.incoming is not None:
-            await here.incoming.give_back()
+        self._discard()
+        await self._give_back()
         await self._delete(True, timeout)
 
     async def __aenter__(self) -> Self:
@@ -406,9 +400,7 @@ class JoinableQueue(Queue[Item]):
     ) -> Self:
         """As :meth:`Queue.create`."""
         own = {"max_deliveries": max_deliveries}
-        handle = cls._made_by(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     @classmethod
     async def attach(
@@ -421,9 +413,7 @@ class JoinableQueue(Queue[Item]):
     ) -> Self:
         """As :meth:`Queue.attach`."""
         own = {"max_deliveries": max_deliveries}
-        handle = cls._made_by(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     async def _get_one(self, block: bool, timeout: float | None) -> Item:
         (found,), _ = await self._get_some(1, block, timeout)
@@ -437,33 +427,20 @@ class JoinableQueue(Queue[Item]):
         taking = self._operations.take_objects(
             here, claim, self._sync._limit, limit, block, timeout, self._sync._eof
         )
-        outgoing = self._here.outgoing
-        if outgoing is not None:
-            await outgoing.settle()
+        await self._settle()
         try:
             return await self._run(taking)
         except PressureError:
             raise
         except BaseException:  # cancelled
-            if claim.call:
-                here.lease.doubt(claim.call)
-                here.drop(claim)
-                await self._requeue(claim)
+            await self._give_up(here.lease, claim)
             raise
-
-    async def _requeue(self, claim: Claim) -> None:
-        """Give back at once what was taken in a call that was cancelled. Where that fails, the
-        lease's next look does it."""
-        requeuing = self._operations.requeue(incarnation(), call=claim.call)
-        giving = asyncio.ensure_future(self._run(requeuing))
-        giving.add_done_callback(partial(_ignore))
-        await asyncio.shield(asyncio.wait([giving]))
 
     async def task_done(self) -> None:
         """Say that an item that was got is dealt with: the one that this task got first, else that
         this process did, else the oldest in flight. As
         :meth:`pressure_mp.JoinableQueue.task_done`."""
-        await self._flush()
+        await self.flush()
         await self.open()
         asking = Asking(asyncio.current_task())
         try:
@@ -479,12 +456,7 @@ class JoinableQueue(Queue[Item]):
         if asking.held is not None:
             asking.held.is_done = True
         if late:
-            warnings.warn(
-                f"task_done() on queue {self.name!r} came too late: this process did not "
-                "answer for longer than its lease, and the item was given to another consumer",
-                LateTaskDoneWarning,
-                stacklevel=2,
-            )
+            warnings.warn(sync.late_task_done(self.name), stacklevel=2)
 
     async def join(self) -> None:
         """Wait until every item that was put is dealt with; meanwhile this process sees to it that
@@ -492,9 +464,3 @@ class JoinableQueue(Queue[Item]):
         await self.open()
         with self._sync._here:
             await super().join()
-
-
-def _ignore(giving: asyncio.Future[Any]) -> None:
-    """What goes wrong with it, the next look puts right."""
-    if not giving.cancelled():
-        giving.exception()

@@ -18,7 +18,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ..drivers import drive, ending
@@ -34,7 +33,7 @@ _AT_ONE_LOOK = 32
 #: Seconds for which a process that found nothing goes on to look: it may be polling.
 _LINGER = 3.0
 #: Seconds for which one who was interrupted waits for the broker, to give back what it took.
-_LAST_TRY = 1.0
+LAST_TRY = 1.0
 
 
 class LeaseHolder(Protocol):
@@ -131,12 +130,17 @@ class Lease:
         anything, is not handed out."""
         if not claim.call:
             return
-        self.doubt(claim.call)
-        self.holder.drop(claim)
         try:
-            self.try_now(self.holder.requeue_of(claim.call))
+            self.try_now(self.disown(claim))
         except PressureError:
             pass  # the next look tries again
+
+    def disown(self, claim: Claim) -> Operation[Any]:
+        """Nobody has what was taken under ``claim``, if anything: returns what gives it back at
+        once. Where that fails, the next look tries again."""
+        self.doubt(claim.call)
+        self.holder.drop(claim)
+        return self.holder.requeue_of(claim.call)
 
     def doubt(self, call: int) -> None:
         """The broker may have given something in that call, and nobody has it."""
@@ -203,7 +207,7 @@ class Lease:
     def try_now(self, operation: Operation[T]) -> T:
         """Run an operation of one call, at once, and not for long."""
         binding = self.engine.bind(*self._queue, Options(lease=self._length))
-        return drive(ending(operation, time.monotonic() + _LAST_TRY), binding.session())
+        return drive(ending(operation, time.monotonic() + LAST_TRY), binding.session())
 
     # The end
 
@@ -226,9 +230,8 @@ class Lease:
 def _caller() -> object:
     """The asyncio task that calls, else the thread."""
     asyncio = sys.modules.get("asyncio")  # where nobody uses it, it is not loaded for this
-    if asyncio is not None:
-        with suppress(RuntimeError):  # there is no running loop
-            return asyncio.current_task() or threading.get_ident()
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        return asyncio.current_task() or threading.get_ident()
     return threading.get_ident()
 
 

@@ -159,22 +159,26 @@ def adopt(engine: Engine, operations: Membership) -> Hold:
 def note(engine: Engine, operations: Membership, options: Options) -> Operation[str]:
     """Note the queue with this host, before the queue is made; returns this process's user id."""
     queue = operations.name, operations.discipline
-    yield On(engine.host(host(), options), say(Remember(queue)))
+    yield tell(engine, Remember(queue), options)
     return user()
 
 
 def forget(engine: Engine, queues: Sequence[QueueKey], options: Options) -> Operation[None]:
     """Take back the notes on queues that are gone."""
-    yield On(engine.host(host(), options), say(Forget(queues)))
+    yield tell(engine, Forget(queues), options)
 
 
 def leave(engine: Engine, queues: Sequence[QueueKey], options: Options) -> Operation[None]:
     """This process no longer uses these queues: nothing is kept for it."""
-    yield On(engine.host(host(), options), say(Leave(queues)))
+    yield tell(engine, Leave(queues), options)
 
 
-def say(request: HostRequest) -> Operation[Any]:
-    """One word with the broker about this host."""
+def tell(engine: Engine, request: HostRequest, options: Options) -> On:
+    """A request about this host."""
+    return On(engine.host(host(), options), _ask(request))
+
+
+def _ask(request: HostRequest) -> Operation[Any]:
     return (yield request)
 
 
@@ -207,7 +211,7 @@ def _clear_after_the_killed(
     engine: Engine, make: Callable[[str, str], Membership], options: Options
 ) -> Operation[None]:
     remembered: GetRememberedReply
-    remembered = yield On(engine.host(host(), options), say(GetRemembered()))
+    remembered = yield tell(engine, GetRemembered(), options)
     for name, discipline in remembered:
         use = _Use(engine, make(name, discipline))
         try:

@@ -155,10 +155,13 @@ class Handle:
 
     def _connect(self, operation: Operation[None]) -> Binding:
         """Run what makes the connection."""
-        engine = registry.engine(self._address)
-        drive(operation, engine.host(host(), self._options).session())
+        self._meet_with(operation)
         assert self._binding is not None
         return self._binding
+
+    def _meet_with(self, operation: Operation[None]) -> None:
+        """Run an operation that names the binding of all that it does."""
+        drive(operation, registry.engine(self._address).host(host()).session())
 
     def _attaching(self, options: Options) -> Operation[None]:
         engine = registry.engine(self._address)
@@ -254,8 +257,7 @@ class Handle:
     def _close_handle(self) -> None:
         self._handle_closed = True
         if self._hold:
-            engine = registry.engine(self._address)
-            drive(self._hold.release(), engine.host(host()).session())
+            self._meet_with(self._hold.release())
 
     @property
     def name(self) -> str:

@@ -237,12 +237,7 @@ class JoinableQueue(Queue[Item]):
         asking = Asking()
         try:
             if self._acknowledging(self._operations.acknowledge_next(self._here, asking)):
-                warnings.warn(
-                    f"task_done() on queue {self._name!r} came too late: this process did not "
-                    "answer for longer than its lease, and the item was given to another consumer",
-                    LateTaskDoneWarning,
-                    stacklevel=2,
-                )
+                warnings.warn(late_task_done(self._name), stacklevel=2)
         except (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning):
             if asking.held is not None:
                 asking.held.is_done = True
@@ -286,3 +281,11 @@ class SimpleQueue(ObjectQueue[Item]):
     def __init__(self, name: str | None = None, **options: Unpack[QueueOptions]) -> None:
         """As for :class:`Queue`, with ``maxsize`` 0."""
         super().__init__(0, name, **hide_in(options))
+
+
+def late_task_done(name: str) -> LateTaskDoneWarning:
+    """What a ``task_done()`` on the queue of that name warns with."""
+    return LateTaskDoneWarning(
+        f"task_done() on queue {name!r} came too late: this process did not answer for longer than "
+        "its lease, and the item was given to another consumer"
+    )

@@ -22,8 +22,7 @@ class TaskHandle(Handle, Generic[Data]):
 
     async def _opened(self) -> sync.TaskQueue[Data]:
         """The handle for threads, open: it knows the queue's settings, and this process in it."""
-        if self._sync._binding is None:
-            await self._open()
+        await self.open()
         return self._sync
 
     async def _acknowledging(self, operation: AnyOperation[T]) -> T:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from time import monotonic
 from typing import Literal
 
-from ...background.takers import Takers
-from ...drivers import ending
 from ...effects import Operation
 from ...exceptions import PressureError, RejectedItemWarning
 from ...in_flight import Claim
@@ -18,11 +14,7 @@ from ...sync.handles import check_max_items
 from ...sync.tasks.base_task import Backoff, Data, check_on_error
 from ...sync.tasks.taker import check_done, hand_out
 from .handle import TaskHandle
-from .shielding import uninterrupted
 from .task import Task
-
-#: Seconds for which a take that is cancelled tries to give back what it took.
-_LAST_TRY = 1.0
 
 
 class TaskTaker(TaskHandle[Data]):
@@ -88,16 +80,8 @@ class TaskTaker(TaskHandle[Data]):
         except BaseException as error:
             # Cancelled; or a warning is an error in this program.
             if isinstance(error, RejectedItemWarning) or not isinstance(error, PressureError):
-                await self._give_up(handle._here, claim)
+                await self._give_up(handle._here.lease, claim)
             raise
-
-    async def _give_up(self, here: Takers, claim: Claim) -> None:
-        """Nobody has what was taken. If it cannot go back at once, the lease's next look tries."""
-        here.doubt(claim.call)
-        here.drop(claim)
-        with suppress(PressureError):
-            requeuing = ending(here.requeue_of(claim.call), monotonic() + _LAST_TRY)
-            await uninterrupted(self._run(requeuing))
 
     async def ack(
         self,

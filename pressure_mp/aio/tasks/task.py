@@ -9,7 +9,7 @@ from ... import states
 from ...exceptions import PressureError
 from ...operations.task_settling import UNCHANGED
 from ...sync.tasks.base_task import BaseTask, Data
-from .shielding import uninterrupted
+from ..shielding import uninterrupted
 
 
 class Task(BaseTask[Data]):

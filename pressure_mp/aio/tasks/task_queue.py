@@ -39,16 +39,12 @@ class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data])
     @classmethod
     async def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
         """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
-        handle = cls._made_by(How.CREATE, name, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.CREATE, name, **hide_in(options))
 
     @classmethod
     async def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
         """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
-        handle = cls._made_by(How.ATTACH, name, **hide_in(options))
-        await handle.open()
-        return handle
+        return await cls._insist(How.ATTACH, name, **hide_in(options))
 
     @property
     def settings(self) -> TaskSettings:

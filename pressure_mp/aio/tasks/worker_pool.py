@@ -15,8 +15,8 @@ from ...states import TAKEN
 from ...sync.tasks.base_task import Backoff
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from ...sync.tasks.worker_pool import UNFINISHED, is_of_a_buried_task, say_late
+from ..shielding import uninterrupted
 from .handlers import Job, handle
-from .shielding import uninterrupted
 from .signals import heard_by
 from .task import Task
 from .threads import Threads

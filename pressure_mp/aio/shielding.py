@@ -8,7 +8,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from ...effects import T
+from ..effects import T
 
 #: Seconds for which one who was cancelled waits until it is done.
 _PATIENCE = 5.0
