@@ -12,18 +12,15 @@ from pressure_mp import EncodingError
 
 
 class Difference(NamedTuple):
-    """``since`` is the Python that brought the test; a later release of an older one may too.
-    One that ``races`` may pass as well."""
+    """``since`` is the Python that brought the test; a later release of an older one may too."""
 
     reason: str
     raises: type[BaseException]
     since: tuple[int, int] = (3, 10)
     cases: tuple[str, ...] = ()  # of our tests; empty for all
-    races: bool = False
 
 
 PRIVATE = "it reads private attributes of asyncio.Queue"
-RACE = "of two tasks that put at the same time either may be the first"
 UNPICKLABLE = "an object that cannot be pickled raises in the caller of put()"
 
 DIFFERENCES = {
@@ -50,6 +47,4 @@ DIFFERENCES = {
     "_QueueJoinTestMixin.test_format": Difference(PRIVATE, AttributeError),
     "_QueueShutdownTestMixin.test_format": Difference(PRIVATE, AttributeError, since=(3, 13)),
     "QueuePutTests.test_float_maxsize": Difference("a maxsize is an int", TypeError),
-    "QueueGetTests.test_get_with_waiting_putters": Difference(RACE, AssertionError, races=True),
-    "QueuePutTests.test_put_cancelled_race": Difference(RACE, AssertionError, races=True),
 }

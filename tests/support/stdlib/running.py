@@ -30,7 +30,7 @@ def _marks(case: str, name: str) -> list[pytest.MarkDecorator]:
     listed = DIFFERENCES.get(name)
     if listed is None or (listed.cases and case not in listed.cases):
         return []
-    return [pytest.mark.xfail(reason=listed.reason, raises=listed.raises, strict=not listed.races)]
+    return [pytest.mark.xfail(reason=listed.reason, raises=listed.raises, strict=True)]
 
 
 class _Result(unittest.TestResult):
