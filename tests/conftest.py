@@ -21,6 +21,8 @@ from pressure_mp.engines.redis import binding, loop_session, session, turns
 
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
 KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
+#: Whose queues run the tests of both: those for threads, those of asyncio.
+WORLDS = os.environ.get("PRESSURE_TEST_WORLDS", "threads,asyncio").split(",")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(0), append=False)
 
 
-@pytest.fixture(params=["threads", "asyncio"])
+@pytest.fixture(params=WORLDS)
 def world(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[worlds.World]:
@@ -77,11 +79,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 
 
 def _is_in_vain(item: pytest.Item) -> bool:
-    """A test of what there is not in asyncio, in that world."""
+    """In the world of asyncio, a test of what there is not in it, or with a second kind of server:
+    of that the same test for threads tells, and tests of asyncio alone."""
     params = getattr(getattr(item, "callspec", None), "params", {})
     return params.get("world") == "asyncio" and (
         item.get_closest_marker("only_threads") is not None
         or any(map(worlds.is_only_for_threads, params.values()))
+        or any(params.get(fixture) in KINDS[1:] for fixture in ("server", "own_server", "url"))
     )
 
 

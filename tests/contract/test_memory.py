@@ -28,9 +28,9 @@ def no_collection():
 
 
 @pytest.fixture(params=[Queue, JoinableQueue, LifoQueue, PriorityQueue])
-def q(request, url, name):
-    options = {"key": lambda item: 0} if request.param is PriorityQueue else {}
-    with request.param(name=name, url=url, **options) as found:
+def q(request, url, name, world):
+    options = {"key": lambda item: 0} if request.param.__name__ == "PriorityQueue" else {}
+    with world(request.param)(name=name, url=url, **options) as found:
         yield found
         found.delete()
 
@@ -49,6 +49,7 @@ def test_what_was_put_and_got_is_free_with_its_last_reference(q, size):
         assert (given(), taken()) == (None, None)
 
 
+@pytest.mark.only_threads  # its like is in test_aio_objects
 def test_what_a_get_waited_for_is_free_with_its_last_reference(q):
     for _ in range(3):
         got = got_by_one_who_waited(q)
@@ -76,6 +77,7 @@ def test_many_items_are_free_with_their_list(q, size):
     assert [one() for one in taken] == [None] * 3
 
 
+@pytest.mark.only_threads
 def test_a_task_is_free_when_it_was_acknowledged(url, name):
     queue = TaskQueue(name, url=url)
     for _ in range(3):

@@ -8,11 +8,18 @@ from typing import Any
 
 import interrupting
 import pytest
+from brokers.servers import Server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("interrupts")
     group.addoption("--every-place", action="store_true", help="interrupt calls at each place")
+
+
+@pytest.fixture
+def server(valkey: Server) -> Server:
+    """One kind of server is enough: what is interrupted is the client."""
+    return valkey
 
 
 @pytest.fixture
