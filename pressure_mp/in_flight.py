@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -16,14 +17,20 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+_tasks: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
+
+
+def mark_of(task: object) -> object:
+    """A mark of an asyncio task. The task itself would keep alive what it returned."""
+    return _tasks.setdefault(task, object())
 
 
 _calls = itertools.count(1)
 
 
 class Claim:
-    """What one call took, to be handed out: its number, and the items. ``who`` is the asyncio task
-    that takes them, if it is not a thread."""
+    """What one call took, to be handed out: its number, and the items. ``who`` is the mark of
+    the asyncio task that takes them, if it is not a thread."""
 
     __slots__ = ("call", "seqs", "who")
 
@@ -67,7 +74,7 @@ class Asking:
 
 class InFlight:
     """The numbers of the items in flight, each noted for the thread that got it, or for the asyncio
-    task, which ``who`` then is."""
+    task whose mark ``who`` then is."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

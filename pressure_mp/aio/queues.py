@@ -20,7 +20,7 @@ from ..exceptions import (
     TaskDoneError,
 )
 from ..hidden import hide_in
-from ..in_flight import Asking, Claim
+from ..in_flight import Asking, Claim, mark_of
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
 from ..sync.handles import check_max_items, check_maxsize
@@ -423,7 +423,7 @@ class JoinableQueue(Queue[Item]):
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[Item], PressureError | None]:
         await self.open()
-        here, claim = self._sync._here, Claim(asyncio.current_task())
+        here, claim = self._sync._here, Claim(mark_of(asyncio.current_task()))
         taking = self._operations.take_objects(
             here, claim, self._sync._limit, limit, block, timeout, self._sync._eof
         )
@@ -442,7 +442,7 @@ class JoinableQueue(Queue[Item]):
         :meth:`pressure_mp.JoinableQueue.task_done`."""
         await self.flush()
         await self.open()
-        asking = Asking(asyncio.current_task())
+        asking = Asking(mark_of(asyncio.current_task()))
         try:
             late = await self._run(self._operations.acknowledge_next(self._sync._here, asking))
         except (TaskDoneError, QueueDoesNotExistError):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import os
+import weakref
 
+import numpy as np
 import pytest
+from oracle import loops
+from oracle.clients import waiters
 
 from pressure_mp import (
     AuthenticationError,
@@ -23,6 +28,7 @@ from pressure_mp import (
     TaskDoneError,
     aio,
 )
+from pressure_mp.encoding.large import THRESHOLD
 
 LARGE = os.urandom(1_500_000)
 BAD = b"no pickle"
@@ -172,3 +178,27 @@ def test_the_content_is_that_which_was_put(make):
         return sorted(hashlib.sha256(one).digest() for one in found)
 
     assert digests(run(main())) == digests(contents)
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_what_a_get_waited_for_is_free_with_its_last_reference(url, name, kind):
+    """No call leaves it to the garbage collector."""
+    q = kind(name=name, url=url)
+
+    async def got_by_one_who_waited():
+        async with twin_of(q) as twin:
+            getting = asyncio.ensure_future(twin.get())
+            await loops.until(lambda: waiters(q) == 1)
+            await twin.put(np.zeros(THRESHOLD // 8))
+            found = weakref.ref(await getting)
+            del getting
+            await asyncio.sleep(0)
+            return found() is None
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert run(got_by_one_who_waited())
+    finally:
+        gc.enable()
+    q.delete()

@@ -16,7 +16,15 @@ from stepwise import StepwiseClient
 from tasks import replies
 from waiting import Background, blocked, until
 
-from pressure_mp import FairQueue, PressureError, PressureQueue, PriorityQueue, Queue
+from pressure_mp import (
+    FairQueue,
+    PressureError,
+    PressureQueue,
+    PriorityQueue,
+    Queue,
+    QueueDoesNotExistError,
+    TaskQueue,
+)
 from pressure_mp.drivers import drive
 from pressure_mp.engines.contract.items import TakeBack
 from pressure_mp.engines.contract.replies import Outcome
@@ -477,3 +485,13 @@ def test_a_server_that_forgot_the_scripts_is_given_them_again(kind, name):
             assert getting.result() == 4
     finally:
         server.stop()
+
+
+def test_a_call_on_a_queue_that_is_gone_leaves_no_key(own_server, name):
+    tasks = TaskQueue(name, url=own_server.url)
+    tasks.delete()
+    inside.engine(tasks).close()  # the next call is the first over its connection
+    with pytest.raises(QueueDoesNotExistError):
+        tasks.put(1)
+    with own_server.client() as client:
+        assert client.keys() == []

@@ -47,6 +47,10 @@ local function once(operation, mending)
     end
     return kind == 'table' and reply or redis.error_reply(reply)
   end
+  if last == 1 and kind == 'table' and reply[1] == 'missing' then -- it may be repeated: nothing was done
+    redis.pcall('DEL', kept)
+    return reply
+  end
   if last < number or counted == 0 then redis.pcall('HSET', kept, 'number', number) end
   if kind == 'string' then
     redis.pcall('HSET', kept, 'replied', number, 'reply', reply)
