@@ -7,15 +7,20 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 
+import inside
 import pytest
+import started
 import waiting
 from oracle import loops
 from oracle.clients import Client
+from programs import aio_queues as programs
 from waiting import HOURS, LIMIT
 
-from pressure_mp import BrokerUnavailable
+from pressure_mp import BrokerUnavailable, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines.contract.session import Options
 
@@ -268,3 +273,29 @@ def test_a_child_does_not_disturb_the_loop_of_its_parent(client):
 
     expected = [b"before", b"child", *(b"%d" % number for number in range(50))]
     assert sorted(loops.run(main)) == sorted(expected)
+
+
+def test_a_forked_child_keeps_no_connection_of_its_parents_loop(own_server, name):
+    """As long as it had one, the server would not notice the parent's death."""
+    observer = own_server.client()
+    parent = subprocess.Popen(
+        [sys.executable, programs.__file__, "fork_while_a_task_waits", own_server.url, name],
+        env=started.environment(),
+        stdout=subprocess.PIPE,
+    )
+    child = int(parent.stdout.readline())
+    try:
+        with Queue(name=name, url=own_server.url) as q:
+            q.put("to the parent")
+            assert parent.stdout.readline() == b"to the parent\n"
+        inside.engine(q).close()
+        assert len(observer.client_list()) > 1
+        parent.kill()
+        parent.wait()
+        waiting.until(lambda: len(observer.client_list()) == 1)
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+        os.kill(child, signal.SIGKILL)
+        observer.close()

@@ -65,7 +65,7 @@ class SharedConnection(asyncio.Protocol):
         self._learned: dict[str, asyncio.Future[None]] = {}
         #: While the transport has more to send than it should keep: until it has less.
         self._room: asyncio.Future[None] | None = None
-        self._transport, self._writer = wire.release()
+        self._wire, self._transport = wire, wire.transport
         self._transport.set_protocol(self)
         if self._transport.is_closing():
             self._fail("the server closed the connection")

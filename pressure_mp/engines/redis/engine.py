@@ -115,7 +115,8 @@ class RedisEngine:
         return [lane for pool in pools for lane in pool.lanes()]
 
     def after_fork(self) -> None:
-        self._threads.after_fork()
+        for pool in (self._threads, *self._loops.values()):
+            pool.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
 
     def close(self) -> None:

@@ -130,6 +130,11 @@ class LoopPool(Pool):
         shared = [lane.id for server in list(self._servers.values()) for lane in server.lanes]
         return super().lanes() + shared
 
+    def after_fork(self) -> None:
+        for wire in list(self._all):
+            assert isinstance(wire, AsyncWire)
+            wire.after_fork()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 

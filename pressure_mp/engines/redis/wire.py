@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import os
 import socket
 import ssl
 import sys
@@ -407,10 +408,22 @@ class AsyncWire(Wire):
         put_off.add()
         return reply
 
-    def release(self) -> tuple[asyncio.WriteTransport, asyncio.StreamWriter]:
-        """What is below it, for one who speaks over it from now on. The writer is to be kept as
-        long: it closes the transport when it is collected."""
-        return self._output.transport, self._output
+    @property
+    def transport(self) -> asyncio.WriteTransport:
+        """What is below it, for one who speaks over it from now on, and keeps this as long: it
+        closes the transport when it is collected."""
+        return self._output.transport
+
+    def after_fork(self) -> None:
+        """In the child: the connection is the parent's alone. Its transport is told nothing, since
+        what that tells the event loop's selector it would tell the parent's."""
+        if self.transport.is_closing():
+            return
+        descriptor = self.transport.get_extra_info("socket").fileno()
+        if descriptor >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, descriptor, inheritable=False)
+            os.close(nothing)
 
     async def _write(self, data: Buffer) -> None:
         self._output.write(data)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -54,6 +57,27 @@ def wait_in(url: str, name: str, call: str) -> None:
         args = (0,) if call == "put" else ()
         await getattr(queue, call)(*args)
         print("came", flush=True)
+
+    asyncio.run(main())
+
+
+def fork_while_a_task_waits(url: str, name: str) -> None:
+    """Tell the child's pid; then what was got, and wait for ever."""
+
+    async def main() -> None:
+        queue: aio.Queue[Any] = aio.Queue(name=name, url=url)
+        await queue.open()
+        getting = asyncio.ensure_future(queue.get())
+        while (await queue.why_blocked()).get.holder is None:
+            await asyncio.sleep(0.001)
+        child = os.fork()
+        if not child:
+            os.close(1)
+            gc.collect()
+            signal.pause()
+        print(child, flush=True)
+        print(await getting, flush=True)
+        await queue.get()
 
     asyncio.run(main())
 
