@@ -20,6 +20,7 @@ from ..identity.processes import host
 from ..in_flight import Claim
 from ..operations.items import ItemOperations
 from ..sync import handles as sync
+from . import outgoing
 from .errors import raise_as_of_asyncio
 from .shielding import uninterrupted
 
@@ -114,8 +115,21 @@ class Handle:
         """Run an operation that names the binding of all that it does."""
         await adrive(operation, registry.engine(self._sync._address).host(host()).asession())
 
-    async def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
-        """Run an operation on the queue."""
+    async def _run(self, operation: AnyOperation[T]) -> T:
+        """Run it when the broker has what this loop put before."""
+        if outgoing.busy:
+            await outgoing.settle(registry.engine(self._sync._address))
+        return await self._run_at_once(operation)
+
+    async def _acknowledging(self, operation: AnyOperation[T]) -> T:
+        """Run one that says that something is dealt with: when the broker has what this loop put
+        before, and only then. Raises what went wrong with that."""
+        if outgoing.busy:
+            await outgoing.flush(registry.engine(self._sync._address))
+        return await self._run_at_once(operation)
+
+    async def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run it, whatever was put and is not yet sent."""
         binding = self._sync._binding or await self._open()
         try:
             return await adrive(operation, binding.asession(), watch)
@@ -132,7 +146,7 @@ class Handle:
             return
         with suppress(PressureError):  # the lease's next look tries again
             requeuing = ending(lease.disown(claim), monotonic() + LAST_TRY)
-            await uninterrupted(self._run(requeuing))
+            await uninterrupted(self._run_at_once(requeuing))
 
     async def _close_handle(self) -> None:
         handle = self._sync

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from types import GenericAlias, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ..deadlines import deadline, seconds_left
 from ..effects import AnyOperation, T
 from ..engines.contract.queues import How
 from ..exceptions import (
@@ -110,15 +111,19 @@ class Queue(ItemHandle, Generic[Item]):
     async def _run_behind(self, operation: AnyOperation[T]) -> T:
         """Run an operation that looks at what is queued, when the broker has what this loop put
         before, and nothing is reserved here."""
-        await self._settle()
         await self._give_back()
         return await self._run(operation)
 
     async def _settle(self) -> None:
-        """Wait until nothing of what this loop put is here any more."""
+        """Wait until the broker has what was put through this handle, as far as there is space."""
         outgoing = self._here.outgoing
         if outgoing is not None:
             await outgoing.settle()
+
+    @property
+    def _number_here(self) -> int:
+        """How many items were put through this handle and are not at the broker."""
+        return len(self._here.outgoing or ())
 
     def _discard(self) -> None:
         """What this loop put and is not on its way is not sent any more."""
@@ -146,9 +151,11 @@ class Queue(ItemHandle, Generic[Item]):
                 if type(encoded) is bytes:
                     await outgoing.put(encoded)
                     return
-                await outgoing.flush()
-            order = handle._order(item)
-            await self._put(self._operations.put_object(item, bool(block), seconds, order))
+            end = deadline(bool(block), seconds)
+            if self._here.outgoing is not None:
+                await self._here.outgoing.make_way(bool(block), end)
+            order, left = handle._order(item), seconds_left(end)
+            await self._put(self._operations.put_object(item, bool(block), left, order))
         except Full as error:
             error.item = item
             raise
@@ -156,12 +163,12 @@ class Queue(ItemHandle, Generic[Item]):
     async def _buffer(self) -> Outgoing | None:
         """Where items wait to be sent; None on a queue with a bound, of which a put is to tell."""
         here = self._here
-        if here.outgoing is None:
-            if (await self._run(self._operations.stats())).maxsize:
+        if here.outgoing is None or here.outgoing.is_short:
+            if (await self._run_at_once(self._operations.stats())).maxsize:
                 self._sync._sends_ahead = 0
                 return None
             if here.outgoing is None:
-                here.outgoing = Outgoing(self._run, self._sync)
+                here.outgoing = Outgoing(self._run_at_once, self._sync)
         return here.outgoing
 
     async def _put(self, operation: AnyOperation[T]) -> T:
@@ -239,7 +246,7 @@ class Queue(ItemHandle, Generic[Item]):
         here = self._here
         if here.incoming is None:
             await self.open()
-            here.incoming = here.incoming or Reserving(self._run, self._sync)
+            here.incoming = here.incoming or Reserving(self._run_at_once, self._sync)
         item = here.incoming.take()
         if item is not None:
             return item
@@ -265,8 +272,8 @@ class Queue(ItemHandle, Generic[Item]):
         await self._settle()
         if handle._eof:
             with handle._here:
-                return await self._run(operation)
-        return await self._run(operation, handle._watching)
+                return await self._run_at_once(operation)
+        return await self._run_at_once(operation, handle._watching)
 
     def __aiter__(self) -> Self:
         return self
@@ -282,7 +289,7 @@ class Queue(ItemHandle, Generic[Item]):
 
     async def qsize(self) -> int:
         """How many items are queued; as :meth:`pressure_mp.Queue.qsize`."""
-        return await self._run_behind(self._operations.length())
+        return await self._run_behind(self._operations.length()) + self._number_here
 
     async def empty(self) -> bool:
         """Whether no item is queued, at one moment."""
@@ -291,7 +298,7 @@ class Queue(ItemHandle, Generic[Item]):
     async def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment."""
         stats = await self._run_behind(self._operations.stats())
-        return 0 < stats.maxsize <= stats.length
+        return 0 < stats.maxsize <= stats.length + self._number_here
 
     async def maxsize(self) -> int:
         """The queue's bound, 0 for none."""
@@ -299,7 +306,11 @@ class Queue(ItemHandle, Generic[Item]):
 
     async def set_maxsize(self, maxsize: int) -> None:
         """Change the queue's bound for everyone; items stay."""
-        await self._run(self._operations.set_bound(check_maxsize(maxsize)))
+        bound = check_maxsize(maxsize)
+        if bound:
+            self._sync._sends_ahead = 0
+            await self.flush()
+        await self._run(self._operations.set_bound(bound))
 
     async def unfinished_tasks(self) -> int:
         """How many items were put and are not yet dealt with."""
@@ -316,9 +327,8 @@ class Queue(ItemHandle, Generic[Item]):
     # What was got, and the end
 
     async def task_done(self) -> None:
-        """Say that one item that was got is dealt with."""
-        await self.flush()
-        await self._run(self._operations.task_done())
+        """Say that one item that was got is dealt with; as :meth:`pressure_mp.Queue.task_done`."""
+        await self._acknowledging(self._operations.task_done())
 
     async def join(self) -> None:
         """Wait until every item that was put is dealt with."""
@@ -429,7 +439,7 @@ class JoinableQueue(Queue[Item]):
         )
         await self._settle()
         try:
-            return await self._run(taking)
+            return await self._run_at_once(taking)
         except PressureError:
             raise
         except BaseException:  # cancelled
@@ -440,11 +450,11 @@ class JoinableQueue(Queue[Item]):
         """Say that an item that was got is dealt with: the one that this task got first, else that
         this process did, else the oldest in flight. As
         :meth:`pressure_mp.JoinableQueue.task_done`."""
-        await self.flush()
         await self.open()
         asking = Asking(mark_of(asyncio.current_task()))
         try:
-            late = await self._run(self._operations.acknowledge_next(self._sync._here, asking))
+            asks = self._operations.acknowledge_next(self._sync._here, asking)
+            late = await self._acknowledging(asks)
         except (TaskDoneError, QueueDoesNotExistError):
             if asking.held is not None:
                 asking.held.is_done = True

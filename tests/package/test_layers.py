@@ -55,7 +55,7 @@ ROOMS = {
         "exceptions hidden in_flight interrupts operations states sync"
     ),
     "aio": (
-        "background buffering drivers effects encoding engines engines.contract exceptions hidden "
+        "background buffering deadlines drivers effects encoding engines engines.contract exceptions hidden "
         "identity in_flight operations states sync sync.tasks"
     ),
     "cli": "_version engines exceptions",

@@ -8,6 +8,7 @@ from typing import Any
 
 import redis
 
+from pressure_mp.aio import outgoing
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.sync.handles import Handle
@@ -116,6 +117,11 @@ def reserved_in_loop(handle: Any) -> int:
     """How many items are reserved for a handle of asyncio in the running event loop, and here."""
     incoming = incoming_in_loop(handle)
     return 0 if incoming is None else len(incoming._ahead)
+
+
+def senders_in_loop() -> list[Any]:
+    """The tasks of this process that send in the background."""
+    return [line._task for line in outgoing.busy if line._task is not None]
 
 
 def outgoing_in_loops(handle: Any) -> list[Any]:

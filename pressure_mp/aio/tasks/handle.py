@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
-from ...effects import AnyOperation, T
-from ...engines import registry
 from ...engines.contract.task_records import TaskRecord
 from ...sync.tasks import task_queue as sync
 from ...sync.tasks.base_task import Data
-from .. import outgoing
 from ..handles import Handle
 from .task import Task
 
@@ -24,12 +21,6 @@ class TaskHandle(Handle, Generic[Data]):
         """The handle for threads, open: it knows the queue's settings, and this process in it."""
         await self.open()
         return self._sync
-
-    async def _acknowledging(self, operation: AnyOperation[T]) -> T:
-        """Run an operation that says that something is dealt with: when the broker has what this
-        loop put before, and only then. Raises what went wrong with that."""
-        await outgoing.flush(registry.engine(self._sync._address))
-        return await self._run(operation)
 
     def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:
         """A task as its user sees it."""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pressure_mp import aio
+from pressure_mp import Queue, aio
 
 NUMBER = 500
 
@@ -43,6 +43,20 @@ def raise_an_error(url: str, name: str) -> None:
     async def main() -> None:
         await put_many(url, name)
         raise SystemExit(0)
+
+    asyncio.run(main())
+
+
+def put_into_what_is_gone(url: str, name: str) -> None:
+    """Nobody is told that it cannot be sent."""
+
+    async def main() -> None:
+        queue: aio.Queue[int] = aio.Queue(name=name, url=url, buffering=NUMBER)
+        await queue.put(0)
+        await queue.flush()
+        Queue.attach(name, url=url).delete()
+        for number in range(3):
+            await queue.put(number)
 
     asyncio.run(main())
 

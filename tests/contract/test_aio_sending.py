@@ -1,0 +1,238 @@
+"""What sends for handles of asyncio: several queues, errors, and being cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+
+import inside
+import pytest
+import started
+from oracle import loops
+from programs import aio_queues as programs
+from waiting import LIMIT
+
+from pressure_mp import Full, PressureError, Queue, QueueDoesNotExistError, aio
+from pressure_mp.operations.items import ItemOperations
+
+
+@pytest.fixture
+def make(url, name):
+    """Makes handles, each to a queue of its own, that send in the background."""
+    made = []
+
+    def make(which, kind=aio.Queue, **options):
+        q = kind(name=f"{name}-{which}", url=url, buffering=1000, **options)
+        made.append(q)
+        return q
+
+    yield make
+    for q in made:
+        with contextlib.suppress(QueueDoesNotExistError):
+            Queue.attach(q.name, url=url).delete()
+
+
+@contextlib.contextmanager
+def stopped(server):
+    """The server answers nothing."""
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+async def everything(q):
+    return [await q.get_nowait() for _ in range(await q.qsize())]
+
+
+@pytest.mark.parametrize("how", ["delete", "shutdown"])
+def test_the_end_of_a_queue_takes_nothing_of_what_was_put_into_others(make, how):
+    async def main():
+        ending, other = make("ending"), make("other")
+        await ending.put("opens it")
+        await other.put("opens it")
+        await other.flush()
+        for number in range(10):
+            await ending.put(number)
+        await asyncio.sleep(0)  # they are on their way
+        for number in range(10):
+            await other.put(number)
+        await (ending.delete() if how == "delete" else ending.shutdown(immediate=True))
+        await other.flush()
+        return await everything(other)
+
+    assert loops.run(main) == ["opens it", *range(10)]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not know how often it was")
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_sender_that_is_cancelled_sends_nothing_twice(own_server, name, times):
+    async def main():
+        q = aio.Queue(name=name, url=own_server.url, buffering=1000)
+        await q.put("opens it")
+        await q.flush()
+        with stopped(own_server):
+            for number in range(100):
+                await q.put(number)
+            await asyncio.sleep(0.01)
+            (sender,) = inside.senders_in_loop()
+            for _ in range(times):
+                sender.cancel()
+                await asyncio.sleep(0.01)
+        unknown = []
+        try:
+            await q.flush()
+        except PressureError as error:
+            unknown = error.rest
+        return await everything(q), unknown
+
+    got, unknown = loops.run(main)
+    assert got[0] == "opens it"
+    assert got[1:] == list(range(100)) or (unknown == list(range(100)) and got[1:] == [])
+    assert times > 1 or not unknown
+
+
+@pytest.mark.parametrize("kind", [aio.Queue, aio.JoinableQueue])
+def test_task_done_tells_that_the_result_could_not_be_sent(make, url, kind):
+    """Else the result is lost, and counts as made."""
+
+    async def main():
+        jobs, results = kind(url=url, name=make("jobs").name), make("results")
+        await jobs.put("job")
+        await results.put("opens it")
+        await results.flush()
+        job = await jobs.get()
+        Queue.attach(results.name, url=url).delete()
+        await results.put(job)
+        with pytest.raises(QueueDoesNotExistError) as raised:
+            await jobs.task_done()
+        assert raised.value.rest == ["job"]
+        assert await jobs.unfinished_tasks() == 1
+
+    loops.run(main)
+
+
+def test_a_put_that_lets_others_run_and_is_cancelled_then_puts_nothing(make):
+    async def main():
+        q = make("queue")
+        put = 0
+        for number in range(250):
+            putting = asyncio.ensure_future(q.put(number))
+            await asyncio.sleep(0)
+            if putting.done():
+                put += 1
+                continue
+            putting.cancel()
+            await asyncio.wait([putting])
+            put += not putting.cancelled()
+        await q.flush()
+        return put, await q.qsize()
+
+    put, length = loops.run(main)
+    assert put == length < 250
+
+
+def test_what_could_not_be_sent_is_told_at_the_end_if_nobody_was_told(server, name):
+    ended = subprocess.run(
+        [sys.executable, programs.__file__, "put_into_what_is_gone", server.url, name],
+        env=started.environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert ended.returncode == 0
+    assert f"3 items that were put on queue {name!r} were not sent" in ended.stderr
+
+
+def test_a_bound_that_somebody_sets_later_keeps_nobody_else_waiting(make, url):
+    async def main():
+        q, other = make("queue"), make("other")
+        await q.put("first")
+        await q.flush()
+        Queue.attach(q.name, url=url).maxsize = 2
+        for number in range(5):
+            await q.put(number)
+        await other.put("passes by")
+        await other.flush()
+        assert await q.qsize() == 6
+        assert await q.full()
+        with pytest.raises(Full):
+            await q.put_nowait("too many")
+        with pytest.raises(Full):
+            await q.put("too many", timeout=0.01)
+        got = [await q.get() for _ in range(6)]
+        await q.put_nowait("there is space")
+        return [*got, await q.get(timeout=LIMIT)]
+
+    assert loops.run(main) == ["first", *range(5), "there is space"]
+
+
+def test_a_queue_that_stays_full_does_not_keep_the_loop_from_ending(make, url):
+    async def main():
+        q = make("queue")
+        await q.put("first")
+        await q.flush()
+        Queue.attach(q.name, url=url).maxsize = 1
+        await q.put("there is no space")
+        await loops.until(lambda: inside.outgoing_in_loops(q)[0].is_short)
+
+    loops.run(main)
+    q = Queue.attach(make("queue").name, url=url)
+    assert q.get_nowait() == "first"
+    assert q.empty()
+
+
+def test_any_error_of_what_sends_is_raised_with_the_items(make, monkeypatch):
+    def fail(*args):
+        raise MemoryError("there is none")
+
+    async def main():
+        q = make("queue")
+        await q.put("opens it")
+        await q.flush()
+        with monkeypatch.context() as patch:
+            patch.setattr(ItemOperations, "put_batch", fail)
+            await q.put("not sent")
+            with pytest.raises(PressureError, match="there is none") as raised:
+                await q.flush()
+        assert raised.value.rest == ["not sent"]
+        await q.put("sent")
+        await q.flush()
+        return await everything(q)
+
+    assert loops.run(main) == ["opens it", "sent"]
+
+
+def test_items_wait_in_a_bounded_number_of_bytes(own_server, name):
+    item = b"x" * 200_000
+
+    async def main():
+        q = aio.Queue(name=name, url=own_server.url, buffering=1000)
+        await q.put(item)
+        await q.flush()
+        with stopped(own_server):
+            putting = [asyncio.ensure_future(q.put(item)) for _ in range(120)]
+            await asyncio.sleep(0.1)
+            waiting = sum(not one.done() for one in putting)
+        await asyncio.gather(*putting)
+        await q.flush()
+        return waiting, await q.qsize()
+
+    waiting, length = loops.run(main)
+    assert waiting == 120 - (1 << 24) // (len(item) + 30)
+    assert length == 121
+
+
+def test_who_looks_at_a_queue_sees_what_its_loop_put_through_any_handle(make, url):
+    async def main():
+        one = make("queue")
+        other = aio.Queue(name=one.name, url=url)
+        for number in range(300):
+            await one.put(number)
+        return await other.qsize(), (await other.stats()).length
+
+    assert loops.run(main) == (300, 300)
