@@ -20,7 +20,7 @@ from ..identity.processes import host
 from ..in_flight import Claim
 from ..operations.items import ItemOperations
 from ..sync import handles as sync
-from . import outgoing
+from . import sending
 from .errors import raise_as_of_asyncio
 from .shielding import uninterrupted
 
@@ -117,15 +117,15 @@ class Handle:
 
     async def _run(self, operation: AnyOperation[T]) -> T:
         """Run it when the broker has what this loop put before."""
-        if outgoing.busy:
-            await outgoing.settle(registry.engine(self._sync._address))
+        if sending.busy:
+            await sending.settle(registry.engine(self._sync._address))
         return await self._run_at_once(operation)
 
     async def _acknowledging(self, operation: AnyOperation[T]) -> T:
         """Run one that says that something is dealt with: when the broker has what this loop put
         before, and only then. Raises what went wrong with that."""
-        if outgoing.busy:
-            await outgoing.flush(registry.engine(self._sync._address))
+        if sending.busy:
+            await sending.flush(registry.engine(self._sync._address))
         return await self._run_at_once(operation)
 
     async def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:

@@ -55,8 +55,8 @@ ROOMS = {
         "exceptions hidden in_flight interrupts operations states sync"
     ),
     "aio": (
-        "background buffering deadlines drivers effects encoding engines engines.contract exceptions hidden "
-        "identity in_flight operations states sync sync.tasks"
+        "background buffering deadlines drivers effects encoding engines engines.contract "
+        "exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
     "cli": "_version engines exceptions",
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from pressure_mp.aio import outgoing
+from pressure_mp.aio import sending
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.sync.handles import Handle
@@ -121,7 +121,7 @@ def reserved_in_loop(handle: Any) -> int:
 
 def senders_in_loop() -> list[Any]:
     """The tasks of this process that send in the background."""
-    return [line._task for line in outgoing.busy if line._task is not None]
+    return [line._task for line in sending.busy if line._task is not None]
 
 
 def outgoing_in_loops(handle: Any) -> list[Any]:
