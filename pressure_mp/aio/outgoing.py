@@ -24,7 +24,7 @@ from ..background import at_exit
 from ..drivers import drive
 from ..effects import Operation
 from ..engines import registry
-from ..engines.contract.items import MOST_ITEMS
+from ..engines.contract.items import MOST_ITEMS, Added
 from ..engines.contract.session import Engine, Options
 from ..exceptions import PressureError
 from ..operations.batches import next_batch
@@ -34,7 +34,7 @@ from ..sync.queues import Queue
 _PUTS_IN_A_ROW = 100
 
 #: Runs an operation on a handle's queue.
-Run = Callable[[Operation[int]], Coroutine[Any, Any, int]]
+Run = Callable[[Operation[Added]], Coroutine[Any, Any, Added]]
 
 
 class Outgoing:
@@ -91,12 +91,12 @@ class Outgoing:
 
     async def send(self, batch: list[bytes]) -> int:
         """Send the first of a batch, as many as there is space for; returns how many."""
-        return await self._run(self._handle._operations.put_batch(batch, True))
+        return (await self._run(self._handle._operations.put_batch(batch, True))).number
 
     def send_at_end(self, batch: list[bytes], options: Options) -> int:
         """The same where the process ends, without waiting for space."""
         binding = self._handle._bind(registry.engine(self._handle._address), options)
-        return drive(self._handle._operations.put_batch(batch, False), binding.session())
+        return drive(self._handle._operations.put_batch(batch, False), binding.session()).number
 
     def fail(self, error: PressureError, items: list[bytes]) -> None:
         """These could not be sent."""

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 #: How many items may wait to be sent, where nothing is said.
 _BUFFERING = 4000
+#: With a smaller bound nothing is gained by buffers.
+_LEAST_BOUND = 32
 #: The environment variable that says it for a program that does not.
 _VARIABLE = "PRESSURE_BUFFERING"
 
@@ -44,6 +46,8 @@ class BufferedItemHandle(ItemHandle):
     _fetches_ahead = 0
     #: Whether it reads ahead as far as nobody can tell.
     _reserves = False
+    #: Whether the queue had a bound when this handle was made.
+    _had_bound = False
 
     #: Whether what is put is sent by a thread, unless it is stated or the queue says otherwise.
     _puts_in_background = False
@@ -57,6 +61,7 @@ class BufferedItemHandle(ItemHandle):
 
     def _choose_buffers(self, buffering: int | None, prefetch: int | None, bound: int) -> None:
         """Have what was asked for, or what such a queue has."""
+        self._had_bound = bound > 0
         stated = self._stated(buffering)
         self._is_buffering_stated = stated is not None
         self._sends_ahead = self._unasked(bound) if stated is None else stated
@@ -84,13 +89,14 @@ class BufferedItemHandle(ItemHandle):
 
     def _unasked(self, bound: int) -> int:
         """How many of them where nobody says so."""
-        may = self._is_private(bound) and self._may_put_in_background
+        may = self._is_private(bound) and self._may_put_in_background and not (bound and self._eof)
         return _BUFFERING if may and not self._options.durability else 0
 
     def _is_private(self, bound: int) -> bool:
         """Whether it is one of those queues that do more than is said: of which this program has
-        all handles, of any length, and not in the memory of this process."""
-        return self._anonymous and not bound and self._address.capabilities.persistent
+        all handles, long enough, and not in the memory of this process."""
+        is_long = not bound or (bound >= _LEAST_BOUND and not self._opens_later)
+        return self._anonymous and is_long and self._address.capabilities.persistent
 
     @property
     def _may_put_in_background(self) -> bool:
@@ -112,7 +118,11 @@ class BufferedItemHandle(ItemHandle):
 
                 self._incoming = Reserving(self)
             self._buffers = Buffers(
-                self, self._incoming, self._sends_ahead, self._is_buffering_stated
+                self,
+                self._incoming,
+                self._sends_ahead,
+                self._is_buffering_stated,
+                self._had_bound,
             )
             self._outgoing = self._buffers.outgoing
 

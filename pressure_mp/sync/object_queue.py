@@ -200,7 +200,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._buffers is not None:
-            self._buffers.flush(self)
+            self._buffers.before_put(self)
         given = list(items)
         try:
             orders = self._orders(given)
@@ -497,7 +497,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         if self._incoming is not None:
             self._incoming.before_look(self)
         if self._buffers is not None:
-            self._buffers.discard()
+            self._buffers.discard(self)
         self._delete(True, timeout)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
