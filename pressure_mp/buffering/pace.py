@@ -42,6 +42,7 @@ class Pace:
         self._visited = -math.inf
         self._number = 1
         self._singles = self._single = _FEWEST
+        self._has_missed = True
         self._alone = Alone()
 
     def next_number(self) -> int:
@@ -58,8 +59,12 @@ class Pace:
     def note(self, found: int) -> None:
         """A call for several found so many."""
         if found > 1:
-            self._singles = _FEWEST
+            self._singles, self._has_missed = _FEWEST, False
             self._number = min(self._number, found * 2)
+            return
+        if not self._has_missed:
+            # Who puts may have filled the queue, and goes on now.
+            self._single, self._has_missed = 1, True
             return
         # To reserve takes longer than to get.
         self._number, self._single = 1, self._singles

@@ -68,6 +68,7 @@ class Space:
         self._is_held = False  # the broker has reserved what is known here
         self._may_be_held = False  # or something; it is to be released
         self._ends = False  # somebody waits for that
+        self._begins = False  # a put is under way that may reserve some
         self._known = 0  # so much space, when it said so
         self._due = math.inf  # when it is to be released
         self._alone = Alone()
@@ -101,7 +102,7 @@ class Space:
                 return ""
             self._writer = self._writer or writer()
             self._period += 1
-            self._may_be_held = True
+            self._may_be_held = self._begins = True
             self._home.spaces.add(self)
             return self._writer
 
@@ -119,7 +120,7 @@ class Space:
             steps = handle._operations.put_for(name, self._period, item, block, timeout)
             added = yield from noting(steps, note)
         except Full:
-            self._may_be_held = False
+            self._may_be_held = self._begins = False
             raise
         except BaseException:
             self._note_lost()
@@ -147,6 +148,7 @@ class Space:
     def _note_first(self, added: Added, asked: float, lease: int) -> None:
         with self.lock:
             self._may_be_held = self._is_held = added.space > 0
+            self._begins = False
             if not added.space:
                 return
             self._known = added.space
@@ -183,7 +185,9 @@ class Space:
         """It is not known what the broker has done."""
         with self.lock:
             self._let_go()
+            self._begins = False
             self._due = monotonic()
+        self._home.attend()
 
     def _let_go(self) -> None:
         """Nothing is accepted any more."""
@@ -203,11 +207,13 @@ class Space:
 
     def see_to(self) -> float | None:
         """Release what was not used for some time, or is wanted, unless there is something to send;
-        what fails is tried again. Returns in how many seconds to look again, None when nothing is
-        reserved. For the sender's thread."""
+        what fails is tried again. Returns in how many seconds to look again, None when there is
+        nothing to look at. For the sender's thread."""
         with self.lock:
             if not self._may_be_held:
                 self._home.spaces.discard(self)
+                return None
+            if self._begins:
                 return None
             left = self._due - monotonic()
             if not self._ends and left > 0:
@@ -219,7 +225,7 @@ class Space:
         """Release what is reserved, unless there is something to send; what fails is tried
         again."""
         with self.lock:
-            if not self._may_be_held:
+            if not self._may_be_held or self._begins:
                 return
             self._due = monotonic() + KEPT
             if self._has_unsent:
