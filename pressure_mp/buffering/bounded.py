@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .handle import BufferedHandle
 
 
+#: Items that are put between two gets of the same process: of so many each one is put by itself.
+_FEW = 8
+
+
 class BoundedOutgoing(Outgoing):
     """Items that have their places in the queue already, as long as this process alone puts. Else
     each put goes to the broker, and so does one that finds no space reserved."""
@@ -34,6 +38,7 @@ class BoundedOutgoing(Outgoing):
     def reset(self) -> None:
         super().reset()
         self._is_ready = False
+        self._seen = 0  # of what was put, when this process got something
 
     # Putting
 
@@ -136,19 +141,29 @@ class BoundedOutgoing(Outgoing):
                 return self._put_out_of_turn(handle, item)
             if self._accept(handle, item):  # another thread reserved it
                 return True
+            return self._put_and_reserve(handle, item, block, end)
+        finally:
+            place.line.remove(me)
+            place.changed.give()
+
+    def _put_and_reserve(
+        self, handle: BufferedHandle, item: bytes, block: bool, end: float | None
+    ) -> bool:
+        place = self._space
+        try:
             name = place.begin()
             if name is None:
                 unsent.settle(self.engine, self.queue, end)
                 return False
             if name:
-                handle._putting(place.putting(handle, name, item, block, seconds_left(end)))
+                putting = place.putting(handle, name, item, block, seconds_left(end))
+                handle._putting(putting, place.was_full)
                 place.last = monotonic()
             else:
                 self._put_past(handle, item, block, end)
             return True
         finally:
-            place.line.remove(me)
-            place.changed.give()
+            place.begins = False  # if it was interrupted before it did
 
     def _put_out_of_turn(self, handle: BufferedHandle, item: bytes) -> bool:
         """Another thread waits for space, or is being served, and this one may not wait."""
@@ -172,6 +187,12 @@ class BoundedOutgoing(Outgoing):
         return self._space.sending(handle, batch, waits)
 
     # Being asked
+
+    def before_get(self) -> None:
+        """Where one gets soon what it put, nothing is gained."""
+        number, self._seen = self.number_put - self._seen, self.number_put
+        if number < _FEW:
+            self._space.share()
 
     def release(self, handle: BufferedHandle) -> None:
         """Keep nothing reserved."""

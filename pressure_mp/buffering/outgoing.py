@@ -362,6 +362,9 @@ class Outgoing:
             self._is_off, self._limit, self._room = True, 0, None
             self._changed.give()
 
+    def before_get(self) -> None:
+        """This process is about to get something, and waits for what it put."""
+
     def release(self, handle: BufferedHandle) -> None:
         """Keep nothing reserved."""
 

@@ -68,8 +68,10 @@ class Space:
         self._is_held = False  # the broker has reserved what is known here
         self._may_be_held = False  # or something; it is to be released
         self._ends = False  # somebody waits for that
-        self._begins = False  # a put is under way that may reserve some
+        #: A put is under way that may reserve some.
+        self.begins = False
         self._known = 0  # so much space, when it said so
+        self.was_full = False  # or there was none
         self._due = math.inf  # when it is to be released
         self._alone = Alone()
         #: The threads that put directly, in the order in which they came: one does so at a time.
@@ -102,7 +104,7 @@ class Space:
                 return ""
             self._writer = self._writer or writer()
             self._period += 1
-            self._may_be_held = self._begins = True
+            self._may_be_held = self.begins = True
             self._home.spaces.add(self)
             return self._writer
 
@@ -120,7 +122,8 @@ class Space:
             steps = handle._operations.put_for(name, self._period, item, block, timeout)
             added = yield from noting(steps, note)
         except Full:
-            self._may_be_held = self._begins = False
+            self._may_be_held = self.begins = False
+            self.was_full = True
             raise
         except BaseException:
             self._note_lost()
@@ -148,7 +151,7 @@ class Space:
     def _note_first(self, added: Added, asked: float, lease: int) -> None:
         with self.lock:
             self._may_be_held = self._is_held = added.space > 0
-            self._begins = False
+            self.begins, self.was_full = False, not added.space
             if not added.space:
                 return
             self._known = added.space
@@ -163,7 +166,7 @@ class Space:
                 return
             if not added.space:
                 self._let_go()
-                self._may_be_held = False
+                self._may_be_held, self.was_full = False, True
                 return
             freed = added.space - (self._known - added.number)
             self._known = added.space
@@ -177,15 +180,13 @@ class Space:
         self._due = monotonic() + KEPT
         self.until = asked + lease / 3000
         if added.is_wanted:
-            self._ends = True
-            self._alone.share()
-            self.permits.clear()
+            self.share()
 
     def _note_lost(self) -> None:
         """It is not known what the broker has done."""
         with self.lock:
             self._let_go()
-            self._begins = False
+            self.begins = False
             self._due = monotonic()
         self._home.attend()
 
@@ -203,6 +204,14 @@ class Space:
             for buffer in self._buffers
         )
 
+    def share(self) -> None:
+        """For a while nothing is reserved."""
+        with self.lock:
+            if self._is_held and not self._ends:
+                self._ends = True
+                self._alone.share()
+                self.permits.clear()
+
     # Releasing
 
     def see_to(self) -> float | None:
@@ -213,7 +222,7 @@ class Space:
             if not self._may_be_held:
                 self._home.spaces.discard(self)
                 return None
-            if self._begins:
+            if self.begins:
                 return None
             left = self._due - monotonic()
             if not self._ends and left > 0:
@@ -225,7 +234,7 @@ class Space:
         """Release what is reserved, unless there is something to send; what fails is tried
         again."""
         with self.lock:
-            if not self._may_be_held or self._begins:
+            if not self._may_be_held or self.begins:
                 return
             self._due = monotonic() + KEPT
             if self._has_unsent:

@@ -134,12 +134,20 @@ class BufferedItemHandle(ItemHandle):
 
         return IncomingForGood(self, self._fetches_ahead)
 
-    def _putting(self, operation: AnyOperation[T]) -> T:
+    def _putting(self, operation: AnyOperation[T], may_be_full: bool = True) -> T:
         """Run an operation that puts something through this handle."""
         self._was_put_to = True
+        if may_be_full:
+            self._settle_reader()
         if self._eof:
             operation = self._operations.as_producer(self._here, self._token, operation)
         return self._run(operation)
+
+    def _settle_reader(self) -> None:
+        """What this handle read ahead and handed out has left the queue: so no put here waits for
+        space that there is already."""
+        if self._reserves and self._had_bound and self._incoming is not None:
+            self._incoming.before_look(self)
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Any:
         """The next item of the broker, whatever was read ahead."""
@@ -162,6 +170,7 @@ class BufferedItemHandle(ItemHandle):
     def _settle(self, end: float | None = None) -> None:
         """What this process put into the queue is where it can be got, as far as there is space."""
         if self._outgoing:
+            self._outgoing.before_get()
             self._outgoing.settle(end=end)
         if unsent.senders:
             unsent.settle(registry.engine(self._address), self._name, end)
@@ -171,6 +180,7 @@ class BufferedItemHandle(ItemHandle):
         goes back before the queue is found full."""
         if self._eof:
             self._run_at_once(self._operations.register(self._here, self._token))
+        self._settle_reader()
         stats = self._run_at_once(self._operations.stats())
         if incoming and 0 < stats.maxsize <= stats.length + len(incoming):
             incoming.give_back(self, incoming.patience)
