@@ -72,6 +72,7 @@ class Buffers:
             self.incoming.give_back(handle)
         if self.outgoing is not None and self.outgoing.is_awaited:
             self.outgoing.flush(handle)
+            self.outgoing.release(handle)
 
     def before_shutdown(self, handle: BufferedHandle, immediate: bool) -> None:
         """The queue is about to be shut down: nothing may come after that."""

@@ -73,6 +73,7 @@ class Space:
         self._known = 0  # so much space, when it said so
         self.was_full = False  # or there was none
         self._due = math.inf  # when it is to be released
+        self._lease_ends = -math.inf  # when the broker releases it by itself
         self._alone = Alone()
         #: The threads that put directly, in the order in which they came: one does so at a time.
         self.line: list[int] = []
@@ -126,7 +127,7 @@ class Space:
             self.was_full = True
             raise
         except BaseException:
-            self._note_lost()
+            self._note_lost(handle._options.lease)
             raise
         self._note_first(added, asked, handle._options.lease)
 
@@ -142,7 +143,7 @@ class Space:
         try:
             added = yield from handle._operations.put_batch(batch, waits, name, period)
         except BaseException:
-            self._note_lost()
+            self._note_lost(handle._options.lease)
             raise
         if name:
             self._note(added, asked, handle._options.lease)
@@ -179,12 +180,14 @@ class Space:
     def _keep(self, added: Added, asked: float, lease: int) -> None:
         self._due = monotonic() + KEPT
         self.until = asked + lease / 3000
+        self._lease_ends = self._due + lease / 1000
         if added.is_wanted:
             self.share()
 
-    def _note_lost(self) -> None:
+    def _note_lost(self, lease: int) -> None:
         """It is not known what the broker has done."""
         with self.lock:
+            self._lease_ends = monotonic() + lease / 1000
             self._let_go()
             self.begins = False
             self._due = monotonic()
@@ -226,7 +229,7 @@ class Space:
                 return None
             left = self._due - monotonic()
             if not self._ends and left > 0:
-                return left
+                return min(left, RETRY)  # another thread may release it before
         self.end()
         return max(self._due - monotonic(), 0.0) if self._may_be_held else 0.0
 
@@ -245,7 +248,8 @@ class Space:
             self._run(self._operations.release_space(self._writer, period), options)
         except PressureError:
             self._due = monotonic() + RETRY
-            return
+            if self._due < self._lease_ends:
+                return
         with self.lock:
             if self._period == period:
                 self._may_be_held = False

@@ -39,6 +39,7 @@ def make(own_server):
     for handle in made:
         handle.cancel_join_thread()
         handle.close()
+        inside.forget_space(handle)
 
 
 @pytest.fixture
@@ -551,6 +552,7 @@ def test_a_handle_that_is_closed_sends_what_was_put(make, other_of):
         q.put(item)
     q.close()
     assert other.qsize() == 600
+    assert not inside.has_space(q)
 
 
 def test_a_producer_that_is_killed_keeps_nobody_from_the_space(make, start, keeps):
