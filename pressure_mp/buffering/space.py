@@ -75,6 +75,7 @@ class Space:
         self._due = math.inf  # when it is to be released
         self._lease_ends = -math.inf  # when the broker releases it by itself
         self._alone = Alone()
+        self._met = 0  # how often in a row others put too
         #: The threads that put directly, in the order in which they came: one does so at a time.
         self.line: list[int] = []
         self.changed = interrupts.Signs()
@@ -152,9 +153,11 @@ class Space:
     def _note_first(self, added: Added, asked: float, lease: int) -> None:
         with self.lock:
             self._may_be_held = self._is_held = added.space > 0
-            self.begins, self.was_full = False, not added.space
+            self.begins, self.was_full = False, not (added.space or added.is_wanted)
             if not added.space:
+                self._note_others(added.is_wanted)
                 return
+            self._met = 0
             self._known = added.space
             self._keep(added, asked, lease)
             if not self._ends:
@@ -183,6 +186,14 @@ class Space:
         self._lease_ends = self._due + lease / 1000
         if added.is_wanted:
             self.share()
+
+    def _note_others(self, are_there: bool) -> None:
+        """Another one was the last to put, or puts now. One who only comes behind another one, and
+        then is alone, is so at its next put."""
+        self._met = self._met + 1 if are_there else 0
+        if self._met > 1:
+            self._met = 0
+            self._alone.share()
 
     def _note_lost(self, lease: int) -> None:
         """It is not known what the broker has done."""

@@ -30,7 +30,8 @@ class Added(NamedTuple):
     """The first so many items are in the queue.
 
     ``space``: for so many more there is space, which is reserved for the writer of the put; 0 when
-    it has none. ``is_wanted``: somebody waits until the writer releases it.
+    it has none. ``is_wanted``: somebody waits until the writer releases it; or the writer has none
+    because others put too.
     """
 
     number: int

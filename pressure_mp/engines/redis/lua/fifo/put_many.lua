@@ -11,7 +11,8 @@
 -- durable: yes
 -- `taken` is 1 or more. `left` is how much space is reserved for the writer, which has the producer role as long as
 -- that is not 0: nobody else puts, and it may accept so many items before it puts them. `wanted`: somebody waits for
--- that, or looks. The writer releases the space then; only it knows what it has accepted. After `full` in mode wait the caller has the producer role and waits for
+-- that, or looks. The writer releases the space then; only it knows what it has accepted. Where `left` is 0 it says that
+-- there is space, but others put too. After `full` in mode wait the caller has the producer role and waits for
 -- space with it.
 local number = tonumber(ARGV[1])
 local client, ticket, mode, turn, lease, conn = unpack(ARGV, number + 4, number + 9)
@@ -78,4 +79,4 @@ if left > 0 then
   end
 end
 give_back(state, free, claim, holder)
-return {'done', taken, 0, 0}
+return {'done', taken, 0, left > 0 and 1 or 0}
