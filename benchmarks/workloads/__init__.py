@@ -24,6 +24,8 @@ OURS = ("pressure", "pressure-buffered")
 FEW = ("pressure", "mp-queue", "redis-brpop")
 
 CROWDED = 64
+#: Those of queues whose only producer puts in the background, for short and long ones.
+BOUNDS = (32, 100, 1000)
 
 #: Of what is done one by one: a virtual machine takes longer to wake another processor than most of
 #: it lasts, and whether it has to is a matter of luck.
@@ -102,6 +104,15 @@ def sections(scale: Scale) -> list[Section]:
                     ("pressure", "mp-queue", "manager", "yarqueue"),
                     maxsize=8,
                     on_one_processor=True,
+                ),
+                *(
+                    Transfer(
+                        f"bounded-{bound}",
+                        f"1→1, bound {bound}",
+                        ("pressure", "pressure-default", "mp-queue"),
+                        maxsize=bound,
+                    )
+                    for bound in BOUNDS
                 ),
             ),
         ),

@@ -11,6 +11,7 @@ from ..deadlines import seconds_left
 from ..drivers import drive, noting
 from ..effects import Operation
 from ..engines import registry
+from ..engines.contract.items import Added
 from ..engines.contract.session import Options
 from ..exceptions import Full, PressureError
 from ..sync.queues import Queue
@@ -22,7 +23,7 @@ _PUTS_IN_A_ROW = 100
 _MOST_BYTES = 1 << 24
 
 #: Runs an operation on a handle's queue.
-Run = Callable[[Operation[int]], Coroutine[Any, Any, int]]
+Run = Callable[[Operation[Added]], Coroutine[Any, Any, Added]]
 
 
 class Outgoing:
@@ -168,7 +169,7 @@ class Outgoing:
     async def send(self, batch: list[bytes], waits: bool) -> int:
         """Send the first of a batch, as many as there is space for; returns how many."""
         sending = self._handle._operations.put_batch(batch, waits)
-        return await self._run(noting(sending, self._note_waiting))
+        return (await self._run(noting(sending, self._note_waiting))).number
 
     def _note_waiting(self, waits: bool) -> None:
         self._is_stuck = waits
@@ -181,7 +182,8 @@ class Outgoing:
         def send(options: Options) -> None:
             nonlocal number
             binding = self._handle._bind(engine, options)
-            number = drive(self._handle._operations.put_batch(batch, False), binding.session())
+            sending = self._handle._operations.put_batch(batch, False)
+            number = drive(sending, binding.session()).number
 
         at_exit.say(engine, send)
         return number

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from .bounded import BoundedOutgoing
 from .outgoing import Outgoing
 
 if TYPE_CHECKING:
@@ -20,10 +21,19 @@ class Buffers:
     be missing."""
 
     def __init__(
-        self, handle: BufferedHandle, incoming: Incomings | None, size: int, is_stated: bool
+        self,
+        handle: BufferedHandle,
+        incoming: Incomings | None,
+        size: int,
+        is_stated: bool,
+        has_bound: bool,
     ) -> None:
         self.incoming = incoming
-        self.outgoing = Outgoing(size, is_stated, handle, incoming) if size else None
+        self.outgoing: Outgoing | None = None
+        if size and has_bound and not is_stated:
+            self.outgoing = BoundedOutgoing(size, handle)
+        elif size:
+            self.outgoing = Outgoing(size, is_stated, handle, incoming)
         _all.add(self)
 
     def look(self, ask: Callable[[], T]) -> tuple[T, int]:
@@ -43,6 +53,12 @@ class Buffers:
         if self.outgoing is not None:
             self.outgoing.flush(handle)
 
+    def before_put(self, handle: BufferedHandle) -> None:
+        """Something is about to be put past the buffer, or the bound is about to be changed."""
+        if self.outgoing is not None:
+            self.outgoing.flush(handle)
+            self.outgoing.release(handle)
+
     def cancel_join(self) -> None:
         """Wait for the broker neither at the end of the handle nor at that of the process."""
         if self.outgoing is not None:
@@ -56,6 +72,7 @@ class Buffers:
             self.incoming.give_back(handle)
         if self.outgoing is not None and self.outgoing.is_awaited:
             self.outgoing.flush(handle)
+            self.outgoing.release(handle)
 
     def before_shutdown(self, handle: BufferedHandle, immediate: bool) -> None:
         """The queue is about to be shut down: nothing may come after that."""
@@ -66,16 +83,18 @@ class Buffers:
         self.outgoing.turn_off()
         if immediate:
             self.outgoing.discard()
+        self.outgoing.release(handle)
 
     def after_shutdown(self, handle: BufferedHandle) -> None:
         """The queue was emptied: so is this, also of what a thread fetched at the same time."""
         if self.incoming is not None:
             self.incoming.give_back(handle, self.incoming.patience)
 
-    def discard(self) -> None:
+    def discard(self, handle: BufferedHandle) -> None:
         """The queue is deleted with all that is in it."""
         if self.outgoing is not None:
             self.outgoing.discard()
+            self.outgoing.release(handle)
 
     def look_again(self) -> None:
         """The queue's bound was changed."""

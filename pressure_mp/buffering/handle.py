@@ -88,8 +88,9 @@ class BufferedHandle(Protocol):
     def _run_on(self, session: Session, operation: AnyOperation[T]) -> T:
         """Run it on a session, which ends with it; whatever was put and is not yet sent."""
 
-    def _putting(self, operation: AnyOperation[T]) -> T:
-        """Run an operation that puts something."""
+    def _putting(self, operation: AnyOperation[T], may_be_full: bool = True) -> T:
+        """Run an operation that puts something; unless the queue is known to have space, it may
+        be full."""
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Any:
         """The next item of the broker, whatever was read ahead."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import interrupts
 from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive, noting
+from ..effects import Operation
 from ..encoding.large import THRESHOLD, Large
 from ..engines import registry
+from ..engines.contract.items import Added
 from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError
 from ..identity.processes import may_be_terminated
@@ -240,19 +242,25 @@ class Outgoing:
         try:
             if begun is not None:
                 items = begun.items
-                number = run.handle._run_on(begun.session, begun.putting)
+                added = run.handle._run_on(begun.session, begun.putting)
             else:
                 batch = next_items(items, 0)
                 if len(batch) > run.end - self.number_sent:
                     batch = batch[: int(run.end - self.number_sent)]
-                sending = run.handle._operations.put_batch(batch, waits)
-                number = run.handle._run_at_once(noting(sending, self._note_waiting))
+                sending = self._sending(run.handle, batch, waits)
+                added = run.handle._run_at_once(noting(sending, self._note_waiting))
         except Exception as error:
             self._fail(items, error, run.handle)
             return True
-        if number:
-            self._note_sent(items, number)
-        return number > 0
+        if added.number:
+            self._note_sent(items, added.number)
+        return added.number > 0
+
+    def _sending(
+        self, handle: BufferedHandle, batch: Sequence[bytes], waits: bool
+    ) -> Operation[Added]:
+        """Send the first items of a batch."""
+        return handle._operations.put_batch(batch, waits)
 
     def _note_sent(self, items: list[bytes], number: int) -> None:
         with self._lock:
@@ -353,6 +361,12 @@ class Outgoing:
         with self._lock:
             self._is_off, self._limit, self._room = True, 0, None
             self._changed.give()
+
+    def before_get(self) -> None:
+        """This process is about to get something, and waits for what it put."""
+
+    def release(self, handle: BufferedHandle) -> None:
+        """Keep nothing reserved."""
 
     def look_again(self) -> None:
         """The queue's bound was changed."""

@@ -16,6 +16,25 @@ _FEWEST, _MOST_SINGLE = 8, 1024
 _SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
 
 
+class Alone:
+    """Whether to reserve anything: not for a while after it was seen that others are there."""
+
+    def __init__(self) -> None:
+        self._from, self._pause = -math.inf, _SHORTEST
+
+    def is_likely(self, now: float) -> bool:
+        """Whether nobody else was seen of late."""
+        return now >= self._from
+
+    def share(self) -> None:
+        """Others were seen."""
+        now = monotonic()
+        if now > self._from + _FORGOTTEN:
+            self._pause = _SHORTEST
+        self._from = now + self._pause
+        self._pause = min(self._pause * 2, _LONGEST)
+
+
 class Pace:
     """Twice as many as before, and no more than will soon be needed."""
 
@@ -23,13 +42,14 @@ class Pace:
         self._visited = -math.inf
         self._number = 1
         self._singles = self._single = _FEWEST
-        self._alone_from, self._pause = -math.inf, _SHORTEST
+        self._has_missed = True
+        self._alone = Alone()
 
     def next_number(self) -> int:
         """For a call that is made now."""
         now = monotonic()
         passed, self._visited = now - self._visited, now
-        if self._single > 0 or now < self._alone_from:
+        if self._single > 0 or not self._alone.is_likely(now):
             self._single -= 1
             return 1
         soon = int(self._number * _WINDOW / max(passed, 1e-6))
@@ -39,8 +59,12 @@ class Pace:
     def note(self, found: int) -> None:
         """A call for several found so many."""
         if found > 1:
-            self._singles = _FEWEST
+            self._singles, self._has_missed = _FEWEST, False
             self._number = min(self._number, found * 2)
+            return
+        if not self._has_missed:
+            # Who puts may have filled the queue, and goes on now.
+            self._single, self._has_missed = 1, True
             return
         # To reserve takes longer than to get.
         self._number, self._single = 1, self._singles
@@ -48,9 +72,5 @@ class Pace:
 
     def share(self) -> None:
         """Others take items too, or somebody counts them."""
-        now = monotonic()
-        if now > self._alone_from + _FORGOTTEN:
-            self._pause = _SHORTEST
-        self._alone_from = now + self._pause
-        self._pause = min(self._pause * 2, _LONGEST)
+        self._alone.share()
         self._number, self._single = 1, _FEWEST

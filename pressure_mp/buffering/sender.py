@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from .. import interrupts
 from ..background import at_exit
 from ..effects import Ask
-from ..engines.contract.session import Engine, Session
+from ..engines.contract.items import Added
+from ..engines.contract.session import Engine, Options, Session
 from . import unsent
 
 if TYPE_CHECKING:
@@ -61,12 +62,23 @@ class Buffer(Protocol):
         the broker answers."""
 
 
+class Reserved(Protocol):
+    """Space of a queue that is reserved for what is put."""
+
+    def see_to(self) -> float | None:
+        """Release it in time. Returns in how many seconds to look again, None when there is
+        none."""
+
+    def end(self, options: Options | None = None) -> None:
+        """Release it, unless there is something to send."""
+
+
 class Begun(NamedTuple):
     """The first of some items, which may have been sent already."""
 
     items: list[bytes]
     session: Session
-    putting: Ask[int]
+    putting: Ask[Added]
 
 
 class Run:
@@ -114,6 +126,8 @@ class Sender:
         self._thread: threading.Thread | None = None
         self._rests = True
         self._awake: SimpleQueue[None] = SimpleQueue()
+        #: What is reserved, and which the thread sees to.
+        self.spaces: set[Reserved] = set()
 
     def line_up(self, buffer: Buffer, handle: BufferedHandle) -> None:
         """See to it that what was added to a buffer is sent, after all that was put before."""
@@ -157,6 +171,21 @@ class Sender:
     def _send_all(self) -> None:
         while not self._rest():
             self._send_next()
+            if self.spaces:
+                self._see_to_spaces()
+
+    def _see_to_spaces(self) -> float | None:
+        """Returns in how many seconds to look again, if there is anything to look at."""
+        looks = [space.see_to() for space in tuple(self.spaces)]
+        return min((look for look in looks if look is not None), default=None)
+
+    def attend(self) -> None:
+        """See to it that the thread looks at what is reserved."""
+        at_exit.call_at_end(_leave, priority=20)
+        if self._thread is not None:
+            self._awake.put(None)
+        else:
+            self._start()
 
     def _send_ahead(self, run: Run) -> None:
         """Send the first item; the thread will read the reply. Until that runs, other threads may
@@ -200,11 +229,12 @@ class Sender:
             self._at_work.add(threading.get_ident())
         while True:
             self._send_all()
+            look = self._see_to_spaces() if self.spaces else None
             try:
-                self._awake.get(timeout=_LINGER)
+                self._awake.get(timeout=_LINGER if look is None else look)
             except Empty:
                 with self.lock:
-                    if self._rests:
+                    if self._rests and not self.spaces:
                         self._thread = None
                         self._at_work.discard(threading.get_ident())
                         return
@@ -305,6 +335,9 @@ def _leave() -> None:
     look = time.monotonic() + _FIRST_LOOK
     for buffer in list(buffers):
         buffer.leave(look)
+    for sender in list(_senders.values()):
+        for space in tuple(sender.spaces):
+            at_exit.say(sender.engine, space.end)
 
 
 def _after_fork_in_child() -> None:

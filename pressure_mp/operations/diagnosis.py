@@ -12,7 +12,7 @@ _NAMED = 3
 
 
 #: The states in which one of this package has a role, with a lease.
-_WITH_LEASE = ("waiting", "reading")
+_WITH_LEASE = ("waiting", "reading", "writing")
 
 
 class Peer(NamedTuple):
@@ -40,7 +40,8 @@ class Holder(NamedTuple):
     """Who keeps a role, in seconds.
 
     ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
-    space), ``"reading"`` (one reads ahead, and will hand out what it read), ``"granted"`` (the
+    space), ``"reading"`` (one reads ahead, and will hand out what it read), ``"writing"`` (space is
+    reserved for one, which puts in the background), ``"granted"`` (the
     first in line was granted it and did not come for it yet), ``"foreign"`` (another implementation
     is at work, or it died at work; ``peer`` is the last that is known) or ``"lost"`` (nobody has
     it, but its token is missing: a server or somebody removed it; for a moment also when another
@@ -155,7 +156,9 @@ def _holder(side: Side) -> str:
             f"PressureQueue.unlock({role!r}) takes it away"
         )
     aim = {"producer": "space", "consumer": "an item"}[role]
-    doing = "read ahead" if holder.state == "reading" else f"waited for {aim}"
+    doing = {"reading": "read ahead", "writing": "put in the background"}.get(
+        holder.state, f"waited for {aim}"
+    )
     return (
         f"the {role} role is with {holder.peer}, which has {doing} "
         f"for {holder.held:.1f} s (lease renewed {holder.age:.1f} s ago, {holder.left:.1f} s left)"

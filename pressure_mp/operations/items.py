@@ -17,6 +17,7 @@ from ..engines.contract.items import (
     NotComparable,
     Put,
     PutReply,
+    ReleaseSpace,
     SetAside,
     SetAsideReply,
     Take,
@@ -45,6 +46,9 @@ from .control import ControlOperations
 from .large import store, sweep
 from .waiting import served, served_after
 
+#: There is no space, or it is for others.
+NONE_ADDED = Added(0)
+
 #: ``block``, ``timeout`` and ``order`` of most puts.
 _WITHOUT_LIMIT = (True, None, b"")
 
@@ -53,8 +57,8 @@ def _added(reply: PutReply) -> Any:
     return None if type(reply) is Added else MORE
 
 
-def _number_added(reply: PutReply) -> int:
-    return reply.number if type(reply) is Added else MORE
+def _if_added(reply: PutReply) -> Added:
+    return reply if type(reply) is Added else MORE
 
 
 def _first_item(reply: TakeReply) -> bytes:
@@ -152,25 +156,43 @@ class ItemOperations(ControlOperations):
             error.accepted = accepted
             raise
 
-    def put_batch(self, batch: Sequence[bytes], block: bool) -> Operation[int]:
-        """Add the first items of a batch, as many as there is space for; returns how many. Waits
-        for space for one, without limit; unless ``block``: then it may be none. Raises what ``put``
-        does, but not that the queue is full."""
-        reply: PutReply = yield from served(Put(batch), block, None)
+    def put_batch(
+        self, batch: Sequence[bytes], block: bool, writer: str = "", period: int = 0
+    ) -> Operation[Added]:
+        """Add the first items of a batch, as many as there is space for; returns how many, and what
+        space is reserved for a ``writer``. Waits for space for one, without limit; unless
+        ``block``: then it may be none. Raises what ``put`` does, but not that the queue is full."""
+        request = Put(batch, writer=writer, period=period)
+        reply: PutReply = yield from served(request, block, None)
         if type(reply) is Added:
-            return reply.number
+            return reply
         if type(reply) in (NoSpace, InUse):
-            return 0
+            return NONE_ADDED
         raise (yield from self._not_put(reply, block, None, b""))
 
-    def put_first(self, item: bytes) -> Ask[int]:
+    def put_first(self, item: bytes) -> Ask[Added]:
         """The same of one item, if there is space."""
-        return Ask(put_one(item, (), False, False), None, _number_added, self._put_first_on)
+        return Ask(put_one(item, (), False, False), None, _if_added, self._put_first_on)
 
-    def _put_first_on(self, ask: Ask[int], reply: PutReply) -> Operation[int]:
+    def _put_first_on(self, ask: Ask[Added], reply: PutReply) -> Operation[Added]:
         if type(reply) in (NoSpace, InUse):
-            return 0
+            return NONE_ADDED
         raise (yield from self._not_put(reply, False, None, b""))
+
+    def put_for(
+        self, writer: str, period: int, item: bytes, block: bool, timeout: float | None
+    ) -> Operation[Added]:
+        """Add ``item`` as ``put`` does, and reserve the space behind it for a writer."""
+        reply: PutReply = yield from served(
+            Put((item,), writer=writer, period=period), block, timeout
+        )
+        if type(reply) is not Added:
+            raise (yield from self._not_put(reply, block, timeout, b""))
+        return reply
+
+    def release_space(self, writer: str, period: int) -> Operation[None]:
+        """What space a writer reserved in that period, or before, is for anybody."""
+        yield ReleaseSpace(writer, period)
 
     def _put_batch(
         self,

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 #: How many items may wait to be sent, where nothing is said.
 _BUFFERING = 4000
+#: With a smaller bound nothing is gained by buffers.
+_LEAST_BOUND = 32
 #: The environment variable that says it for a program that does not.
 _VARIABLE = "PRESSURE_BUFFERING"
 
@@ -44,6 +46,8 @@ class BufferedItemHandle(ItemHandle):
     _fetches_ahead = 0
     #: Whether it reads ahead as far as nobody can tell.
     _reserves = False
+    #: Whether the queue had a bound when this handle was made.
+    _had_bound = False
 
     #: Whether what is put is sent by a thread, unless it is stated or the queue says otherwise.
     _puts_in_background = False
@@ -57,6 +61,7 @@ class BufferedItemHandle(ItemHandle):
 
     def _choose_buffers(self, buffering: int | None, prefetch: int | None, bound: int) -> None:
         """Have what was asked for, or what such a queue has."""
+        self._had_bound = bound > 0
         stated = self._stated(buffering)
         self._is_buffering_stated = stated is not None
         self._sends_ahead = self._unasked(bound) if stated is None else stated
@@ -84,13 +89,14 @@ class BufferedItemHandle(ItemHandle):
 
     def _unasked(self, bound: int) -> int:
         """How many of them where nobody says so."""
-        may = self._is_private(bound) and self._may_put_in_background
+        may = self._is_private(bound) and self._may_put_in_background and not (bound and self._eof)
         return _BUFFERING if may and not self._options.durability else 0
 
     def _is_private(self, bound: int) -> bool:
         """Whether it is one of those queues that do more than is said: of which this program has
-        all handles, of any length, and not in the memory of this process."""
-        return self._anonymous and not bound and self._address.capabilities.persistent
+        all handles, long enough, and not in the memory of this process."""
+        is_long = not bound or (bound >= _LEAST_BOUND and not self._opens_later)
+        return self._anonymous and is_long and self._address.capabilities.persistent
 
     @property
     def _may_put_in_background(self) -> bool:
@@ -112,7 +118,11 @@ class BufferedItemHandle(ItemHandle):
 
                 self._incoming = Reserving(self)
             self._buffers = Buffers(
-                self, self._incoming, self._sends_ahead, self._is_buffering_stated
+                self,
+                self._incoming,
+                self._sends_ahead,
+                self._is_buffering_stated,
+                self._had_bound,
             )
             self._outgoing = self._buffers.outgoing
 
@@ -124,12 +134,20 @@ class BufferedItemHandle(ItemHandle):
 
         return IncomingForGood(self, self._fetches_ahead)
 
-    def _putting(self, operation: AnyOperation[T]) -> T:
+    def _putting(self, operation: AnyOperation[T], may_be_full: bool = True) -> T:
         """Run an operation that puts something through this handle."""
         self._was_put_to = True
+        if may_be_full:
+            self._settle_reader()
         if self._eof:
             operation = self._operations.as_producer(self._here, self._token, operation)
         return self._run(operation)
+
+    def _settle_reader(self) -> None:
+        """What this handle read ahead and handed out has left the queue: so no put here waits for
+        space that there is already."""
+        if self._reserves and self._had_bound and self._incoming is not None:
+            self._incoming.before_look(self)
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Any:
         """The next item of the broker, whatever was read ahead."""
@@ -152,6 +170,7 @@ class BufferedItemHandle(ItemHandle):
     def _settle(self, end: float | None = None) -> None:
         """What this process put into the queue is where it can be got, as far as there is space."""
         if self._outgoing:
+            self._outgoing.before_get()
             self._outgoing.settle(end=end)
         if unsent.senders:
             unsent.settle(registry.engine(self._address), self._name, end)
@@ -161,6 +180,7 @@ class BufferedItemHandle(ItemHandle):
         goes back before the queue is found full."""
         if self._eof:
             self._run_at_once(self._operations.register(self._here, self._token))
+        self._settle_reader()
         stats = self._run_at_once(self._operations.stats())
         if incoming and 0 < stats.maxsize <= stats.length + len(incoming):
             incoming.give_back(self, incoming.patience)

@@ -89,14 +89,17 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             of those over 8 KB 16 MB; 0 is none. Then put returns at once, and a thread sends what
             was put, all that has gathered at a time; :meth:`flush`, :meth:`close` and the process's
             end wait for it. First-in, first-out queues only. None is ``PRESSURE_BUFFERING``, where
-            that is set; else 4000 for an anonymous queue without a bound and ``durability``, but in
-            daemonic processes, such as the workers of a ``Pool``, which may be terminated at any
-            moment; and 0 for every other one.
+            that is set; else 4000 for an anonymous queue without ``durability`` that has no bound,
+            or one of 32 at least and no ``eof``, but in daemonic processes, such as the workers of
+            a ``Pool``, which may be terminated at any moment; and 0 for every other one. With a
+            bound a put goes into the buffer only while the space is reserved for this process,
+            because it alone puts: so it has its place in the queue when it returns.
         :param prefetch: how many items get may fetch at once, but no more than this consumer's
             share of what is there; what is not handed out goes back. First-in, first-out queues
-            only. None is as many as nobody can tell, on an anonymous Queue without a bound: as long
-            as one process alone gets from it, that reads what it will hand out within about a
-            hundredth of a second; others wait for that. None is 0 for every other queue.
+            only. None is as many as nobody can tell, on an anonymous Queue without a bound, or with
+            one of 32 at least: as long as one process alone gets from it, that reads what it will
+            hand out within about a hundredth of a second; others wait for that. None is 0 for every
+            other queue.
 
         Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try. Raises
         BrokerUnavailable, WrongServerError for what is no broker, BrokerError for a refused login,
@@ -127,7 +130,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
 
     def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
         """Put ``item`` into the queue; when this returns, the broker has it, or with ``buffering``,
-        as of an anonymous queue without a bound, this handle's buffer.
+        as of most anonymous queues, this handle's buffer.
 
         Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
         when ``block`` is false. Those who wait are served in the order in which they came.
@@ -200,7 +203,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._buffers is not None:
-            self._buffers.flush(self)
+            self._buffers.before_put(self)
         given = list(items)
         try:
             orders = self._orders(given)
@@ -497,7 +500,7 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         if self._incoming is not None:
             self._incoming.before_look(self)
         if self._buffers is not None:
-            self._buffers.discard()
+            self._buffers.discard(self)
         self._delete(True, timeout)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

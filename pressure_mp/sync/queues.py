@@ -68,7 +68,10 @@ class Queue(ObjectQueue[Item]):
 
     @maxsize.setter
     def maxsize(self, maxsize: int) -> None:
-        self._run(self._operations.set_bound(check_maxsize(maxsize)))
+        bound = check_maxsize(maxsize)
+        if self._buffers is not None:
+            self._buffers.before_put(self)
+        self._run(self._operations.set_bound(bound))
         if self._buffers is not None:
             self._buffers.look_again()
 

@@ -20,6 +20,7 @@ from waiting import HOURS, Background, lasting, until
 from pressure_mp import (
     Empty,
     FairQueue,
+    Full,
     JoinableQueue,
     LifoQueue,
     PressureQueue,
@@ -28,7 +29,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
-from pressure_mp.buffering import pace, reserving
+from pressure_mp.buffering import bounded, pace, reserving, space
 from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.identity.processes import incarnation
@@ -522,6 +523,30 @@ def test_put_with_buffering(server, name, sweep):
 
         sweep(lambda: q.put(1), check)
         sweep(lambda: (q.put(1), q.flush()), check, every=3)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_put_into_a_queue_with_a_bound(server, sweep, monkeypatch, is_kept):
+    """Into space that is reserved, and where that begins and ends."""
+    monkeypatch.setattr(space, "_WINDOW", HOURS)
+    monkeypatch.setattr(space, "KEPT", HOURS if is_kept else 0.0)
+    monkeypatch.setattr(bounded, "_FEW", 0)
+    with Queue(50, url=server.url, prefetch=0) as q:
+
+        def check(interrupted, value):
+            flushed = Background(q.flush)
+            flushed.join(SOON)
+            flushed.result()
+            found = q.qsize()
+            assert found in ([0, 1, 2] if interrupted else [2])
+            assert [q.get() for _ in range(found)] == [1, 2][:found]
+
+        sweep(lambda: (q.put(1), q.put(2)), check, every=3)
+        for item in range(50):
+            q.put_nowait(item)
+        with pytest.raises(Full):
+            q.put_nowait("more")
+        assert [q.get() for _ in range(50)] == list(range(50))
 
 
 def test_the_first_put_with_buffering_and_its_thread(server, name, sweep):

@@ -108,7 +108,6 @@ def test_the_only_consumer_gets_many_items_in_few_round_trips(make, own_server, 
     [
         (Queue, {"prefetch": 0}),
         (Queue, {"name": "named"}),
-        (Queue, {"maxsize": NUMBER}),
         (Queue, {"eof": "producers"}),
         (JoinableQueue, {}),
         (SimpleQueue, {}),
@@ -229,11 +228,22 @@ def test_two_that_take_turns_get_item_by_item(make, own_server, start, keeps):
     process.join()
 
 
-def test_a_queue_that_was_given_a_bound_is_got_from_item_by_item(make, keeps):
+def test_of_a_queue_that_was_given_a_bound_no_more_than_half_is_read_ahead(make, keeps):
     q = filled(make())
-    q.maxsize = NUMBER
-    with pytest.raises(AssertionError, match="nothing ahead"):
-        ahead(q)
+    q.maxsize = NUMBER // 10
+    assert [q.get() for _ in range(500)] == list(range(500))
+    assert 1 < inside.read_ahead(q) <= NUMBER // 20
+
+
+def test_from_a_queue_with_a_small_bound_every_item_is_got_by_itself(make, own_server, keeps):
+    q = make(Queue, 31)
+    with own_server.client() as client:
+        client.config_resetstat()
+        for _ in range(10):
+            for item in range(31):
+                q.put(item)
+            assert [q.get() for _ in range(31)] == list(range(31))
+        assert scripts_run(client) >= 2 * 310
 
 
 def test_large_items_are_got_by_themselves_in_their_order(make, keeps):

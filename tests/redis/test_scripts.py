@@ -34,7 +34,7 @@ from pressure_mp.engines.redis import session as redis_session
 from pressure_mp.engines.redis.blocking import BlockingSession
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.session import RedisSession
-from pressure_mp.engines.redis.statuses import MISMATCH
+from pressure_mp.engines.redis.statuses import MISMATCH, RESERVED
 from pressure_mp.operations.deliveries import DeliveryOperations
 from pressure_mp.operations.items import ItemOperations
 
@@ -267,9 +267,10 @@ def play(server, name, theirs, client):
         operations.take_back(TakeBack((Lane(), b"1"))),
         operations.put(contents.sample(), True, None),
         *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
-        operations.put_back("A#1", 1, 0),
+        *(operations.put_back("A#1", 1, 0), operations.put_batch([b"x"], True, "A:writer-1", 1)),
     ):
         refused(run, operation)
+    run(operations.release_space("A:writer-1", 1))
     assert run(operations.reserve("A:reader-1", 1, 0, 9)) is Outcome.MISSING
     call("keepers", 5000)
 
@@ -381,6 +382,27 @@ def play(server, name, theirs, client):
     for _ in range(q.unfinished_tasks):
         run(operations.acknowledge("A", None))
     refused(run, operations.acknowledge("A", None))
+    q.maxsize = 9
+    assert run(operations.put_batch([b"1"], False, "A:writer-1", 1)) == (1, 8, False)
+    assert q.get() == b"1"
+    q.task_done()
+    for op, *args in (("join",), ("set_bound", 0), ("length",), ("stats",)):
+        assert call(op, 0, "B", *args) == [RESERVED]
+    assert run(operations.put_batch([b"2"], False, "A:writer-1", 1)) == (1, 8, True)
+    refused(run, operations.put(b"x", False, None))
+    run(operations.release_space("A:writer-1", 1))
+    assert q.get() == b"2"
+    q.task_done()
+    q.maxsize = 2
+    run(operations.put_many([b"1", b"2"], False, None))
+    assert run(operations.reserve("A:reader-2", 1, 0, 9)).items == [b"1"]
+    refused(run, operations.put(b"x", False, None))
+    refused(run, operations.put_many([b"x", b"x"], False, None))
+    run(operations.end_reservation("A:reader-2", 1, 0, 0))
+    assert q.get_many(2) == [b"1", b"2"]
+    q.task_done()
+    q.task_done()
+    q.maxsize = 0
     refused(run, operations.get(False, None, eof=True))
     refused(run, operations.get_many(2, False, None))
     refused(run, operations.get_many(2, False, None, eof=True))

@@ -128,3 +128,14 @@ def outgoing_in_loops(handle: Any) -> list[Any]:
     """What was put through a handle of asyncio and is not yet sent, in each of its event loops."""
     found = [buffers.outgoing for buffers in handle._buffers.values()]
     return [outgoing for outgoing in found if outgoing is not None]
+
+
+def has_space(handle: Any) -> bool:
+    """Whether space is reserved for what is put through it."""
+    return bool(handle._outgoing._space.is_held)
+
+
+def forget_space(handle: Any) -> None:
+    """What is reserved for it is not used any more."""
+    if hasattr(handle._outgoing, "_space"):
+        handle._outgoing._space._due = handle._outgoing._space._lease_ends = 0.0

@@ -27,9 +27,16 @@ MOST_BYTES = 1_000_000
 
 
 class Added(NamedTuple):
-    """The first so many items are in the queue."""
+    """The first so many items are in the queue.
+
+    ``space``: for so many more there is space, which is reserved for the writer of the put; 0 when
+    it has none. ``is_wanted``: somebody waits until the writer releases it; or the writer has none
+    because others put too.
+    """
 
     number: int
+    space: int = 0
+    is_wanted: bool = False
 
 
 class NotComparable(NamedTuple):
@@ -49,6 +56,13 @@ class Put(NamedTuple):
     ``waits``: who is not served has a place in line from then on, or keeps it; it is served when it
     is the first. Without, it is served if that is possible at this moment, whoever else waits, and
     has no place any more.
+
+    ``writer`` (see :func:`~pressure_mp.identity.client.writer`): the space that is left behind
+    these items is reserved for it, if the queue has a bound and nobody else puts; or nothing is, in
+    engines that reserve none. Until it is released, or the writer's lease ends, nobody else puts
+    (they are told :class:`InUse`), the bound stays, and nobody is told how many items there are:
+    the writer may have accepted as many as there is space for. ``period`` numbers the times for
+    which it reserves, from the put on that begins one.
     """
 
     items: Sequence[bytes]
@@ -56,15 +70,28 @@ class Put(NamedTuple):
     overfill: bool = False
     has_content: bool = False
     waits: bool = True
+    writer: str = ""
+    period: int = 0
 
 
 def put_one(item: bytes, sort_keys: Sequence[bytes], overfill: bool, waits: bool) -> Put:
     """:class:`Put` of one item, what most puts are, made in half the time of a named tuple's own
     constructor."""
-    return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits))
+    return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits, "", 0))
 
 
 PutReply = Added | NoSpace | InUse | NotComparable | Lost | Closed | Missing
+
+
+class ReleaseSpace(NamedTuple):
+    """A writer has put all that it accepted: what space it reserved in that period, or before, is
+    for anybody."""
+
+    writer: str
+    period: int
+
+
+ReleaseSpaceReply = Done
 
 
 class Hold(NamedTuple):
@@ -157,7 +184,8 @@ class Reserve(NamedTuple):
     may take; none whose content is in chunks. They stay queued, but nobody else takes any, counts
     them or removes them, until the reader says how many it handed out, or its lease ends.
 
-    SHARED: others take items too, or the queue has a bound, or this engine reserves none.
+    Of a queue with a bound no more than half of what that holds: the others make space meanwhile.
+    SHARED: others take items too, or this engine reserves none.
 
     ``reader`` is a :func:`~pressure_mp.identity.client.reader`. ``call`` is larger than any that it
     used before, and ``handed`` says how many items of its last call it handed out: these are taken

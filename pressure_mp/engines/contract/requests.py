@@ -13,6 +13,7 @@ from .items import (
     HandOut,
     Prefetch,
     Put,
+    ReleaseSpace,
     Renew,
     Requeue,
     Reserve,
@@ -71,6 +72,7 @@ QueueRequest = Exists | GetDiscipline | Enlist | GetUsers | Dismiss
 ItemRequest = (
     Open
     | Put
+    | ReleaseSpace
     | Take
     | TakeBack
     | Prefetch

@@ -15,6 +15,7 @@ from ..contract.items import (
     HandOut,
     Prefetch,
     Put,
+    ReleaseSpace,
     Renew,
     Requeue,
     Reserve,
@@ -81,6 +82,8 @@ def _choose(request: ItemRequest | QueueRequest) -> Does:
     match request:
         case Put():
             return _existing(Put, items.put)
+        case ReleaseSpace():
+            return _always(ReleaseSpace, items.release_space)
         case Take():
             return _existing(Take, items.take)
         case Prefetch():

@@ -17,6 +17,8 @@ from ..contract.items import (
     PrefetchReply,
     Put,
     PutReply,
+    ReleaseSpace,
+    ReleaseSpaceReply,
     Reserve,
     ReserveReply,
     Settled,
@@ -29,7 +31,7 @@ from .clock import milliseconds
 from .line import Caller
 from .orders import Entry
 from .returning import put_back
-from .state import Delivery, QueueState, Reader, owner_of
+from .state import Delivery, QueueState, Reader, Slot, owner_of
 
 
 def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
@@ -53,6 +55,11 @@ def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
         state.add(item, sort_key, caller.client)
         added += 1
     return Added(added)
+
+
+def release_space(slot: Slot, request: ReleaseSpace, caller: Caller) -> ReleaseSpaceReply:
+    """No space is ever reserved."""
+    return Outcome.DONE
 
 
 def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:

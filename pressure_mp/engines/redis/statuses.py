@@ -32,7 +32,8 @@ WRONG = b"wrong"  # in a state that the operation does not take it out of; the s
 FOREIGN = b"foreign"  # taken, but not by the caller, or not any more
 CHANGED = b"changed"  # since the caller read the data
 
-# A reader has items reserved; and whose the role is that a busy reply names, then.
+# A reader has items reserved, or a writer space; and whose the role is that a busy reply names,
+# then.
 RESERVED = b"reserved"
 
 # How a call takes part in a queue's line.

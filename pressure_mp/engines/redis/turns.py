@@ -63,7 +63,7 @@ class Turns:
         try:
             reply = await self._try(op, args, WAIT if waits else NOW, end)
             if reply[0] == BUSY and not waits and reply[2] == RESERVED:
-                reply = await self._outwait_reader(op, args, end)
+                reply = await self._outwait(op, args, end)
             if reply[0] in _LATER and waits:
                 await self._prepare_to_wait(reply, end)
         except PressureError:
@@ -99,15 +99,20 @@ class Turns:
             await self._look_for_token(reply, end)
         self._turn = "again"
 
-    async def _outwait_reader(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
-        """A reader has the role for a moment: one that may not wait waits for that, in line."""
-        reply = await self._try(op, args, WAIT, end)
-        if reply[0] not in _LATER:
-            return reply
-        await self._prepare_to_wait(reply, end)
-        self._looks = True  # the reader may have ended
-        await self.wait(InUse("consumer"), GRACE)
-        return await self._try(op, args, NOW, end)
+    async def _outwait(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+        """A reader or a writer has the role for a moment, or has items that it handed out: one that
+        may not wait waits for that, in line."""
+        latest = time.monotonic() + GRACE
+        while True:
+            reply = await self._try(op, args, WAIT, end)
+            if reply[0] not in _LATER:
+                return reply
+            await self._prepare_to_wait(reply, end)
+            self._looks = True  # it may have ended
+            await self.wait(InUse("producer"), max(latest - time.monotonic(), 0.0))
+            reply = await self._try(op, args, NOW, end)
+            if time.monotonic() >= latest or reply[0] != BUSY or reply[2] != RESERVED:
+                return reply
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for the role, or with it for what it is for."""

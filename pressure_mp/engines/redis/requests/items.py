@@ -28,8 +28,8 @@ ONE_ADDED = items.Added(1)
 def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
     """The fast path of one item, with nothing special about it."""
     fast = binding.offer
-    added, sort_keys, overfill, has_content, _ = request
-    if sort_keys or overfill or has_content or len(added) != 1:
+    added, sort_keys, overfill, has_content, _, writer, _ = request
+    if sort_keys or overfill or has_content or writer or len(added) != 1:
         return None
     if fast is None or not fast.is_open:
         return None
@@ -43,8 +43,8 @@ def _offered(request: items.Put, reply: Reply) -> items.Added | None:
 async def _put(
     caller: Caller, request: items.Put, end: float | None, said: Reply | None
 ) -> items.PutReply:
-    added, sort_keys, overfill, has_content, waits = request
-    if len(added) == 1 or caller.binding.discipline != FIFO:
+    added, sort_keys, overfill, has_content, waits, writer, period = request
+    if (len(added) == 1 and not writer) or caller.binding.discipline != FIFO:
         order = sort_keys[0] if sort_keys else b""
         args: tuple[Any, ...] = (added[0], int(overfill), order, int(has_content))
         fast = None if overfill or has_content else caller.binding.offer
@@ -52,11 +52,17 @@ async def _put(
             fast.close()
         reply = await turns(caller).call("put", args, waits, end, fast)
     else:
-        reply = await turns(caller).call("put_many", (len(added), *added), waits, end)
+        args = (len(added), writer, period, *added)
+        reply = await turns(caller).call("put_many", args, waits, end)
     if reply[0] == DONE:
-        return items.Added(int(reply[1])) if len(reply) > 1 else ONE_ADDED
+        if len(reply) == 1:
+            return ONE_ADDED
+        _, number, space, is_wanted = reply
+        return items.Added(int(number), int(space), bool(is_wanted))
     if reply[0] == FULL:
         return NoSpace(int(reply[2]))
+    if reply[0] == BUSY and reply[1] == b"consumer":
+        return NoSpace(int(reply[3]))
     if reply[0] == BUSY:
         return InUse("producer")
     if reply[0] == UNORDERED:
@@ -67,6 +73,14 @@ async def _put(
 
 #: :class:`items.Put`
 put = FirstScript(_offer, _offered, _put)
+
+
+async def release_space(
+    caller: Caller, request: items.ReleaseSpace, end: float | None
+) -> items.ReleaseSpaceReply:
+    """:class:`items.ReleaseSpace`"""
+    await caller.script("release_space", request, end)
+    return Outcome.DONE
 
 
 def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, ...]] | None:

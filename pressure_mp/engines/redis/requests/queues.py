@@ -124,7 +124,7 @@ async def set_bound(
     caller: Caller, request: queues.SetBound, end: float | None
 ) -> queues.SetBoundReply:
     """:class:`queues.SetBound`"""
-    found: queues.SetBoundReply = outcome(await caller.script("set_bound", request, end))
+    found: queues.SetBoundReply = outcome(await look(caller, "set_bound", end, *request))
     return found
 
 
@@ -138,7 +138,7 @@ async def count_done(
 
 async def join(caller: Caller, request: queues.Join, end: float | None) -> queues.JoinReply:
     """:class:`queues.Join`"""
-    reply = await caller.script("join", (), end)
+    reply = await look(caller, "join", end)
     if reply[0] != UNFINISHED:
         found: queues.JoinReply = outcome(reply)
         return found

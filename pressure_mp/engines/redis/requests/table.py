@@ -36,6 +36,8 @@ def _choose(request: Request) -> Implementation:
     match request:
         case i.Put():
             found = items.put
+        case i.ReleaseSpace():
+            found = items.release_space
         case i.Take():
             found = items.take
         case i.TakeBack():

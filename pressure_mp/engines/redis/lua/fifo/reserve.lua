@@ -9,8 +9,7 @@
 --   process  what the ids of all clients of its process begin with
 -- replies: done items | shared | late | missing
 -- uses: role line bound count chunks batch deliveries reservation incarnation
--- `shared`: another process waits for an item, got the last one, or counted them; or the queue has a bound. Then,
--- and where there is no item to reserve, nothing is reserved. A call that comes twice has the same reply.
+-- `shared`: another process waits for an item, got the last one, or counted them. Then, and where there is no item to reserve, nothing is reserved. A call that comes twice has the same reply.
 local reader, call, handed = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local number, budget, process, client, lease = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
 local data, consumer, not_full = KEYS[1], KEYS[3], KEYS[5]
@@ -36,8 +35,11 @@ elseif state ~= 'free' then
 end
 
 local last = redis.call('GET', consumer)
-local alone = bound == 0 and redis.call('HLEN', waiting) == 0 and redis.call('HEXISTS', holder, 'front') + redis.call('HEXISTS', holder, 'looked') == 0
+local alone = bound and (redis.call('HLEN', waiting) == 0 or #candidates(waiting, milliseconds()).consumer == 0)
+  and redis.call('HEXISTS', holder, 'front') + redis.call('HEXISTS', holder, 'looked') == 0
   and (not last or string.sub(last, 1, #process) == process)
+-- While it hands out one half of what a queue with a bound holds, a producer can put the other.
+if alone and bound > 0 then number = math.min(number, math.max(math.floor(bound / 2), 1)) end
 local items = alone and read_oldest(data, number, budget, uploads) or {}
 if #items == 0 then
   give_back(state, free, claim, holder)

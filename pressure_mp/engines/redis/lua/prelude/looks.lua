@@ -1,8 +1,17 @@
--- Whether a reader has reserved items, some of which it may have handed out. It is told that somebody looks: its
--- next call ends the reservation.
-local function is_read(holder)
-  if not is_reader(redis.call('HGET', holder, 'ticket') or '') then return false end
+-- Who reserved something is told that somebody looks: its next call ends the reservation.
+local function note_look(holder)
   redis.call('HDEL', holder, 'looked') -- a full server refuses no write behind that
   redis.call('HSET', holder, 'looked', '1')
   return true
+end
+
+-- Whether a reader has reserved items, some of which it may have handed out.
+local function is_read(holder)
+  return is_reader(redis.call('HGET', holder, 'ticket') or '') and note_look(holder)
+end
+
+-- Whether a writer of another process than the caller's has reserved space, and may have accepted items for it.
+local function is_written(holder, process)
+  local held = redis.call('HGET', holder, 'ticket') or ''
+  return is_writer(held) and string.sub(held, 1, #process) ~= process and note_look(holder)
 end

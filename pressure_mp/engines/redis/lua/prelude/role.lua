@@ -3,7 +3,8 @@
 --   mine     the caller took it in an earlier call and waits with it
 --   granted  the server moved it from the free list to the claim list for the caller
 --   ours     another client of this package waits with it, or was promised it
---   reserved a reader of this package has it, and with it the oldest items, see `reserve`
+--   reserved a reader of this package has it, and with it the oldest items, see `reserve`; or a writer, and
+--            with it the space, see `put_many`
 --   foreign  in no list: a client that follows the reference steps is at work
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
@@ -23,6 +24,10 @@ local AFTER_LEASE = 250
 -- A reader's reservation is ended by those who wait, who may know how much it handed out ("end_reservation").
 local function is_reader(ticket)
   return string.find(ticket, ':reader-', 1, true) ~= nil
+end
+
+local function is_writer(ticket)
+  return string.find(ticket, ':writer-', 1, true) ~= nil
 end
 
 local function milliseconds()
@@ -51,6 +56,8 @@ local function standing(name, turn, free, claim, holder, ticket, lease)
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, string.format('grant %d %d', math.max(left, 1), now + lease))
     till = 0
+  elseif is_writer(held) then
+    return 'reserved', held, tonumber(till)
   end
   return 'ours', held, tonumber(till)
 end

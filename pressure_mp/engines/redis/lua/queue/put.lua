@@ -5,8 +5,8 @@
 --   order     where the item belongs, as its discipline wants to know it
 --   chunked    1: the item is a manifest, and its content was stored
 --   mode      wait | now
--- replies: done | full space length | lost | unordered other | busy producer whose | closed | missing
--- uses: role line bound count storage chunks incarnation space
+-- replies: done | full space length | lost | unordered other | busy producer whose | busy consumer whose length | closed | missing
+-- uses: role line bound count storage chunks incarnation space looks
 -- once: yes
 -- durable: yes
 -- After `full` in mode wait the caller is the producer, and waits for space with the role. `lost`: the
@@ -40,7 +40,7 @@ local function taken()
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[9]}
   return busy('producer', state, KEYS[12], entry, who)
 end
-if state == 'foreign' or (state == 'ours' and mode == 'wait') then return taken() end
+if state == 'foreign' or state == 'reserved' or (state == 'ours' and mode == 'wait') then return taken() end
 
 local length = size(data)
 local signs = redis.call('LLEN', not_full)
@@ -48,6 +48,11 @@ local at_bound = bound > 0 and length >= bound
 local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[14], KEYS[15], KEYS[16])
 if overfill ~= '1' and (at_bound or (signs == 0 and not lost)) then
   if state == 'ours' then return taken() end
+  -- A reader may have handed out some of the items.
+  if mode == 'now' and is_read(KEYS[16]) then
+    give_back(state, free, claim, holder)
+    return {'busy', 'consumer', 'reserved', length}
+  end
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
   if mode == 'now' then
