@@ -18,7 +18,7 @@ import pytest
 from programs import space as programs
 from waiting import HOURS, LIMIT, Background, blocked, until
 
-from pressure_mp import Full, JoinableQueue, LifoQueue, Queue, ShutDown
+from pressure_mp import Full, JoinableQueue, LifoQueue, ProducerInUseError, Queue, ShutDown
 from pressure_mp.buffering import space
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -335,6 +335,18 @@ def test_a_second_producer_is_served_at_once(make, other_of, start, keeps):
     found = consumer.recv()
     assert [item for item in found if item[0] == 0] == [(0, each) for each in range(number)]
     assert [item for item in found if item[0] != 0] == [("second", each) for each in range(3)]
+
+
+def test_one_that_may_not_wait_does_not_take_space_that_is_reserved(make, other_of, keeps):
+    q = make(BOUND)
+    other = other_of(q)
+    number = writing(q)
+    with pytest.raises(ProducerInUseError):
+        other.put_nowait("of another")
+    q.put(number)
+    q.maxsize = BOUND  # which releases what is reserved
+    assert other.put_nowait("of another") is None
+    assert [q.get() for _ in range(number + 2)] == [*range(number + 1), "of another"]
 
 
 @pytest.mark.parametrize("look", ["qsize", "empty", "full", "stats", "maxsize"])
