@@ -8,7 +8,7 @@ import time
 from collections.abc import Hashable
 from typing import Any
 
-from ...exceptions import PressureError
+from ...exceptions import BrokerUnavailable, PressureError
 from ..contract.items import Prefetch, Put, Take
 from ..contract.queues import Join
 from ..contract.replies import InUse, Later, NoTask, Unfinished
@@ -53,6 +53,9 @@ class LoopSession(RedisSession):
         try:
             reply = await self._call_in_turn(request, end)
         except asyncio.CancelledError:
+            if self.found is not None:  # the caller gets it, and is cancelled behind it
+                put_off.add()
+                raise BrokerUnavailable("the call was cancelled: others remove what is left") from None
             await self._put_back()
             raise
         return reply
@@ -177,7 +180,7 @@ class LoopSession(RedisSession):
     async def _put_back(self) -> None:
         """What was taken, and nobody has, goes back. Nothing more is called in its lane."""
         taken, self.taken = self.taken, None
-        if taken is None or self.found is not None:
+        if taken is None:
             return
         if self._kept is not None:
             self._kept.close()
