@@ -24,14 +24,18 @@ from ..background import at_exit
 from ..drivers import drive
 from ..effects import Operation
 from ..engines import registry
+from ..engines.contract.cancellation import is_unknown
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.session import Engine, Options
-from ..exceptions import PressureError
+from ..exceptions import BrokerUnavailable, PressureError
 from ..operations.batches import next_batch
 from ..sync.queues import Queue
 
 #: After so many puts through a handle, whoever makes them lets others run: also what sends them.
 _PUTS_IN_A_ROW = 100
+
+#: Seconds for which a task that is cancelled sends what is left.
+_LAST_SECONDS = 2.0
 
 #: Runs an operation on a handle's queue.
 Run = Callable[[Operation[int]], Coroutine[Any, Any, int]]
@@ -154,17 +158,24 @@ class _Line:
 
     async def _send(self) -> None:
         cancelled = False
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        timer: asyncio.TimerHandle | None = None
         try:
             while self._items:
                 try:
                     await self._send_next()
-                except asyncio.CancelledError:  # the loop ends: what was put is sent first
-                    cancelled = True
+                except asyncio.CancelledError as error:  # the loop ends: this is sent first
+                    if cancelled or is_unknown(error):  # the broker does not answer
+                        break
+                    cancelled, timer = True, loop.call_later(_LAST_SECONDS, task.cancel)
         finally:
+            if timer is not None:
+                timer.cancel()
             self._task = None
             if not self._items:
                 _busy.discard(self)
-        if cancelled:
+        if cancelled or self._items:
             raise asyncio.CancelledError
 
     async def _send_next(self) -> None:
@@ -174,6 +185,11 @@ class _Line:
             number = await outgoing.send(batch)
         except PressureError as error:
             outgoing.fail(error, self.drop(outgoing))
+        except asyncio.CancelledError as error:
+            if is_unknown(error):  # to send them again could be to put them twice
+                why = BrokerUnavailable("the broker did not answer at the end of the event loop")
+                outgoing.fail(why, self.drop(outgoing))
+            raise
         else:
             self._sent(outgoing, number)
         finally:
