@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 
 import pytest
 from oracle import loops
@@ -18,6 +20,70 @@ LARGE = 1 << 19
 def called(proxy, op):
     """Whether that script was called through a proxy."""
     return scripts.load("fifo")[op].sha.encode() in proxy.requests
+
+
+@contextlib.contextmanager
+def stopped(server):
+    """The server answers nothing."""
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+async def end_while_nothing_answers(server, *calls):
+    """Calls that are begun, and cancelled once, while the server is stopped; it goes on later."""
+    with stopped(server):
+        tasks = [asyncio.ensure_future(call) for call in calls]
+        await asyncio.sleep(0.1)  # they are sent
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=LIMIT)
+        assert [task.done() and task.cancelled() for task in tasks] == [True] * len(calls)
+
+
+KINDS = [aio.Queue, aio.JoinableQueue, aio.PriorityQueue]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_calls_that_are_cancelled_end_while_the_broker_is_silent_and_lose_nothing(
+    own_server, name, kind
+):
+    async def main():
+        q = kind(name=name, url=own_server.url, buffering=0)
+        await q.put(1)
+        await q.put(2)
+        await end_while_nothing_answers(
+            own_server, q.qsize(), q.stats(), q.get(), q.put(3), q.get()
+        )
+        assert sorted([await q.get(timeout=LIMIT) for _ in range(2)]) == [1, 2]
+        rest = await q.get_many(10, timeout=0.1) if await q.qsize() else []
+        assert rest in ([], [3])
+        await q.delete()
+
+    loops.run(main)
+
+
+def test_a_loop_ends_while_the_broker_is_silent(own_server, name):
+    """Its tasks are cancelled; so is what they left to be done behind them."""
+    q = aio.Queue(name=name, url=own_server.url, buffering=0)
+
+    async def main():
+        await q.put(1)
+        with contextlib.suppress(asyncio.TimeoutError):
+            own_server.process.send_signal(signal.SIGSTOP)
+            await asyncio.wait_for(q.get(), 0.1)
+
+    async def after():
+        assert await q.get(timeout=LIMIT) == 1
+        await q.delete()
+
+    try:
+        loops.run(main)
+    finally:
+        own_server.process.send_signal(signal.SIGCONT)
+    loops.run(after)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
