@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
-import sys
 import time
 import weakref
 from collections import deque
@@ -20,13 +19,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..background import at_exit
+from ..engines.contract.cancellation import is_unknown
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.session import Engine, Options
 from ..exceptions import BrokerUnavailable, PressureError
 from ..operations.batches import next_batch
+
+#: Seconds for which a task that is cancelled sends what is left.
+_LAST_SECONDS = 2.0
 
 
 class Outgoing(Protocol):
@@ -63,6 +66,7 @@ class Line:
         self._items: deque[tuple[Outgoing, bytes]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._cancelled: asyncio.CancelledError | None = None
+        self._is_over = False  # it was cancelled once more, or for too long
         self._under_way: list[bytes] = []  # sent, and nothing is known of them
         #: Those that have something to send, also elsewhere.
         self.unsent: dict[Outgoing, None] = {}
@@ -79,7 +83,7 @@ class Line:
         if self._items and self._task is None:
             at_exit.call_at_end(_leave, priority=20)
             busy.add(self)
-            self._cancelled = None
+            self._cancelled, self._is_over = None, False
             self._task = asyncio.ensure_future(self._send())
 
     def take_out(self, outgoing: Outgoing) -> list[bytes]:
@@ -91,12 +95,20 @@ class Line:
     # Sending
 
     async def _send(self) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        timer: asyncio.TimerHandle | None = None
         try:
-            while self._items:
+            while self._items and not self._is_over:
                 is_sent = await self._send_next()
+                if self._cancelled is not None and timer is None:
+                    timer = loop.call_later(_LAST_SECONDS, task.cancel)
+                    continue
                 if self._cancelled is not None and self._waits and not is_sent:
                     break  # the loop ends, and there is no space
         finally:
+            if timer is not None:
+                timer.cancel()
             self._task = None
             if not (self._items or self.failed):
                 busy.discard(self)
@@ -107,14 +119,14 @@ class Line:
         """Send the next batch; whether any item of it is no longer here."""
         outgoing, batch = self._next()
         discards, number, waits = outgoing.discards, 0, self._waits
-        before = _times_cancelled()
         self._under_way = batch
         try:
             number = await outgoing.send(batch, waits and self._cancelled is None)
         except asyncio.CancelledError as error:  # the loop ends: what was put is sent first
+            self._is_over = self._cancelled is not None or is_unknown(error)
             self._cancelled = error
-            if _times_cancelled() - before > 1:  # who is cancelled once has done nothing
-                why = BrokerUnavailable("the task that sent them was cancelled more than once")
+            if is_unknown(error):  # to send them again could be to put them twice
+                why = BrokerUnavailable("the broker did not answer while the loop was ended")
                 outgoing.fail(why, batch)
                 return True
             waits = True
@@ -180,12 +192,6 @@ class Line:
             self._put_back(outgoing, batch[number:])
             if not number:
                 break
-
-
-def _times_cancelled() -> int:
-    """How often the running task was; before Python 3.11 that is not known."""
-    task: Any = asyncio.current_task()
-    return task.cancelling() if sys.version_info >= (3, 11) else 0
 
 
 def _go_on(task: asyncio.Task[None], options: Options) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 from ..effects import T
 
 #: Seconds for which one who was cancelled waits until it is done.
-_PATIENCE = 5.0
+_PATIENCE = 1.0
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Do it to its end. Who is cancelled meanwhile raises CancelledError when it is done, or 5
-    seconds later, however often it is cancelled; then the work goes on by itself."""
+    """Do it to its end. Who is cancelled meanwhile raises CancelledError when it is done, or a
+    second later, however often it is cancelled; then the work goes on by itself."""
     doing = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(doing)

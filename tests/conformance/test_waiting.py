@@ -99,6 +99,25 @@ def test_so_it_is_with_space(binding, begin):
     assert ask(binding, Take(waits=False)) == Taken([b"first"])
 
 
+@pytest.mark.parametrize("kind", ["thread", "asyncio"])
+def test_who_looks_again_in_memory_keeps_its_place_also_when_there_are_items_for_all(name, kind):
+    """As all do who were told nothing for about a second. Who only now comes may pass them."""
+    binding = bind("memory://", name)
+    ask(binding, Open(How.CREATE, 0))
+    waiting = [binding.session() if kind == "thread" else Looped(binding) for _ in range(3)]
+    for session in waiting:
+        assert session.call(Take()) == NoItem()
+    for number in range(4):
+        ask(binding, Put([b"%d" % number]))
+    for session in reversed(waiting[1:]):
+        assert session.call(Take()) == NoItem()
+    assert ask(binding, Take()) == Taken([b"0"])
+    for number, session in enumerate(waiting, 1):
+        assert session.call(Take()) == Taken([b"%d" % number])
+        session.end()
+    ask(binding, Delete(waits=False))
+
+
 @pytest.mark.parametrize("gives_up", [False, True], ids=["end", "a last call"])
 def test_who_leaves_the_line_lets_the_next_one_go_on(binding, begin, gives_up):
     first, _ = begin(Take())

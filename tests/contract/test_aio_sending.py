@@ -68,7 +68,6 @@ def test_the_end_of_a_queue_takes_nothing_of_what_was_put_into_others(make, how)
     assert loops.run(main) == ["opens it", *range(10)]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not know how often it was")
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_sender_that_is_cancelled_sends_nothing_twice(own_server, name, times):
     async def main():

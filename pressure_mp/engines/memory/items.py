@@ -145,14 +145,12 @@ def refusal(
     if not state.items:
         return NoItem()
     takers = state.lines.takers
-    if (
-        request.waits
-        and not takers.is_next(caller)
-        # The first come is the first served, unless there are items for all who wait too.
-        and len(state.items) < _limit(request) + takers.count_others(caller)
-    ):
-        return NoItem()
-    return None
+    if not request.waits or takers.is_next(caller):
+        return None
+    # The first come is the first served; who comes now, and has no place yet, need not take one
+    # when there are items for all who wait too.
+    has_enough = len(state.items) >= _limit(request) + takers.count_others(caller)
+    return NoItem() if takers.has(caller) or not has_enough else None
 
 
 def _limit(request: Take | Prefetch) -> int:

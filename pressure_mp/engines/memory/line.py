@@ -76,6 +76,10 @@ class Line:
         """Whether nobody is in front of the caller, who need not have a place yet."""
         return not self._places or next(iter(self._places))() is caller
 
+    def has(self, caller: Caller) -> bool:
+        """Whether the caller has a place."""
+        return bool(self._places) and ref(caller) in self._places
+
     def count_others(self, caller: Caller) -> int:
         """How many wait beside the caller."""
         return len(self._places) - (ref(caller) in self._places)

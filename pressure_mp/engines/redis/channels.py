@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import hiredis
 
 from .connecting import NoReply
 from .lanes import Lane
-from .put_off import put_off
+from .put_off import put_off, settled
 from .wire import AsyncWire, Carrier
 
 _NOTHING = object()
@@ -187,48 +188,47 @@ class Channel(Carrier):
         self.is_closed = False
         self.connection = connection
 
-    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
-        """The first cancellation is put off until the reply is there."""
+    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
         put_off.check()
         connection = self.connection
         await connection.until_there_is_room()
         slot = connection.send(packed)
-        try:
-            return await self._reply(slot, timeout)
-        except asyncio.CancelledError:
-            pass
-        try:
-            reply = await self._late_reply(slot, timeout)
-        except OSError:
-            put_off.add()
-            raise
-        put_off.add()
-        return reply
+        reply = self._reply(slot, timeout, self._fall_silent)
+        if settles:
+            return await settled(reply, partial(self._late_reply, slot), timeout)
+        return await reply
 
-    async def _reply(self, slot: _Slot, timeout: float | None) -> Any:
+    @staticmethod
+    async def _reply(slot: _Slot, timeout: float | None, give_up: Callable[[_Slot], None]) -> Any:
         if timeout is None:
             return await slot.future
-        timer = asyncio.get_running_loop().call_later(timeout, self._give_up, slot)
+        timer = asyncio.get_running_loop().call_later(timeout, give_up, slot)
         try:
             return await slot.future
         finally:
             timer.cancel()
 
-    def _give_up(self, slot: _Slot) -> None:
+    def _fall_silent(self, slot: _Slot) -> None:
         if not slot.future.done():
-            slot.future.set_exception(TimeoutError("no reply in time"))
+            _give_up(slot)
             self.connection.fall_silent()
 
-    async def _late_reply(self, slot: _Slot, timeout: float | None) -> Any:
+    async def _late_reply(self, slot: _Slot, timeout: float) -> Any:
         """The reply for one whose task was cancelled: it may have come at the same moment."""
         if not slot.future.cancelled():
             return slot.future.result()
         if slot.outcome is _NOTHING:
             slot.future = asyncio.get_running_loop().create_future()
-            return await self._reply(slot, timeout)
+            return await self._reply(slot, timeout, _give_up)
         if isinstance(slot.outcome, OSError):
             raise slot.outcome
         return slot.outcome
 
     def close(self) -> None:
         self.is_closed = True
+
+
+def _give_up(slot: _Slot) -> None:
+    """Its reply is not waited for any longer."""
+    if not slot.future.done():
+        slot.future.set_exception(TimeoutError("no reply in time"))

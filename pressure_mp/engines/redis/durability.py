@@ -51,7 +51,8 @@ async def check(wire: Carrier, binding: RedisBinding, wanted: Durability) -> Non
 async def confirm(wire: Carrier, binding: RedisBinding, wanted: Durability, op: str) -> None:
     """Wait until what this connection did last is confirmed. Raises NotDurable."""
     limit = int(CONFIRM_SECONDS * 1000)
-    reply = await wire.request(*_command(wanted, limit), timeout=CONFIRM_SECONDS + _GRACE)
+    seconds = CONFIRM_SECONDS + _GRACE
+    reply = await wire.request(*_command(wanted, limit), timeout=seconds, settles=True)
     if isinstance(reply, Exception):
         text = str(reply)
         if text.startswith("UNBLOCKED") or not_done(text, binding.address):

@@ -24,11 +24,16 @@ async def load(wire: Carrier, binding: RedisBinding, op: str, limit: float | Non
 
 
 async def exchange(
-    wire: Carrier, binding: RedisBinding, op: str, command: bytes, limit: float | None
+    wire: Carrier,
+    binding: RedisBinding,
+    op: str,
+    command: bytes,
+    limit: float | None,
+    settles: bool = False,
 ) -> Any:
     """Call a script, which the server is given if it does not have it."""
-    reply = await wire.exchange(command, limit)
+    reply = await wire.exchange(command, limit, settles)
     if is_missing(reply):
         await load(wire, binding, op, limit)
-        reply = await wire.exchange(command, limit)
+        reply = await wire.exchange(command, limit, settles)
     return reply

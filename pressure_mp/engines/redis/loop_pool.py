@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from .channels import Channel, SharedConnection
@@ -58,6 +59,7 @@ class LoopPool(Pool):
         self._servers: dict[Node, _Server] = {}
         self._find = Together(route.node)
         self._guard: AsyncGenerator[None, None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
 
     def channel_now(self, slot: int) -> Channel | None:
         """A channel to the slot's server, if that can be had without waiting."""
@@ -152,11 +154,26 @@ class LoopPool(Pool):
             raise cancelled
         return task.result()
 
+    async def in_background(self, coroutine: Coroutine[Any, Any, None], seconds: float) -> None:
+        """Do what raises nothing, for one who was cancelled: who waits for it so long at most, and
+        is not cancelled meanwhile."""
+        task = asyncio.ensure_future(coroutine)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        end = time.monotonic() + seconds
+        while not task.done() and (left := end - time.monotonic()) > 0:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task}, timeout=left)
+
     async def _closing(self) -> AsyncGenerator[None, None]:
         """The loop itself closes its unfinished generators as the last thing it runs."""
         try:
             yield
         finally:
+            for task in list(self._background):
+                task.cancel()
+            if self._background:
+                await asyncio.wait(self._background)
             for server in self._servers.values():
                 server.close()
             for wire in list(self._all):

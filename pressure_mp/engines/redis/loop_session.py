@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any
 
-from ...exceptions import PressureError
+from ...exceptions import BrokerUnavailable, PressureError
+from ..contract.cancellation import is_unknown
 from ..contract.items import Prefetch, Put, Take
 from ..contract.queues import Join
 from ..contract.replies import InUse, Later, NoTask, Unfinished
@@ -21,7 +23,7 @@ from .lanes import Lane
 from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
-from .put_off import put_off
+from .put_off import LAST_SECONDS, put_off
 from .requests.table import implementation
 from .session import Begun, RedisSession
 from .statuses import DONE, Reply
@@ -30,8 +32,9 @@ from .wire import Carrier
 #: Bytes of an argument, from which on a call is not made over the shared connection: others would
 #: wait for it; and a call that is cancelled half way is not done.
 _LARGE = 1 << 16
-#: Seconds for what was taken to go back, if the server cannot be reached.
-_TO_GO_BACK = 5.0
+#: Seconds for what was taken to go back, if the server cannot be reached, or is silent. It keeps
+#: for about so long what it was asked to take.
+_TO_GO_BACK = 30.0
 
 
 class LoopSession(RedisSession):
@@ -43,7 +46,6 @@ class LoopSession(RedisSession):
     def __init__(self, binding: RedisBinding, pool: LoopPool) -> None:
         super().__init__(binding, pool)
         self._place: Place | None = None
-        self._is_large = False
         #: Of the call that took items: until the end it is the last one in its lane.
         self._kept: Channel | None = None
 
@@ -52,8 +54,13 @@ class LoopSession(RedisSession):
     async def call(self, request: Request, end: float | None = None) -> Any:
         try:
             reply = await self._call_in_turn(request, end)
-        except asyncio.CancelledError:
-            await self._put_back()
+        except asyncio.CancelledError as error:
+            if self.found is not None:  # the caller gets it, and is cancelled behind it
+                put_off.add()
+                raise BrokerUnavailable(
+                    "the call was cancelled: others remove what is left"
+                ) from None
+            await self._put_back(waits=not is_unknown(error))
             raise
         return reply
 
@@ -126,10 +133,9 @@ class LoopSession(RedisSession):
     async def call_once(
         self, op: str, args: tuple[Any, ...], end: float | None, begun: Begun | None = None
     ) -> Reply:
-        self._is_large = any(type(arg) is bytes and len(arg) >= _LARGE for arg in args)
         reply = await super().call_once(op, args, end, begun)
-        if reply[0] == DONE and (op in TAKING or op in CLAIMING):
-            put_off.check()  # who is cancelled does not get it
+        if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
+            put_off.check()  # who is cancelled does not get it; and where nothing was done, at once
         return reply
 
     async def _evaluate(
@@ -148,18 +154,20 @@ class LoopSession(RedisSession):
                     return await super()._evaluate(wire, op, args, number, limit, again)
         return await super()._evaluate(wire, op, args, number, limit, again)
 
-    def _is_shared(self, op: str) -> bool:
-        return op in self.binding.shareable and not self._is_large
+    def _is_shared(self, op: str, args: tuple[Any, ...]) -> bool:
+        if op not in self.binding.shareable:
+            return False
+        return not any(type(arg) is bytes and len(arg) >= _LARGE for arg in args)
 
-    def _idle_wire(self, op: str) -> Carrier | None:
-        if self._is_shared(op):
+    def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
+        if self._is_shared(op, args):
             return self._pool.channel_now(self.binding.slot)
-        return super()._idle_wire(op)
+        return super()._idle_wire(op, args)
 
-    async def _new_wire(self, op: str, limit: float | None) -> Carrier:
-        if self._is_shared(op):
+    async def _new_wire(self, op: str, args: tuple[Any, ...], limit: float | None) -> Carrier:
+        if self._is_shared(op, args):
             return await self._pool.lend(self.binding.slot, limit)
-        return await super()._new_wire(op, limit)
+        return await super()._new_wire(op, args, limit)
 
     def _heard(self, op: str, wire: Carrier, reply: Reply) -> None:
         if op in TAKING:
@@ -174,20 +182,23 @@ class LoopSession(RedisSession):
 
     # Cancellation
 
-    async def _put_back(self) -> None:
-        """What was taken, and nobody has, goes back. Nothing more is called in its lane."""
+    async def _put_back(self, waits: bool) -> None:
+        """What was taken, and nobody has, goes back; a broker that answers is waited for. Nothing
+        more is called in its lane."""
         taken, self.taken = self.taken, None
-        if taken is None or self.found is not None:
+        if taken is None:
             return
         if self._kept is not None:
             self._kept.close()
         if self._wire is not None and self._wire.lane is taken[0]:
             self._wire.lane = Lane()
-        end = time.monotonic() + _TO_GO_BACK
-        try:
-            await self._pool.uninterrupted(self.call_once("take_back", taken, end))
-        except (OSError, PressureError):
-            pass  # the cancellation is what the caller is told
+        await self._pool.in_background(self._take_back_later(taken), LAST_SECONDS if waits else 0.0)
+
+    async def _take_back_later(self, taken: tuple[Lane, bytes]) -> None:
+        # A session of its own: this one may be at its end before.
+        session = LoopSession(self.binding, self._pool)
+        with suppress(OSError, PressureError):  # the cancellation is what the caller is told
+            await session.call_once("take_back", taken, time.monotonic() + _TO_GO_BACK)
 
 
 #: Requests that may wait. Without ``waits`` they give up their place.

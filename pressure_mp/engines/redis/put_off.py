@@ -1,14 +1,23 @@
-"""Cancellations that came while a reply was on its way.
+"""Cancellations that came while the reply to a call that is done once was on its way.
 
-The task gets its reply first, and is cancelled where it next suspends or makes a request. If it
-ended before that, or left the timeout block that wanted to cancel it, it was in time.
+The task gets its reply first, if that comes soon, and is cancelled where it next suspends or makes
+a request. If it ended before that, or left the timeout block that wanted to cancel it, it was in
+time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from ..contract.cancellation import mark_as_unknown
+
+T = TypeVar("T")
+
+#: Seconds for which one who was cancelled waits for the reply.
+LAST_SECONDS = 1.0
 
 
 class PutOff:
@@ -49,3 +58,29 @@ def _requests_to_cancel(task: asyncio.Task[Any]) -> int:
 
 
 put_off = PutOff()
+
+
+async def settled(
+    reply: Awaitable[T], late_reply: Callable[[float], Awaitable[T]], timeout: float | None
+) -> T:
+    """A reply that tells what a call did, with which the caller does something. The first
+    cancellation is put off until it is there: for ``LAST_SECONDS``, and not for longer than
+    ``timeout``. ``late_reply`` is what then waits for it, and raises TimeoutError."""
+    try:
+        return await reply
+    except asyncio.CancelledError as error:
+        cancelled = error
+    seconds = LAST_SECONDS if timeout is None else min(timeout, LAST_SECONDS)
+    try:
+        found = await late_reply(seconds)
+    except asyncio.CancelledError as error:
+        mark_as_unknown(error)
+        raise
+    except TimeoutError:
+        mark_as_unknown(cancelled)
+        raise cancelled from None
+    except OSError:
+        put_off.add()
+        raise
+    put_off.add()
+    return found

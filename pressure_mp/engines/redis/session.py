@@ -112,7 +112,7 @@ class RedisSession:
                         raise outcome
                     reply = await self._understand(outcome, wire, op, args, number, limit)
                 else:
-                    wire = self._idle_wire(op) or await self._new_wire(op, limit)
+                    wire = self._idle_wire(op, args) or await self._new_wire(op, args, limit)
                     if lane is None:
                         lane, number = wire.lane, self.binding.number(op, wire.lane)
                         if op in TAKING:
@@ -151,7 +151,7 @@ class RedisSession:
         """Whether a call is not made over the operation's own connection."""
         return bool(self._parked or (op in REJECTING and self.taken))
 
-    def _idle_wire(self, op: str) -> Carrier | None:
+    def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
         """The operation's own connection, or one beside it; None when a new one is needed."""
         if self._is_beside(op):
             return self._pool.idle(self.binding.slot)
@@ -159,7 +159,7 @@ class RedisSession:
             self._wire = self._pool.idle(self.binding.slot)
         return self._wire
 
-    async def _new_wire(self, op: str, limit: float | None) -> Carrier:
+    async def _new_wire(self, op: str, args: tuple[Any, ...], limit: float | None) -> Carrier:
         wire = await self._pool.checkout(self.binding.slot, limit)
         if not self._is_beside(op):
             self._wire = wire
@@ -187,7 +187,8 @@ class RedisSession:
     ) -> Reply:
         if op == "wake":
             return [
-                await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit) for waiter in args
+                await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit, settles=True)
+                for waiter in args
             ]
         if op in CONTENT_OPERATIONS:
             assert isinstance(wire, Wire)
@@ -201,7 +202,7 @@ class RedisSession:
         if durability:
             await check(wire, self.binding, durability)
         command = self._pack(wire, op, args, number)
-        reply = await wire.exchange(command, limit)
+        reply = await wire.exchange(command, limit, self.binding.scripts[op].once)
         reply = await self._understand(reply, wire, op, args, number, limit, again)
         if durability and reply[0] == DONE:
             await confirm(wire, self.binding, durability, op)
@@ -222,14 +223,15 @@ class RedisSession:
         again: bool = False,
     ) -> Reply:
         """The status and values in what a script's call was answered with."""
+        settles = self.binding.scripts[op].once
         if is_missing(reply):
             await load(wire, self.binding, op, limit)
             command = self._pack(wire, op, args, number)
-            reply = await wire.exchange(command, limit)
+            reply = await wire.exchange(command, limit, settles)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
             command = self._pack(wire, op, args, number)
-            reply = await wire.exchange(command, limit)
+            reply = await wire.exchange(command, limit, settles)
         if self.binding.scripts[op].bare:
             reply = read_bare(reply)
         if type(reply) is not list:
@@ -245,17 +247,17 @@ class RedisSession:
     ) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
         command = self.binding.commands["take_back"].pack((), wire.id, lane, number.split()[0])
-        reply = await exchange(wire, self.binding, "take_back", command, limit)
+        reply = await exchange(wire, self.binding, "take_back", command, limit, settles=True)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
-            reply = await wire.exchange(command, limit)
+            reply = await wire.exchange(command, limit, settles=True)
         return await self._understand(reply, wire, "take_back", (), b"", limit)
 
     async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
         """Wake one waiter, also one that is about to wait."""
         bell = self.binding.bell(ticket)
-        reply = await wire.request("LPUSH", bell, "1", timeout=limit)
-        await wire.request("PEXPIRE", bell, _RUNG, timeout=limit)
+        reply = await wire.request("LPUSH", bell, "1", timeout=limit, settles=True)
+        await wire.request("PEXPIRE", bell, _RUNG, timeout=limit, settles=True)
         return reply
 
     async def sleep(self, seconds: float) -> None:
@@ -341,7 +343,9 @@ class RedisSession:
         """The reply to the outstanding wait. The server may see it later than the word to end it,
         since that goes over another connection: so it is said until it is heard."""
         for _ in range(_LAST_WORDS):
-            await beside.request("CLIENT", "UNBLOCK", wire.id, timeout=_PAUSE * _LAST_WORDS)
+            await beside.request(
+                "CLIENT", "UNBLOCK", wire.id, timeout=_PAUSE * _LAST_WORDS, settles=True
+            )
             try:
                 return await wire.read(_PAUSE)
             except TimeoutError:

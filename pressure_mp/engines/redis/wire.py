@@ -28,7 +28,7 @@ from . import connecting
 from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
-from .put_off import put_off
+from .put_off import put_off, settled
 
 T = TypeVar("T")
 
@@ -78,15 +78,19 @@ class Carrier(ABC):
     lane: Lane
     confirms: bool  #: whether the server is known to confirm what is durable
 
-    async def request(self, *command: Any, timeout: float | None = None) -> Any:
+    async def request(
+        self, *command: Any, timeout: float | None = None, settles: bool = False
+    ) -> Any:
         """Send a command and wait for its reply. An error reply is returned, not raised.
 
-        After ``timeout`` seconds without a reply TimeoutError is raised; this is then lost.
+        After ``timeout`` seconds without a reply TimeoutError is raised; this is then lost. An
+        asyncio task that is cancelled meanwhile raises CancelledError; where the command
+        ``settles`` something, as of :func:`.put_off.settled`.
         """
-        return await self.exchange(pack_command(command), timeout)
+        return await self.exchange(pack_command(command), timeout, settles)
 
     @abstractmethod
-    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
+    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
         """:meth:`request` for a command that is packed already."""
 
     @abstractmethod
@@ -152,7 +156,7 @@ class Wire(Carrier):
         except OSError as error:
             raise ConnectionError(f"it does not answer the first command: {error}") from error
 
-    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
+    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
         """:meth:`request` for a command that is packed already."""
         await self._send(packed)
         return await self.read(timeout)
@@ -391,22 +395,12 @@ class AsyncWire(Wire):
         connecting.result()
         return cls(connection)
 
-    async def exchange(self, packed: bytes, timeout: float | None) -> Any:
-        """As for threads. The first cancellation is put off until the reply is there: what a
-        script took out of the queue must not be lost with its reply."""
+    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
         put_off.check()
         await self._send(packed)
-        try:
-            return await self.read(timeout)
-        except asyncio.CancelledError:
-            pass
-        try:
-            reply = await self.read(timeout)
-        except OSError:
-            put_off.add()
-            raise
-        put_off.add()
-        return reply
+        if settles:
+            return await settled(self.read(timeout), self.read, timeout)
+        return await self.read(timeout)
 
     @property
     def transport(self) -> asyncio.WriteTransport:

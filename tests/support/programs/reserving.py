@@ -6,6 +6,9 @@ import os
 import signal
 
 import inside
+from waiting import HOURS
+
+from pressure_mp.buffering import reserving
 
 
 def get_all(connection, q, most, report):
@@ -20,6 +23,7 @@ def get_all(connection, q, most, report):
 
 def get_and_be_killed(connection, q):
     """Be killed in the midst of what was read ahead; tell what was handed out last."""
+    reserving.KEPT = HOURS  # however long it takes until it is killed
     last = q.get()
     while inside.read_ahead(q) < 50:
         last = q.get()

@@ -1,0 +1,117 @@
+"""Calls of asyncio that are cancelled while the broker is slow, or says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+
+import pytest
+from oracle import loops
+from waiting import LIMIT
+
+from pressure_mp import aio
+from pressure_mp.engines.redis import scripts
+
+#: Bytes: its content is beside the queue.
+LARGE = 1 << 19
+
+
+def called(proxy, op):
+    """Whether that script was called through a proxy."""
+    return scripts.load("fifo")[op].sha.encode() in proxy.requests
+
+
+@contextlib.contextmanager
+def stopped(server):
+    """The server answers nothing."""
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+async def end_while_nothing_answers(server, *calls):
+    """Calls that are begun, and cancelled once, while the server is stopped; it goes on later."""
+    with stopped(server):
+        tasks = [asyncio.ensure_future(call) for call in calls]
+        await asyncio.sleep(0.1)  # they are sent
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=LIMIT)
+        assert [task.done() and task.cancelled() for task in tasks] == [True] * len(calls)
+
+
+KINDS = [aio.Queue, aio.JoinableQueue, aio.PriorityQueue]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_calls_that_are_cancelled_end_while_the_broker_is_silent_and_lose_nothing(
+    own_server, name, kind
+):
+    async def main():
+        q = kind(name=name, url=own_server.url, buffering=0)
+        await q.put(1)
+        await q.put(2)
+        await end_while_nothing_answers(
+            own_server, q.qsize(), q.stats(), q.get(), q.put(3), q.get()
+        )
+        assert sorted([await q.get(timeout=LIMIT) for _ in range(2)]) == [1, 2]
+        rest = await q.get_many(10, timeout=0.1) if await q.qsize() else []
+        assert rest in ([], [3])
+        await q.delete()
+
+    loops.run(main)
+
+
+def test_a_loop_ends_while_the_broker_is_silent(own_server, name):
+    """Its tasks are cancelled; so is what they left to be done behind them."""
+    q = aio.Queue(name=name, url=own_server.url, buffering=0)
+
+    async def main():
+        await q.put(1)
+        with contextlib.suppress(asyncio.TimeoutError):
+            own_server.process.send_signal(signal.SIGSTOP)
+            await asyncio.wait_for(q.get(), 0.1)
+
+    async def after():
+        assert await q.get(timeout=LIMIT) == 1
+        await q.delete()
+
+    try:
+        loops.run(main)
+    finally:
+        own_server.process.send_signal(signal.SIGCONT)
+    loops.run(after)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_large_item_is_got_by_one_who_is_cancelled_when_it_can_no_longer_go_back(
+    server, name, proxy_of, times
+):
+    proxy = proxy_of(server)
+
+    async def main():
+        q = aio.Queue(name=name, url=proxy.url, buffering=0)
+        got = []
+
+        async def consume():
+            got.append(len(await q.get()))
+            await asyncio.sleep(LIMIT)
+
+        await q.put(bytes(LARGE))
+        proxy.requests, proxy.delay = bytearray(), 0.02
+        task = asyncio.ensure_future(consume())
+        await loops.until(lambda: called(proxy, "sweep"))
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
+        await asyncio.wait([task], timeout=LIMIT)
+        assert task.cancelled()
+        proxy.delay = 0.0
+        assert got == [LARGE]
+        assert await q.empty()
+        await q.delete()
+
+    loops.run(main)
