@@ -56,6 +56,7 @@ class Listener:
         with self._lock:
             if self._starting is None:
                 self._starting = Future()
+                self._starting.set_running_or_notify_cancel()  # one who waits for it cancels itself
                 thread = threading.Thread(
                     target=self._run, args=(self._starting,), name="pressure_mp-listener"
                 )

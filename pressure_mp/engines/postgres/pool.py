@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
 from ...exceptions import BrokerError
+from ..put_off import put_off
 from .address import PostgresAddress
 from .errors import ConnectionLost, NotInstalled, NotNow
 from .packing import load
@@ -94,12 +95,6 @@ class Pool:
             raise
         except ConnectionLost:
             self.close_idle()  # those are as broken, most likely
-            raise
-        except asyncio.CancelledError:
-            if wire.pgconn is not None and not wire.pgconn.transaction_status:
-                self._keep(wire)
-            else:
-                wire.close()
             raise
         except BaseException:
             wire.close()
@@ -196,6 +191,7 @@ class LoopPool(Pool):
     async def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
+        put_off.check()
         async with self._gate:
             return await super().execute(statement, params, timeout)
 

@@ -14,6 +14,8 @@ from ..contract.queues import Exists, Unlock
 from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options
+from ..contract.tasks import TakenTasks
+from ..put_off import put_off
 from . import table
 from .listener import Listener
 from .outage import persist
@@ -282,7 +284,10 @@ class AsyncPostgresSession(BaseSession):
 
     async def call(self, request: Request, end: float | None = None) -> Any:
         try:
-            return await self._call(request, end)
+            reply = await self._call(request, end)
+            if isinstance(reply, (Taken, TakenTasks)):
+                put_off.check()  # who is cancelled does not get it
+            return reply
         except asyncio.CancelledError:
             await self._put_back()
             raise
@@ -291,7 +296,10 @@ class AsyncPostgresSession(BaseSession):
         return await self._wait(later, timeout)
 
     async def end(self) -> None:
-        await _uninterrupted(self._end())
+        if self._placed:
+            await _uninterrupted(self._end())
+        else:
+            await self._end()  # which suspends nowhere: who has a reply is not cancelled here
 
     async def _listening(self, listener: Listener) -> int | None:
         return await asyncio.wrap_future(listener.start())

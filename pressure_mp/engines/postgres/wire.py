@@ -17,12 +17,11 @@ from psycopg import OperationalError, pq
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
 
 from ...hidden import without_frames
+from ..put_off import put_off
 from .errors import ConnectionLost, refusal, unreachable
 
 T = TypeVar("T")
 
-#: Seconds that one who is cancelled waits for the reply to what was sent.
-_LAST_REPLY = 5.0
 #: Each statement is a transaction of its own, in which every step sees what was committed before.
 _OPTIONS = "-c default_transaction_isolation=read\\ committed"
 #: Seconds without a word, after which a host that fell silent is taken for lost.
@@ -102,7 +101,11 @@ class Wire(ABC):
     async def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
-        """The rows. Raises what :mod:`errors` has; ConnectionLost when no reply came."""
+        """The rows. Raises what :mod:`errors` has; ConnectionLost when no reply came.
+
+        The first cancellation is put off until the reply is there: what a call took out of the
+        queue must not be lost with its reply.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         name, text, formats = statement
         pgconn = self.pgconn
@@ -131,36 +134,35 @@ class Wire(ABC):
             raise ConnectionLost(f"the connection to {self._shown} broke: {error}") from None
 
     async def _result(self, end: float | None) -> list[Row]:
-        """The rows of what was sent. Who is cancelled meanwhile is so when they are here: what
-        became of the call is known then."""
+        """The rows of what was sent."""
         pgconn = self.pgconn
-        cancelled: asyncio.CancelledError | None = None
         while pgconn.flush():
             if not await self.ready(False, _left(end)):
                 raise OperationalError("the server takes nothing")
-        found: Any = None
-        while True:
+        is_cancelled = False
+        try:
             while pgconn.is_busy():
                 try:
-                    is_ready = await self.ready(True, _left(end))
-                except asyncio.CancelledError as error:
-                    cancelled = error
-                    last = time.monotonic() + _LAST_REPLY
-                    end = last if end is None else min(end, last)
+                    if not await self.ready(True, _left(end)):
+                        raise OperationalError("timeout: the server says nothing")
+                except asyncio.CancelledError:
+                    if is_cancelled:
+                        raise
+                    is_cancelled = True
                     continue
-                if not is_ready:
-                    if cancelled is not None:
-                        self.close()
-                        raise cancelled
-                    raise OperationalError("timeout: the server says nothing")
                 pgconn.consume_input()
-            result = pgconn.get_result()
-            if result is None:
-                break
+        finally:
+            if is_cancelled:
+                put_off.add()
+        return self._read()
+
+    def _read(self) -> list[Row]:
+        """The rows, which are here."""
+        pgconn = self.pgconn
+        found: Any = None
+        while (result := pgconn.get_result()) is not None:
             if found is None or result.status == ExecStatus.FATAL_ERROR:
                 found = result
-        if cancelled is not None:
-            raise cancelled
         if found.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             columns = range(found.nfields)
             return [[found.get_value(row, n) for n in columns] for row in range(found.ntuples)]

@@ -17,7 +17,7 @@ import hiredis
 
 from .connecting import NoReply
 from .lanes import Lane
-from .put_off import put_off
+from ..put_off import put_off
 from .wire import AsyncWire, Carrier
 
 _NOTHING = object()

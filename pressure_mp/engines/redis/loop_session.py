@@ -21,7 +21,7 @@ from .lanes import Lane
 from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
-from .put_off import put_off
+from ..put_off import put_off
 from .requests.table import implementation
 from .session import Begun, RedisSession
 from .statuses import DONE, Reply

@@ -27,7 +27,7 @@ from . import connecting
 from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
-from .put_off import put_off
+from ..put_off import put_off
 
 T = TypeVar("T")
 

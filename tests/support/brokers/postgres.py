@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,25 @@ def _find_user() -> pwd.struct_passwd:
         except KeyError:
             pass
     pytest.skip("there is no user whose PostgreSQL could run")
+
+
+def look(engine: Any, text: str) -> list[tuple[Any, ...]]:
+    """The rows of a statement of one who may do everything, at the server of an engine."""
+    import psycopg
+
+    conninfo = engine.address._replace(username="postgres").conninfo()
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return connection.execute(text).fetchall()
+
+
+def waiters(engine: Any) -> int:
+    """How many operations wait at the server, and are there."""
+    places, watchers = look(
+        engine,
+        """SELECT (SELECT count(*) FROM pressure_mp.waiting WHERE listener IS NOT NULL),
+            (SELECT count(*) FROM pressure_mp.watchers WHERE listener IS NOT NULL)""",
+    )[0]
+    return int(places + watchers)
 
 
 def is_there() -> bool:
