@@ -143,6 +143,8 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """PostgreSQL, for the whole run, with the role of docs/postgres.md."""
+    if not _POSTGRES:
+        pytest.skip("psycopg or PostgreSQL is not installed, or not asked for")
     server = Postgres()
     try:
         server.start()

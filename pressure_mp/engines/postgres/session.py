@@ -360,21 +360,30 @@ class _ThreadBell:
 class _LoopBell:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._rung = asyncio.Event()
+        self._is_rung = False
+        self._waiter: asyncio.Future[bool] | None = None
 
     def ring(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._rung.set)
+            self._loop.call_soon_threadsafe(self._come, True)
         except RuntimeError:
             pass  # the loop is closed: nobody waits there any more
 
     def silence(self) -> None:
-        self._rung.clear()
+        self._is_rung = False
 
     async def wait(self, seconds: float) -> bool:
+        if self._is_rung:
+            return True
+        self._waiter = waiter = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self._come, False)
         try:
-            await asyncio.wait_for(self._rung.wait(), seconds)
-        except asyncio.TimeoutError:
-            return False
-        return True
+            return await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
 
+    def _come(self, is_rung: bool) -> None:
+        self._is_rung = self._is_rung or is_rung
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(is_rung)

@@ -74,7 +74,7 @@ def _read_open(request: t.OpenTasks, reply: Reply) -> Any:
 def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
     is_awaited = isinstance(request, t.PutAwaited)
     put = request.put if isinstance(request, t.PutAwaited) else request
-    args = {"ids": put.ids, "delay": put.delay, "priority": put.priority}
+    args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
     args |= given(ttl=put.ttl) | flags(awaited=is_awaited)
     parts = [encode(put.tube)]
     for pair in put.tasks:
@@ -128,6 +128,8 @@ def _ask_settle(op: str, *names: str) -> Any:
         args, parts = _parts(request)
         args |= {"owner": request.owner, "call": request.call} | flags(whole=request.whole)
         args |= given(**{name: getattr(request, name) for name in names})
+        if "priority" in args:  # which may be infinite, as no number of JSON's is
+            args["priority"] = repr(args["priority"])
         return Asked(op, args, parts)
 
     return ask
