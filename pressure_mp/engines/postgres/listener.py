@@ -51,6 +51,12 @@ class Listener:
         """The session waits no longer."""
         self._bells.pop(session, None)
 
+    def ring(self, session: str) -> None:
+        """A session may go on, as far as it is one of this process that waits."""
+        ring = self._bells.get(session)
+        if ring is not None:
+            ring()
+
     def start(self) -> Future[int | None]:
         """What is done when it listens, or cannot. Its number, or None."""
         with self._lock:
@@ -113,9 +119,7 @@ class Listener:
 
     def _tell(self, pgconn: Any) -> None:
         while (notice := pgconn.notifies()) is not None:
-            ring = self._bells.get(notice.extra.decode())
-            if ring is not None:
-                ring()
+            self.ring(notice.extra.decode())
 
     def close(self) -> None:
         """Listen no longer, until somebody waits again."""

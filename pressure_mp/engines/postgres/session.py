@@ -180,7 +180,10 @@ class BaseSession:
             if way.takes and not isinstance(error, ConnectionError):
                 self._taken = None  # a statement that fails does nothing
             raise
-        reply = way.read(request, _reply(rows[0]))
+        *said, woken = rows[0]
+        for session in read_array(woken):
+            binding.listener.ring(session.decode())
+        reply = way.read(request, _reply(said))
         if way.takes and not isinstance(reply, Taken):
             self._taken = None
         if asked.op in _PLACED and not (waits and isinstance(reply, Later)):

@@ -12,8 +12,8 @@ class Statements:
     """Those of one schema."""
 
     def __init__(self, schema: str) -> None:
-        self._items = _make(schema, "call_items", "status, info, items", 15, 14, 15)
-        self._tasks = _make(schema, "call_tasks", "status, info, items", 13, 13)
+        self._items = _make(schema, "call_items", "status, info, items, woken", 15, 14, 15)
+        self._tasks = _make(schema, "call_tasks", "status, info, items, woken", 13, 13)
         self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
         self.leave = _make(schema, "leave", "NULL::text", 4)
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)

@@ -87,67 +87,75 @@ BEGIN
     END IF;
 END $$;
 
--- Tell one who waits that it may go on.
-CREATE OR REPLACE FUNCTION pressure_mp.tell(a_listener bigint, a_session text) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+-- Tell one who waits that it may go on; but not in the process of the listener "own", which is told
+-- by the reply.
+CREATE OR REPLACE FUNCTION pressure_mp.tell(a_listener bigint, a_session text, own bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    IF a_listener IS NOT NULL THEN
+    IF a_listener IS NOT NULL AND a_listener IS DISTINCT FROM own THEN
         PERFORM pg_notify('pressure_mp_' || a_listener, a_session);
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.wake(w pressure_mp.waiting) RETURNS void
+CREATE OR REPLACE FUNCTION pressure_mp.wake(w pressure_mp.waiting, own bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     UPDATE pressure_mp.waiting v SET woken = true
         WHERE v.slot = w.slot AND v.line = w.line AND v.place = w.place;
-    PERFORM pressure_mp.tell(w.listener, w.session);
+    PERFORM pressure_mp.tell(w.listener, w.session, own);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.wake_first(a_slot bigint, a_line text) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.wake_first(a_slot bigint, a_line text, own bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     one pressure_mp.waiting := pressure_mp.first_place(a_slot, a_line);
 BEGIN
     IF one.session IS NOT NULL AND NOT one.woken THEN
-        PERFORM pressure_mp.wake(one);
+        PERFORM pressure_mp.wake(one, own);
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.wake_all(a_slot bigint, a_line text) RETURNS void
-LANGUAGE sql VOLATILE AS $$
-    SELECT pressure_mp.wake(w) FROM pressure_mp.waiting w
+CREATE OR REPLACE FUNCTION pressure_mp.wake_all(a_slot bigint, a_line text, own bigint)
+RETURNS void LANGUAGE sql VOLATILE AS $$
+    SELECT pressure_mp.wake(w, own) FROM pressure_mp.waiting w
         WHERE w.slot = a_slot AND w.line = a_line AND NOT w.woken
 $$;
 
+-- Those of the caller's process who were woken, and did not call since.
+CREATE OR REPLACE FUNCTION pressure_mp.woken_of(a_slot bigint, own bigint) RETURNS bytea[]
+LANGUAGE sql VOLATILE AS $$
+    SELECT array_agg(convert_to(w.session, 'UTF8')) FROM pressure_mp.waiting w
+        WHERE w.slot = a_slot AND w.woken AND w.listener = own
+$$;
+
 -- Wake those at a queue of items who would be told something else than to wait.
-CREATE OR REPLACE FUNCTION pressure_mp.wake_items(a_slot bigint, a_prefix text, a_name text) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.wake_items(a_slot bigint, a_prefix text, a_name text,
+    own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name;
     IF NOT FOUND THEN
-        PERFORM pressure_mp.wake_all(a_slot, line) FROM unnest(ARRAY['p', 'c', 'j']) line;
+        PERFORM pressure_mp.wake_all(a_slot, line, own) FROM unnest(ARRAY['p', 'c', 'j']) line;
         RETURN;
     END IF;
     IF q.closed THEN
-        PERFORM pressure_mp.wake_all(a_slot, 'p');
+        PERFORM pressure_mp.wake_all(a_slot, 'p', own);
     ELSIF q.bound <= 0 OR q.length < q.bound THEN
-        PERFORM pressure_mp.wake_first(a_slot, 'p');
+        PERFORM pressure_mp.wake_first(a_slot, 'p', own);
     END IF;
     IF q.length > 0 THEN
-        PERFORM pressure_mp.wake_first(a_slot, 'c');
+        PERFORM pressure_mp.wake_first(a_slot, 'c', own);
     ELSIF q.closed THEN
-        PERFORM pressure_mp.wake_all(a_slot, 'c');
+        PERFORM pressure_mp.wake_all(a_slot, 'c', own);
     ELSIF q.had_producers THEN
-        PERFORM pressure_mp.wake(w) FROM pressure_mp.waiting w
+        PERFORM pressure_mp.wake(w, own) FROM pressure_mp.waiting w
             WHERE w.slot = a_slot AND w.line = 'c' AND NOT w.woken AND w.until_ended
                 AND pressure_mp.has_ended(q, w.owner);
     END IF;
     IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
-        PERFORM pressure_mp.wake_all(a_slot, 'j');
+        PERFORM pressure_mp.wake_all(a_slot, 'j', own);
     END IF;
 END $$;
 

@@ -31,7 +31,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.call_items(a_prefix text, a_name text, a_
     a_client text, a_lease bigint, a_session text, a_placed boolean, a_listener bigint,
     a_lane text, a_number bigint, a_again boolean,
     a_op text, args jsonb, a_items bytea[], a_keys bytea[],
-    OUT status text, OUT info jsonb, OUT items bytea[])
+    OUT status text, OUT info jsonb, OUT items bytea[], OUT woken bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
@@ -45,6 +45,7 @@ BEGIN
         r := pressure_mp.find_call(a_lane, a_number);
         IF r.status IS NOT NULL THEN
             status := r.status; info := r.info; items := r.items;
+            woken := pressure_mp.woken_of(a_slot, a_listener);
             RETURN;
         END IF;
     END IF;
@@ -82,7 +83,8 @@ BEGIN
     END IF;
     PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
     IF FOUND THEN
-        PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name);
+        PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, a_listener);
+        woken := pressure_mp.woken_of(a_slot, a_listener);
     END IF;
     status := r.status; info := r.info; items := r.items;
 END $$;
@@ -185,9 +187,9 @@ BEGIN
     PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
     IF FOUND THEN
         IF a_kind = 'items' THEN
-            PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name);
+            PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, NULL);
         ELSE
-            PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name);
+            PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, NULL);
         END IF;
     END IF;
 END $$;

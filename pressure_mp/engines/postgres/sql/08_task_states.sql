@@ -40,7 +40,7 @@ BEGIN
         UPDATE pressure_mp.watchers v SET outcome = a_outcome
             WHERE v.slot = a_slot AND v.task = a_id AND v.outcome IS NULL RETURNING *
     LOOP
-        PERFORM pressure_mp.tell(w.listener, w.session);
+        PERFORM pressure_mp.tell(w.listener, w.session, NULL);
     END LOOP;
 END $$;
 
@@ -188,8 +188,8 @@ END $$;
 
 -- Wake the first in line for each task that is ready; all of them when the queue is shut down or
 -- gone.
-CREATE OR REPLACE FUNCTION pressure_mp.wake_takers(a_slot bigint, a_prefix text, a_name text) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.wake_takers(a_slot bigint, a_prefix text, a_name text,
+    own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
     w pressure_mp.waiting;
@@ -200,7 +200,7 @@ BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name;
     IF NOT FOUND OR q.closed THEN
-        PERFORM pressure_mp.wake_all(a_slot, 't');
+        PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;
     END IF;
     SELECT count(*) INTO left_over FROM (SELECT FROM pressure_mp.tasks t
@@ -225,7 +225,7 @@ BEGIN
         END IF;
         left_over := left_over - 1;
         IF NOT w.woken THEN
-            PERFORM pressure_mp.wake(w);
+            PERFORM pressure_mp.wake(w, own);
         END IF;
     END LOOP;
 END $$;

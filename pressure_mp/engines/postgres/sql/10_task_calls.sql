@@ -4,7 +4,8 @@ CREATE OR REPLACE FUNCTION pressure_mp.call_tasks(a_prefix text, a_name text,
     a_client text, a_lease bigint, a_session text, a_placed boolean, a_listener bigint,
     a_lane text, a_number bigint, a_again boolean,
     a_op text, args jsonb, parts bytea[],
-    OUT status text, OUT info jsonb, OUT items bytea[])
+    OUT status text, OUT info jsonb, OUT items bytea[],
+    OUT woken bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
@@ -19,6 +20,7 @@ BEGIN
         r := pressure_mp.find_call(a_lane, a_number);
         IF r.status IS NOT NULL THEN
             status := r.status; info := r.info; items := r.items;
+            woken := pressure_mp.woken_of(a_slot, a_listener);
             RETURN;
         END IF;
     END IF;
@@ -53,13 +55,14 @@ BEGIN
     END IF;
     PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot LIMIT 1;
     IF FOUND THEN
-        PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name);
+        PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, a_listener);
+        woken := pressure_mp.woken_of(a_slot, a_listener);
     END IF;
     IF a_op IN ('delete', 'dismiss') AND NOT EXISTS (SELECT FROM pressure_mp.queues v
         WHERE v.id = q.id)
     THEN
         FOR w IN DELETE FROM pressure_mp.watchers v WHERE v.slot = a_slot RETURNING * LOOP
-            PERFORM pressure_mp.tell(w.listener, w.session);
+            PERFORM pressure_mp.tell(w.listener, w.session, NULL);
         END LOOP;
     END IF;
     status := r.status; info := r.info; items := r.items;
