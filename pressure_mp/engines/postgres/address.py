@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -82,6 +83,8 @@ class PostgresAddress(NamedTuple):
 
 def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> PostgresAddress:
     """Read a URL. Raises AddressError."""
+    if find_spec("psycopg") is None:
+        raise url.error("needs psycopg: pip install 'pressure_mp[postgres]'")
     url.check_whole()
     if "/" in url.path.strip("/"):
         raise url.error("names more than a database: postgresql://user@host/database")

@@ -43,6 +43,8 @@ class PostgresEngine:
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
+            for other in [one for one in self._loops if one.is_closed()]:
+                self._loops.pop(other).abandon()  # it ended without a word
             pool = self._loops[loop] = LoopPool(self.address)
         return pool
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from . import schema
 from .address import PostgresAddress
-from .errors import NotInstalled
 from .wire import BlockingWire, Statement, Wire, finish
 
 #: Seconds to connect.
@@ -52,10 +51,7 @@ def install(address: PostgresAddress) -> None:
 
 def upgrade(address: PostgresAddress) -> None:
     """Bring the schema up to date, while clients use it. Raises NotInstalled if there is none."""
-    try:
-        _run(address, schema.upgrade_sql(address.schema))
-    except NotInstalled:
-        raise
+    _run(address, schema.upgrade_sql(address.schema))
 
 
 def uninstall(address: PostgresAddress) -> None:

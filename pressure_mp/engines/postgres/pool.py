@@ -168,7 +168,7 @@ class Pool:
                 self._idle.pop()[0].close()
 
     def abandon(self) -> None:
-        """In a forked child: let go of the parent's connections."""
+        """Close all connections; in a forked child, where they are the parent's, let go of them."""
         for wire in list(self._all):
             wire.close()
 
