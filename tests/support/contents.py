@@ -38,8 +38,13 @@ def _count(q: Any, kept: str, chunk: str, command: str) -> int:
         return len(getattr(state.contents, kept)) if state else 0
     if q.url.startswith("postgresql:"):
         table = {"kept": "contents", "chunks": "chunks"}[kept]
-        return int(postgres.look(engine, f"""SELECT count(*) FROM pressure_mp.{table} c
-            JOIN pressure_mp.queues q ON q.id = c.queue WHERE q.name = '{q.name}'""")[0][0])
+        return int(
+            postgres.look(
+                engine,
+                f"""SELECT count(*) FROM pressure_mp.{table} c
+            JOIN pressure_mp.queues q ON q.id = c.queue WHERE q.name = '{q.name}'""",
+            )[0][0]
+        )
     with _client(engine) as client:
         return int(client.execute_command(command, key(q, chunk)))
 

@@ -64,9 +64,7 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         )
     advice = ""
     if state == "42501":
-        advice = (
-            "; grant this role what python -m pressure_mp.engines.postgres grant ROLE prints"
-        )
+        advice = "; grant this role what python -m pressure_mp.engines.postgres grant ROLE prints"
     elif state == "57014":
         advice = "; its statement_timeout, or somebody, ended the statement: nothing was done"
     return BrokerError(f"the database at {shown} refuses: {text}{advice}")

@@ -15,9 +15,7 @@ _LOCK = 0x70726573737572
 async def install_over(wire: Wire, name: str) -> None:
     """Install it, unless somebody just did."""
     try:
-        await wire.execute_text(
-            f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK});"
-        )
+        await wire.execute_text(f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK});")
         there = Statement(
             b"", b"SELECT to_jsonb(EXISTS (SELECT FROM pg_namespace WHERE nspname = $1))", (0,)
         )

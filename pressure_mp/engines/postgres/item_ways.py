@@ -167,9 +167,7 @@ def _read_stats(request: q.GetStats, reply: Reply) -> Any:
 
 
 ACKNOWLEDGE = Way(
-    lambda request, _: Asked(
-        "acknowledge", given(owner=request.owner, number=request.number)
-    ),
+    lambda request, _: Asked("acknowledge", given(owner=request.owner, number=request.number)),
     outcome,
 )
 SET_ASIDE = Way(
@@ -216,12 +214,8 @@ SWEEP_CONTENTS = Way(
     lambda request, reply: False,
     once=False,
 )
-ENLIST = Way(
-    lambda request, _: Asked("enlist", {"user": request.user}), outcome, once=False
-)
-DISMISS = Way(
-    lambda request, _: Asked("dismiss", {"users": [*request.users]}), number
-)
+ENLIST = Way(lambda request, _: Asked("enlist", {"user": request.user}), outcome, once=False)
+DISMISS = Way(lambda request, _: Asked("dismiss", {"users": [*request.users]}), number)
 
 EXISTS = Way(same("exists"), lambda request, reply: reply.info, look=True)
 GET_DISCIPLINE = Way(same("get_discipline"), _read_info, look=True)
@@ -236,6 +230,4 @@ GET_SNAPSHOT = Way(
     lambda request, _: Asked("get_snapshot", {"limit": request.limit}), _read_snapshot, look=True
 )
 GET_KEYS = Way(same("get_keys"), _read_items, look=True)
-GET_QUEUED = Way(
-    lambda request, _: Asked("get_queued", {}, (request.key,)), number, look=True
-)
+GET_QUEUED = Way(lambda request, _: Asked("get_queued", {}, (request.key,)), number, look=True)

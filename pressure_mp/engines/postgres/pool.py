@@ -211,4 +211,3 @@ class LoopPool(Pool):
         finally:
             for wire in list(self._all):
                 wire.close()
-

@@ -49,9 +49,7 @@ def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
 def grant_sql(role: str, schema: str = DEFAULT_SCHEMA) -> str:
     """What lets a role use the queues."""
     quoted = '"' + role.replace('"', '""') + '"'
-    grants = [
-        f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {quoted};" for name in ENTRIES
-    ]
+    grants = [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {quoted};" for name in ENTRIES]
     return "\n".join((f"GRANT USAGE ON SCHEMA {schema} TO {quoted};", *grants))
 
 

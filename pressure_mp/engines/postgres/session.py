@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from ...exceptions import PressureError
@@ -17,6 +16,7 @@ from ..contract.session import ONE_TRY, TICK, Options
 from ..contract.tasks import TakenTasks
 from ..put_off import put_off
 from . import table
+from .bells import Bell, LoopBell, ThreadBell
 from .listener import Listener
 from .outage import persist
 from .packing import array, dump, load, read_array
@@ -61,18 +61,6 @@ class Bound(Protocol):
     def prefix(self) -> str: ...
 
 
-class Bell(Protocol):
-    """Rung when one who waits may go on."""
-
-    def ring(self) -> None: ...
-
-    def silence(self) -> None:
-        """What rang before does not count."""
-
-    async def wait(self, seconds: float) -> bool:
-        """Whether it rang within so many seconds."""
-
-
 class BaseSession:
     """For asyncio; and, driven by ``finish``, for threads."""
 
@@ -101,7 +89,7 @@ class BaseSession:
         asked = way.ask(request, self.binding.discipline)
         if way.look:
             return way.read(request, await self._look(asked, end))
-        waits = "waits" in asked.args or asked.op == "put" and "awaited" in asked.args
+        waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)
         listener = self.binding.listener
         heard = listener.number
         reply = await self._ask(way, request, asked, end, waits, heard)
@@ -261,7 +249,7 @@ class PostgresSession(BaseSession):
     """For a thread."""
 
     def __init__(self, binding: Bound, pool: Pool) -> None:
-        super().__init__(binding, pool, _ThreadBell())
+        super().__init__(binding, pool, ThreadBell())
 
     def call(self, request: Request, end: float | None = None) -> Any:
         return finish(self._call(request, end))
@@ -283,7 +271,7 @@ class AsyncPostgresSession(BaseSession):
     """For an asyncio task."""
 
     def __init__(self, binding: Bound, pool: LoopPool) -> None:
-        super().__init__(binding, pool, _LoopBell())
+        super().__init__(binding, pool, LoopBell())
 
     async def call(self, request: Request, end: float | None = None) -> Any:
         try:
@@ -334,59 +322,3 @@ async def _uninterrupted(work: Any) -> None:
             task.exception()  # the cancellation is what the caller is told
         raise cancelled
     task.result()
-
-
-class _ThreadBell:
-    """A signal handler's exception tears nothing apart in it."""
-
-    def __init__(self) -> None:
-        self._rung: SimpleQueue[None] = SimpleQueue()
-
-    def ring(self) -> None:
-        self._rung.put(None)
-
-    def silence(self) -> None:
-        try:
-            while True:
-                self._rung.get_nowait()
-        except Empty:
-            pass
-
-    async def wait(self, seconds: float) -> bool:
-        try:
-            self._rung.get(timeout=seconds)
-        except Empty:
-            return False
-        return True
-
-
-class _LoopBell:
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._is_rung = False
-        self._waiter: asyncio.Future[bool] | None = None
-
-    def ring(self) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._come, True)
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits there any more
-
-    def silence(self) -> None:
-        self._is_rung = False
-
-    async def wait(self, seconds: float) -> bool:
-        if self._is_rung:
-            return True
-        self._waiter = waiter = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._come, False)
-        try:
-            return await waiter
-        finally:
-            timer.cancel()
-            self._waiter = None
-
-    def _come(self, is_rung: bool) -> None:
-        self._is_rung = self._is_rung or is_rung
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(is_rung)

@@ -196,15 +196,11 @@ def _read_counts(request: t.GetTaskCounts, reply: Reply) -> Any:
         way, _, tube = name.partition(" ")
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = count
-    return t.TaskCounts(
-        info["now"], info["created"], info["oldest"], info["closed"], total, tubes
-    )
+    return t.TaskCounts(info["now"], info["created"], info["oldest"], info["closed"], total, tubes)
 
 
 def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
-    args = given(
-        owner=request.owner, limit=request.limit, seen=request.seen, call=request.call
-    )
+    args = given(owner=request.owner, limit=request.limit, seen=request.seen, call=request.call)
     return Asked("requeue", args, (encode(request.error),))
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from psycopg import OperationalError, pq
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
 
+from ...exceptions import AddressError
 from ...hidden import without_frames
 from ..put_off import put_off
 from .errors import ConnectionLost, refusal, unreachable
@@ -86,7 +87,7 @@ class Wire(ABC):
             pgconn.nonblocking = 1
         except BaseException as error:
             self.close()
-            raise without_frames(error)
+            raise without_frames(error) from None
 
     @property
     def is_usable(self) -> bool:
@@ -170,9 +171,7 @@ class Wire(ABC):
         if not state:
             raise OperationalError(found.get_error_message())
         message = found.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-        raise refusal(
-            state.decode(), message.decode(errors="replace"), self._shown, self._schema
-        )
+        raise refusal(state.decode(), message.decode(errors="replace"), self._shown, self._schema)
 
     def close(self) -> None:
         """Nothing more is heard of it. In the child of a fork the parent's one goes on."""
@@ -194,11 +193,12 @@ def _let_go(pgconn: Any) -> None:
 
 def _with_options(conninfo: str) -> bytes:
     """What libpq connects by, and what this package wants besides; what the URL says is kept."""
-    said = {
-        one.keyword: one.val
-        for one in pq.Conninfo.parse(conninfo.encode())
-        if one.val is not None
-    }
+    try:
+        parsed = pq.Conninfo.parse(conninfo.encode())
+    except OperationalError as error:
+        text = " ".join(str(error).split())
+        raise AddressError(f"a PostgreSQL URL that libpq cannot read: {text}") from None
+    said = {one.keyword: one.val for one in parsed if one.val is not None}
     options = said.get(b"options", b"").decode()
     said[b"options"] = f"{_OPTIONS} {options}".strip().encode()
     said[b"client_encoding"] = b"UTF8"

@@ -15,9 +15,9 @@ from typing import Any
 
 import hiredis
 
+from ..put_off import put_off
 from .connecting import NoReply
 from .lanes import Lane
-from ..put_off import put_off
 from .wire import AsyncWire, Carrier
 
 _NOTHING = object()
