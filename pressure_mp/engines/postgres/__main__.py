@@ -7,9 +7,10 @@ import os
 import sys
 
 from ...exceptions import PressureError
-from .. import registry
+from ...urls import Url
+from ..contract.address import DEFAULT_PREFIX
 from . import schema
-from .address import DEFAULT_SCHEMA, PostgresAddress
+from .address import DEFAULT_SCHEMA, parse
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,9 +25,10 @@ def main(arguments: list[str] | None = None) -> int:
     from . import installing
 
     try:
-        address = registry.parse(asked.url or "")
-        if not isinstance(address, PostgresAddress):
-            raise PressureError(f"{address.url} is no postgresql:// URL")
+        url = Url(asked.url or "")
+        if url.scheme != "postgresql":
+            raise url.error("is no URL of PostgreSQL: postgresql://user@host/database")
+        address = parse(url, DEFAULT_PREFIX, {})
         act = {
             "install": installing.install,
             "upgrade": installing.upgrade,

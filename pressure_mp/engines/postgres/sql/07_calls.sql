@@ -25,6 +25,18 @@ BEGIN
     END IF;
 END $$;
 
+-- The commit of this call waits for the disk, whatever the server does else; and for its synchronous
+-- standbys, if it has any.
+CREATE OR REPLACE FUNCTION pressure_mp.be_durable() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF current_setting('fsync') = 'off' THEN
+        RAISE 'the server has fsync=off: its disk confirms nothing' USING ERRCODE = '55000';
+    END IF;
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+END $$;
+
 -- "a_again": the same call may have been made before, over a connection that was lost.
 -- "a_placed": the session may have a place in line.
 CREATE OR REPLACE FUNCTION pressure_mp.call_items(a_prefix text, a_name text, a_discipline text,
@@ -40,6 +52,9 @@ DECLARE
     a_slot bigint := pressure_mp.slot(a_prefix, 'items', a_name);
     a_line text;
 BEGIN
+    IF args ? 'durable' THEN
+        PERFORM pressure_mp.be_durable();
+    END IF;
     PERFORM pg_advisory_xact_lock(a_slot);
     IF a_again AND a_lane IS NOT NULL THEN
         r := pressure_mp.find_call(a_lane, a_number);

@@ -15,6 +15,9 @@ DECLARE
     moment bigint;
     w pressure_mp.watchers;
 BEGIN
+    IF args ? 'durable' THEN
+        PERFORM pressure_mp.be_durable();
+    END IF;
     PERFORM pg_advisory_xact_lock(a_slot);
     IF a_again AND a_lane IS NOT NULL THEN
         r := pressure_mp.find_call(a_lane, a_number);
