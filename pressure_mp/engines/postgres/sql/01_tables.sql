@@ -25,6 +25,10 @@ CREATE TABLE pressure_mp.queues (
     position bigint NOT NULL DEFAULT 0,
     number bigint NOT NULL DEFAULT 0,
     round bigint NOT NULL DEFAULT 0,
+    -- Every item is behind this rank and position: what was removed before is not looked at again,
+    -- also while it cannot be cleaned up, since somebody has an old snapshot.
+    head_rank bytea NOT NULL DEFAULT '',
+    head_position bigint NOT NULL DEFAULT -9223372036854775808,
     -- Whether there was ever a process with a lease as a producer.
     had_producers boolean NOT NULL DEFAULT false,
     -- Of tasks: their options, when it was created, the last arrival and the last id.

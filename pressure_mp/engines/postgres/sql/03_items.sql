@@ -87,6 +87,16 @@ BEGIN
         VALUES (q.id, rank, a_position, 0, 0, size, token, tenant, a_item);
 END $$;
 
+-- An item is there now, perhaps before the head; none, if there is no position.
+CREATE OR REPLACE FUNCTION pressure_mp.lower_head(q pressure_mp.queues, a_rank bytea,
+    a_position bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
+        UPDATE pressure_mp.queues v SET head_rank = a_rank, head_position = a_position - 1
+            WHERE v.id = q.id;
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION pressure_mp.put(q pressure_mp.queues, c pressure_mp.caller, args jsonb,
     a_items bytea[], a_keys bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -95,6 +105,8 @@ DECLARE
     bytes bigint := 0;
     large boolean;
     one record;
+    low_rank bytea := '';  -- of what was added, where it may be before the head
+    low_position bigint;
 BEGIN
     IF q.closed THEN
         RETURN pressure_mp.said('closed');
@@ -115,6 +127,9 @@ BEGIN
     END IF;
     IF q.discipline IN ('fifo', 'lifo') THEN
         added := room;
+        IF q.discipline = 'lifo' THEN
+            low_position := -q.position - room;
+        END IF;
         IF room = 1 THEN
             large := substr(a_items[1], 1, 4) = '\xfa6d7031'::bytea;
         ELSE
@@ -153,6 +168,10 @@ BEGIN
             END IF;
             added := added + 1;
             bytes := bytes + one.size;
+            IF q.discipline = 'priority' AND (low_position IS NULL OR a_keys[at] < low_rank) THEN
+                low_rank := a_keys[at];
+                low_position := q.position + at;
+            END IF;
         END LOOP;
     END IF;
     IF args ? 'has_content' OR large IS DISTINCT FROM false THEN
@@ -166,6 +185,7 @@ BEGIN
             produced_messages = q.produced_messages + added,
             produced_bytes = q.produced_bytes + bytes
         WHERE v.id = q.id;
+    PERFORM pressure_mp.lower_head(q, low_rank, low_position);
     RETURN pressure_mp.said('added', to_jsonb(added));
 END $$;
 
@@ -212,7 +232,8 @@ DECLARE
 BEGIN
     IF a_limit <= 1 THEN
         DELETE FROM pressure_mp.items i WHERE i.ctid = (SELECT v.ctid FROM pressure_mp.items v
-            WHERE v.queue = q.id ORDER BY v.rank, v.position LIMIT 1) RETURNING i.* INTO one;
+            WHERE v.queue = q.id AND (v.rank, v.position) > (q.head_rank, q.head_position)
+            ORDER BY v.rank, v.position LIMIT 1) RETURNING i.* INTO one;
         removed := ARRAY[one];
         bytes := one.size;
     ELSE
@@ -221,6 +242,7 @@ BEGIN
                 sum(octet_length(v.item)) OVER w AS bytes,
                 count(nullif(v.token, '')) OVER w AS contents
             FROM (SELECT i.ctid, i.* FROM pressure_mp.items i WHERE i.queue = q.id
+                AND (i.rank, i.position) > (q.head_rank, q.head_position)
                 ORDER BY i.rank, i.position LIMIT least(a_limit, 1000)) v
             WINDOW w AS (ORDER BY v.rank, v.position)
         ), gone AS (
@@ -242,6 +264,7 @@ BEGIN
     END IF;
     UPDATE pressure_mp.queues v
         SET length = q.length - n, consumer = c.client, round = turn,
+            head_rank = one.rank, head_position = one.position,
             consumed_messages = q.consumed_messages + n,
             consumed_bytes = q.consumed_bytes + bytes
         WHERE v.id = q.id;

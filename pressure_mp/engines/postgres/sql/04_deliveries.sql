@@ -18,6 +18,8 @@ BEGIN
         SET length = v.length + n, consumed_messages = v.consumed_messages - n,
             consumed_bytes = v.consumed_bytes - (SELECT sum(e.size) FROM unnest(entries) e)
         WHERE v.id = q.id;
+    PERFORM pressure_mp.lower_head(q, e.rank, e.position) FROM unnest(entries) e
+        ORDER BY e.rank, e.position LIMIT 1;
 END $$;
 
 -- What was removed is in flight from now on: it has numbers, and its owner is there.
@@ -107,7 +109,8 @@ BEGIN
     IF status IS NOT NULL THEN
         RETURN pressure_mp.said(status);
     END IF;
-    SELECT i.token INTO token FROM pressure_mp.items i WHERE i.queue = q.id
+    SELECT i.token INTO token FROM pressure_mp.items i
+        WHERE i.queue = q.id AND (i.rank, i.position) > (q.head_rank, q.head_position)
         ORDER BY i.rank, i.position LIMIT 1;
     IF token <> '' THEN
         RETURN pressure_mp.said('next_is_large');
