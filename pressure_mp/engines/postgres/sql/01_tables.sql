@@ -3,7 +3,10 @@
 
 -- Every queue, of items (kind 'items') or of tasks (kind 'tasks').
 CREATE TABLE pressure_mp.queues (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    -- One more with each change. It is in the indexes, so that what is there now is found before all
+    -- that was, also while that cannot be cleaned up.
+    version bigint NOT NULL DEFAULT 0,
     prefix text NOT NULL,
     kind text NOT NULL,
     name text NOT NULL,
@@ -35,9 +38,11 @@ CREATE TABLE pressure_mp.queues (
     settings jsonb,
     created bigint NOT NULL DEFAULT 0,
     arrival bigint NOT NULL DEFAULT 0,
-    counter bigint NOT NULL DEFAULT 0,
-    UNIQUE (prefix, kind, name)
-) WITH (fillfactor = 40);
+    counter bigint NOT NULL DEFAULT 0
+);
+-- There is one of each: who creates a queue holds the lock of its name.
+CREATE INDEX queues_id ON pressure_mp.queues (id, version);
+CREATE INDEX queues_name ON pressure_mp.queues (prefix, kind, name, version);
 
 -- What is queued. The next one has the lowest rank, and of these the lowest position.
 CREATE TABLE pressure_mp.items (

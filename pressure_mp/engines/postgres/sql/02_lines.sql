@@ -30,7 +30,8 @@ BEGIN
 END $$;
 
 -- The first of a line. Those before it that are gone lose their places.
-CREATE OR REPLACE FUNCTION pressure_mp.first_place(a_slot bigint, a_line text) RETURNS pressure_mp.waiting
+CREATE OR REPLACE FUNCTION pressure_mp.first_place(a_slot bigint, a_line text)
+RETURNS pressure_mp.waiting
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     one pressure_mp.waiting;
@@ -63,14 +64,16 @@ BEGIN
     RETURN one.session IS NULL OR one.session = c.session;
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.count_others(c pressure_mp.caller, a_line text) RETURNS bigint
+CREATE OR REPLACE FUNCTION pressure_mp.count_others(c pressure_mp.caller, a_line text)
+RETURNS bigint
 LANGUAGE sql VOLATILE AS $$
     SELECT count(*) FROM pressure_mp.waiting w
         WHERE w.slot = c.slot AND w.line = a_line AND w.session <> c.session
 $$;
 
 -- Keep the caller's place, or give it the last one.
-CREATE OR REPLACE FUNCTION pressure_mp.stand(c pressure_mp.caller, a_line text, a_until_ended boolean,
+CREATE OR REPLACE FUNCTION pressure_mp.stand(c pressure_mp.caller, a_line text,
+    a_until_ended boolean,
     a_owner text, a_tube bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     moment bigint := pressure_mp.clock();
@@ -135,7 +138,8 @@ DECLARE
     q pressure_mp.queues;
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name;
+        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
     IF NOT FOUND THEN
         PERFORM pressure_mp.wake_all(a_slot, line, own) FROM unnest(ARRAY['p', 'c', 'j']) line;
         RETURN;
@@ -178,6 +182,7 @@ BEGIN
 END $$;
 
 -- The process that is responsible for what a reader prefetched.
-CREATE OR REPLACE FUNCTION pressure_mp.owner_of(a_reader text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.owner_of(a_reader text)
+RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT regexp_replace(a_reader, '#[^#]*$', '')
 $$;

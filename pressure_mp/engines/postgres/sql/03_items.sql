@@ -20,7 +20,8 @@ END $$;
 
 -- The sort key of a queued item with which this one cannot be compared, if there is one. One that
 -- can be compared with both neighbours can be with all.
-CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(a_queue bigint, a_key bytea) RETURNS bytea
+CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(a_queue bigint, a_key bytea)
+RETURNS bytea
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     other bytea;
@@ -39,7 +40,8 @@ BEGIN
 END $$;
 
 -- In which round an item of a fair queue is served, and that its key has it.
-CREATE OR REPLACE FUNCTION pressure_mp.enter_round(q pressure_mp.queues, a_key bytea, a_weight bigint)
+CREATE OR REPLACE FUNCTION pressure_mp.enter_round(q pressure_mp.queues, a_key bytea,
+    a_weight bigint)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tenants;
@@ -91,9 +93,10 @@ END $$;
 CREATE OR REPLACE FUNCTION pressure_mp.lower_head(q pressure_mp.queues, a_rank bytea,
     a_position bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    IF (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
-        UPDATE pressure_mp.queues v SET head_rank = a_rank, head_position = a_position - 1
-            WHERE v.id = q.id;
+    IF a_position IS NOT NULL AND (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, head_rank = a_rank, head_position = a_position - 1
+            WHERE v.id = q.id AND v.version >= q.version;
     END IF;
 END $$;
 
@@ -181,16 +184,18 @@ BEGIN
                 WHERE substr(item, 1, 4) = '\xfa6d7031'::bytea);
     END IF;
     UPDATE pressure_mp.queues v
-        SET length = q.length + added, position = q.position + added, producer = c.client,
+        SET version = v.version + 1,
+            length = q.length + added, position = q.position + added, producer = c.client,
             produced_messages = q.produced_messages + added,
             produced_bytes = q.produced_bytes + bytes
-        WHERE v.id = q.id;
+        WHERE v.id = q.id AND v.version >= q.version;
     PERFORM pressure_mp.lower_head(q, low_rank, low_position);
     RETURN pressure_mp.said('added', to_jsonb(added));
 END $$;
 
 -- Why one who wants items gets none now; NULL when it gets one.
-CREATE OR REPLACE FUNCTION pressure_mp.refusal(q pressure_mp.queues, c pressure_mp.caller, args jsonb,
+CREATE OR REPLACE FUNCTION pressure_mp.refusal(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb,
     a_owner text, a_limit bigint) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF q.length = 0 THEN
@@ -212,7 +217,8 @@ BEGIN
 END $$;
 
 -- How many of the items one reader may take, of those that wait or consume.
-CREATE OR REPLACE FUNCTION pressure_mp.fair_share(q pressure_mp.queues, c pressure_mp.caller, a_reader text)
+CREATE OR REPLACE FUNCTION pressure_mp.fair_share(q pressure_mp.queues, c pressure_mp.caller,
+    a_reader text)
 RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT greatest(q.length / (1 + pressure_mp.count_others(c, 'c') + count(*)), 1)
         FROM pressure_mp.readers r
@@ -263,11 +269,11 @@ BEGIN
             AND t.key IN (SELECT r.tenant FROM unnest(removed) r);
     END IF;
     UPDATE pressure_mp.queues v
-        SET length = q.length - n, consumer = c.client, round = turn,
+        SET version = v.version + 1, length = q.length - n, consumer = c.client, round = turn,
             head_rank = one.rank, head_position = one.position,
             consumed_messages = q.consumed_messages + n,
             consumed_bytes = q.consumed_bytes + bytes
-        WHERE v.id = q.id;
+        WHERE v.id = q.id AND v.version >= q.version;
     RETURN removed;
 END $$;
 

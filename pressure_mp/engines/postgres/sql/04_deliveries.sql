@@ -10,16 +10,20 @@ BEGIN
         RETURN;
     END IF;
     IF q.dropping THEN
-        UPDATE pressure_mp.queues v SET done = v.done + n WHERE v.id = q.id;
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, done = v.done + n
+            WHERE v.id = q.id AND v.version >= q.version;
         RETURN;
     END IF;
     INSERT INTO pressure_mp.items SELECT * FROM unnest(entries);
     UPDATE pressure_mp.queues v
-        SET length = v.length + n, consumed_messages = v.consumed_messages - n,
+        SET version = v.version + 1,
+            length = v.length + n, consumed_messages = v.consumed_messages - n,
             consumed_bytes = v.consumed_bytes - (SELECT sum(e.size) FROM unnest(entries) e)
-        WHERE v.id = q.id;
-    PERFORM pressure_mp.lower_head(q, e.rank, e.position) FROM unnest(entries) e
-        ORDER BY e.rank, e.position LIMIT 1;
+        WHERE v.id = q.id AND v.version >= q.version;
+    PERFORM pressure_mp.lower_head(q, e.rank, e.position)
+        FROM (SELECT u.rank, u.position FROM unnest(entries) u
+            ORDER BY u.rank, u.position LIMIT 1) e;
 END $$;
 
 -- What was removed is in flight from now on: it has numbers, and its owner is there.
@@ -38,21 +42,26 @@ BEGIN
         END IF;
         departed := departed || entry;
     END LOOP;
-    UPDATE pressure_mp.queues v SET number = last WHERE v.id = q.id;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, number = last
+        WHERE v.id = q.id AND v.version >= q.version;
     PERFORM pressure_mp.renew_lease(q.id, 'c', a_owner, c.lease);
     RETURN departed;
 END
 $$;
 
--- Renew a lease; one that ends later stays.
-CREATE OR REPLACE FUNCTION pressure_mp.renew_lease(a_queue bigint, a_role text, a_owner text, a_lease bigint)
+-- Renew a lease; one that ends later stays, and one that ends hardly earlier.
+CREATE OR REPLACE FUNCTION pressure_mp.renew_lease(a_queue bigint, a_role text, a_owner text,
+    a_lease bigint)
 RETURNS void LANGUAGE sql VOLATILE AS $$
     INSERT INTO pressure_mp.leases AS l VALUES
         (a_queue, a_role, a_owner, pressure_mp.clock() + a_lease)
-    ON CONFLICT (queue, role, owner) DO UPDATE SET until = greatest(l.until, excluded.until)
+    ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until
+        WHERE excluded.until - l.until > a_lease / 20  -- not with each call
 $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.take_with_hold(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+CREATE OR REPLACE FUNCTION pressure_mp.take_with_hold(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_owner text := args->>'owner';
@@ -94,7 +103,8 @@ BEGIN
         pressure_mp.items_of(taken), NULL);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.prefetch(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+CREATE OR REPLACE FUNCTION pressure_mp.prefetch(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_reader text := args->>'reader';
@@ -121,7 +131,8 @@ BEGIN
     RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(taken), NULL);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.hand_out(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+CREATE OR REPLACE FUNCTION pressure_mp.hand_out(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_number bigint := (args->>'number')::bigint;
@@ -175,7 +186,9 @@ BEGIN
     IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
         RETURN pressure_mp.said('excess');
     END IF;
-    UPDATE pressure_mp.queues v SET done = v.done + 1 WHERE v.id = q.id;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, done = v.done + 1
+        WHERE v.id = q.id AND v.version >= q.version;
     RETURN pressure_mp.said('done');
 END $$;
 
@@ -183,7 +196,9 @@ CREATE OR REPLACE FUNCTION pressure_mp.reject(q pressure_mp.queues, a_item bytea
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     INSERT INTO pressure_mp.rejected (queue, item) VALUES (q.id, a_item);
-    UPDATE pressure_mp.queues v SET done = v.done + 1 WHERE v.id = q.id;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, done = v.done + 1
+        WHERE v.id = q.id AND v.version >= q.version;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.set_aside(q pressure_mp.queues, args jsonb, a_item bytea)
@@ -239,7 +254,9 @@ BEGIN
             IF d.token <> '' THEN
                 PERFORM pressure_mp.end_content(q.id, d.token);
             END IF;
-            UPDATE pressure_mp.queues v SET done = v.done + 1 WHERE v.id = q.id;
+            UPDATE pressure_mp.queues v
+                SET version = v.version + 1, done = v.done + 1
+                WHERE v.id = q.id AND v.version >= q.version;
         ELSIF d.most > 0 AND d.most <= entry.deliveries THEN
             PERFORM pressure_mp.reject(q, entry.item);
         ELSE
@@ -273,7 +290,8 @@ LANGUAGE sql VOLATILE AS $$
         WHERE l.queue = a_queue AND l.role = a_role
 $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.set_lease(a_queue bigint, a_role text, a_owner text, a_until bigint)
+CREATE OR REPLACE FUNCTION pressure_mp.set_lease(a_queue bigint, a_role text, a_owner text,
+    a_until bigint)
 RETURNS void LANGUAGE sql VOLATILE AS $$
     INSERT INTO pressure_mp.leases VALUES (a_queue, a_role, a_owner, a_until)
     ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until
@@ -289,8 +307,8 @@ BEGIN
     END IF;
     IF (args->>'produces')::boolean THEN
         PERFORM pressure_mp.set_lease(q.id, 'p', args->>'owner', moment + c.lease);
-        UPDATE pressure_mp.queues v SET had_producers = true
-            WHERE v.id = q.id AND NOT v.had_producers;
+        UPDATE pressure_mp.queues v SET version = v.version + 1, had_producers = true
+            WHERE v.id = q.id AND v.version >= q.version AND NOT v.had_producers;
     END IF;
     RETURN pressure_mp.said('attendance', jsonb_build_object('now', moment,
         'consumers', pressure_mp.leases_of(q.id, 'c'),

@@ -1,12 +1,14 @@
 -- The contents of large items, in chunks, beside a queue.
 
 -- The token in a manifest.
-CREATE OR REPLACE FUNCTION pressure_mp.token_of(a_item bytea) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.token_of(a_item bytea)
+RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT encode(substr(a_item, 5, 24), 'escape')
 $$;
 
 -- How many bytes there are to be had with an item; and its token, if its content was stored.
-CREATE OR REPLACE FUNCTION pressure_mp.weigh(a_queue bigint, a_item bytea, OUT size bigint, OUT token text)
+CREATE OR REPLACE FUNCTION pressure_mp.weigh(a_queue bigint, a_item bytea, OUT size bigint,
+    OUT token text)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     digits text;
@@ -28,7 +30,8 @@ BEGIN
 END $$;
 
 -- Keep a content for so many milliseconds.
-CREATE OR REPLACE FUNCTION pressure_mp.keep(a_queue bigint, a_token text, a_time bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pressure_mp.keep(a_queue bigint, a_token text, a_time bigint)
+RETURNS void
 LANGUAGE sql VOLATILE AS $$
     INSERT INTO pressure_mp.contents
         VALUES (a_queue, a_token, pressure_mp.clock() + greatest(a_time, 3000))
@@ -36,7 +39,8 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Remove what is not kept any more.
-CREATE OR REPLACE FUNCTION pressure_mp.sweep(a_queue bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.sweep(a_queue bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     WITH gone AS (
         DELETE FROM pressure_mp.contents k
@@ -73,7 +77,8 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.store_chunks(q pressure_mp.queues, c pressure_mp.caller, args jsonb,
+CREATE OR REPLACE FUNCTION pressure_mp.store_chunks(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb,
     chunks bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_first bigint := (args->>'first')::bigint;
@@ -101,7 +106,8 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.read_chunks(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+CREATE OR REPLACE FUNCTION pressure_mp.read_chunks(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_first bigint := (args->>'first')::bigint;

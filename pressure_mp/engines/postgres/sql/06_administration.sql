@@ -66,18 +66,22 @@ BEGIN
     DELETE FROM pressure_mp.ways v WHERE v.queue = a_queue;
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.close_queue(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+CREATE OR REPLACE FUNCTION pressure_mp.close_queue(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF q.closed AND args ? 'once' THEN
         RETURN pressure_mp.said('closed');
     END IF;
     IF NOT q.closed THEN
-        UPDATE pressure_mp.queues v SET closed = true, producer = c.client WHERE v.id = q.id;
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, closed = true, producer = c.client
+            WHERE v.id = q.id AND v.version >= q.version;
     END IF;
     IF args ? 'immediate' THEN
-        UPDATE pressure_mp.queues v SET dropping = true, done = v.done + v.length, length = 0
-            WHERE v.id = q.id;
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, dropping = true, done = v.done + v.length, length = 0
+            WHERE v.id = q.id AND v.version >= q.version;
         DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
         DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
         PERFORM pressure_mp.end_queued_contents(q.id);
@@ -107,7 +111,8 @@ BEGIN
 END $$;
 
 -- Up to so many of those in a line, each with its client, since when, when seen, and its lease.
-CREATE OR REPLACE FUNCTION pressure_mp.line(a_slot bigint, a_line text, a_limit bigint) RETURNS jsonb
+CREATE OR REPLACE FUNCTION pressure_mp.line(a_slot bigint, a_line text, a_limit bigint)
+RETURNS jsonb
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM pressure_mp.first_place(a_slot, a_line);
@@ -116,7 +121,8 @@ BEGIN
             ORDER BY v.place LIMIT a_limit) w);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.inspect(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+CREATE OR REPLACE FUNCTION pressure_mp.inspect(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     most bigint := (args->>'limit')::bigint + 2;
@@ -147,7 +153,8 @@ BEGIN
 END $$;
 
 -- What needs no more than the queue as it is.
-CREATE OR REPLACE FUNCTION pressure_mp.look(q pressure_mp.queues, a_op text, args jsonb, a_items bytea[])
+CREATE OR REPLACE FUNCTION pressure_mp.look(q pressure_mp.queues, a_op text, args jsonb,
+    a_items bytea[])
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     CASE a_op

@@ -1,6 +1,7 @@
 -- One function for each request to a queue of items: it is done atomically, and once.
 
-CREATE OR REPLACE FUNCTION pressure_mp.find_call(a_lane text, a_number bigint) RETURNS pressure_mp.reply
+CREATE OR REPLACE FUNCTION pressure_mp.find_call(a_lane text, a_number bigint)
+RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     made pressure_mp.calls;
@@ -65,7 +66,8 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name;
+        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
     c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
     IF a_op = 'open' THEN
         r := pressure_mp.open_queue(q, a_prefix, a_name, a_discipline, args);
@@ -81,9 +83,10 @@ BEGIN
                 coalesce(args->>'owner', pressure_mp.owner_of(args->>'reader')), '');
             IF a_line <> 'j' AND (pressure_mp.first_place(a_slot, a_line)).session = a_session THEN
                 UPDATE pressure_mp.queues v
-                    SET producer = CASE a_line WHEN 'p' THEN a_client ELSE v.producer END,
+                    SET version = v.version + 1,
+                        producer = CASE a_line WHEN 'p' THEN a_client ELSE v.producer END,
                         consumer = CASE a_line WHEN 'c' THEN a_client ELSE v.consumer END
-                    WHERE v.id = q.id AND a_client IS DISTINCT FROM
+                    WHERE v.id = q.id AND v.version >= q.version AND a_client IS DISTINCT FROM
                         CASE a_line WHEN 'p' THEN v.producer ELSE v.consumer END;
             END IF;
         ELSIF a_placed THEN
@@ -105,7 +108,8 @@ BEGIN
 END $$;
 
 -- What is done to a queue of items that exists.
-CREATE OR REPLACE FUNCTION pressure_mp.do_items(q pressure_mp.queues, c pressure_mp.caller, a_op text,
+CREATE OR REPLACE FUNCTION pressure_mp.do_items(q pressure_mp.queues, c pressure_mp.caller,
+    a_op text,
     args jsonb, a_items bytea[], a_keys bytea[], a_lane text) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -146,7 +150,9 @@ BEGIN
         PERFORM pressure_mp.drop_queue(q.id);
         RETURN pressure_mp.said('done');
     WHEN 'set_bound' THEN
-        UPDATE pressure_mp.queues v SET bound = (args->>'bound')::bigint WHERE v.id = q.id;
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, bound = (args->>'bound')::bigint
+            WHERE v.id = q.id AND v.version >= q.version;
         RETURN pressure_mp.said('done');
     WHEN 'enlist' THEN
         RETURN pressure_mp.enlist(q, args);
@@ -177,7 +183,8 @@ BEGIN
         PERFORM pg_advisory_xact_lock(pressure_mp.slot(a_prefix, a_kind, a_name));
     END IF;
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name;
+        WHERE v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
     IF a_op = 'exists' THEN
         r := pressure_mp.said('exists', to_jsonb(q.id IS NOT NULL));
     ELSIF q.id IS NULL OR (a_op IN ('get_snapshot', 'get_keys', 'get_queued')
@@ -191,7 +198,8 @@ BEGIN
 END $$;
 
 -- One who waits at a queue of items, or of tasks, waits no longer.
-CREATE OR REPLACE FUNCTION pressure_mp.leave(a_prefix text, a_kind text, a_name text, a_session text)
+CREATE OR REPLACE FUNCTION pressure_mp.leave(a_prefix text, a_kind text, a_name text,
+    a_session text)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_slot bigint := pressure_mp.slot(a_prefix, a_kind, a_name);
@@ -210,7 +218,8 @@ BEGIN
 END $$;
 
 -- What the processes of a host note: the anonymous queues that they use.
-CREATE OR REPLACE FUNCTION pressure_mp.call_host(a_prefix text, a_host text, a_op text, names text[],
+CREATE OR REPLACE FUNCTION pressure_mp.call_host(a_prefix text, a_host text, a_op text,
+    names text[],
     disciplines text[], lanes text[]) RETURNS TABLE (name text, discipline text)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -1,7 +1,8 @@
 -- What becomes of a task: the transitions, which are counted. Each function returns the task as it
 -- is then. "moment" is the time of the call.
 
-CREATE OR REPLACE FUNCTION pressure_mp.count_way(a_queue bigint, a_before text, a_after text, a_tube bytea,
+CREATE OR REPLACE FUNCTION pressure_mp.count_way(a_queue bigint, a_before text, a_after text,
+    a_tube bytea,
     n bigint DEFAULT 1) RETURNS void LANGUAGE sql VOLATILE AS $$
     INSERT INTO pressure_mp.ways AS w
         SELECT a_queue, v.way, n FROM (VALUES
@@ -20,7 +21,8 @@ CREATE OR REPLACE FUNCTION pressure_mp.count_in_tube(a_queue bigint, a_before te
 $$;
 
 -- Count the way of a task from one tube to another.
-CREATE OR REPLACE FUNCTION pressure_mp.count_shift(a_queue bigint, a_before text, a_after text, a_old bytea,
+CREATE OR REPLACE FUNCTION pressure_mp.count_shift(a_queue bigint, a_before text, a_after text,
+    a_old bytea,
     a_new bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM pressure_mp.count_in_tube(a_queue, a_before, 'S', a_old);
@@ -31,7 +33,8 @@ BEGIN
 END $$;
 
 -- Who waits for the task is told what became of it.
-CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, a_id bytea, a_outcome text) RETURNS void
+CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, a_id bytea, a_outcome text)
+RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     w pressure_mp.watchers;
@@ -52,7 +55,8 @@ $$;
 
 -- Bring a task into another state, which ends by itself at "ends", and into a tube, if one is
 -- given.
-CREATE OR REPLACE FUNCTION pressure_mp.turn(a_slot bigint, moment bigint, t pressure_mp.tasks, after text,
+CREATE OR REPLACE FUNCTION pressure_mp.turn(a_slot bigint, moment bigint, t pressure_mp.tasks,
+    after text,
     ends bigint, a_tube bytea) RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF a_tube IS NOT NULL AND a_tube <> t.tube THEN
@@ -156,7 +160,8 @@ BEGIN
 END $$;
 
 -- Tasks of which the time has come move on; so many in one call.
-CREATE OR REPLACE FUNCTION pressure_mp.sweep_tasks(q pressure_mp.queues, a_slot bigint, moment bigint)
+CREATE OR REPLACE FUNCTION pressure_mp.sweep_tasks(q pressure_mp.queues, a_slot bigint,
+    moment bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks;
@@ -171,7 +176,8 @@ BEGIN
 END $$;
 
 -- Tasks as they are told: of each its id, tube, error and data, and the numbers beside these.
-CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[], whole boolean,
+CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[],
+    whole boolean,
     more jsonb DEFAULT '{}') RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     t pressure_mp.tasks;
@@ -198,7 +204,8 @@ DECLARE
     given jsonb := '{}';
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name;
+        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
     IF NOT FOUND OR q.closed THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;

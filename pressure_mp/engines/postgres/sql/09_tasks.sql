@@ -18,7 +18,8 @@ BEGIN
 END $$;
 
 -- "parts" are the tube, and of each task its id and its data.
-CREATE OR REPLACE FUNCTION pressure_mp.put_tasks(q pressure_mp.queues, c pressure_mp.caller, moment bigint,
+CREATE OR REPLACE FUNCTION pressure_mp.put_tasks(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     delay bigint := (args->>'delay')::bigint;
@@ -41,7 +42,9 @@ BEGIN
         IF new <> '' THEN
             SELECT t.state INTO there FROM pressure_mp.tasks t WHERE t.queue = q.id AND t.id = new;
             IF there IS NOT NULL OR (n > 1 AND new = ANY (ids)) THEN
-                UPDATE pressure_mp.queues v SET counter = q.counter WHERE v.id = q.id;
+                UPDATE pressure_mp.queues v
+                    SET version = v.version + 1, counter = q.counter
+                    WHERE v.id = q.id AND v.version >= q.version;
                 RETURN pressure_mp.told('there', to_jsonb(coalesce(there, a_state)), ARRAY[new], NULL);
             END IF;
         ELSIF args->>'ids' = 'auto_increment' THEN
@@ -67,7 +70,9 @@ BEGIN
             parts[2 * at + 1], a_arrival);
     END LOOP;
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
-    UPDATE pressure_mp.queues v SET counter = q.counter, arrival = a_arrival WHERE v.id = q.id;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, counter = q.counter, arrival = a_arrival
+        WHERE v.id = q.id AND v.version >= q.version;
     IF args ? 'awaited' THEN
         DELETE FROM pressure_mp.watchers w WHERE w.slot = c.slot AND w.seen < moment - 86400000;
         PERFORM pressure_mp.watch(c, ids[1], moment);
@@ -75,14 +80,16 @@ BEGIN
     RETURN pressure_mp.told('ids', NULL, ids, NULL);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.is_known(a_queue bigint, a_id bytea, ids bytea[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION pressure_mp.is_known(a_queue bigint, a_id bytea, ids bytea[])
+RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN a_id = ANY (ids) OR EXISTS (SELECT FROM pressure_mp.tasks t
         WHERE t.queue = a_queue AND t.id = a_id);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.watch(c pressure_mp.caller, a_id bytea, moment bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pressure_mp.watch(c pressure_mp.caller, a_id bytea, moment bigint)
+RETURNS void
 LANGUAGE sql VOLATILE AS $$
     INSERT INTO pressure_mp.watchers VALUES (c.slot, c.session, a_id, c.listener, NULL, moment)
     ON CONFLICT (slot, session) DO UPDATE
@@ -104,13 +111,15 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.get_task(a_queue bigint, a_id bytea) RETURNS pressure_mp.tasks
+CREATE OR REPLACE FUNCTION pressure_mp.get_task(a_queue bigint, a_id bytea)
+RETURNS pressure_mp.tasks
 LANGUAGE sql VOLATILE AS $$
     SELECT t.* FROM pressure_mp.tasks t WHERE t.queue = a_queue AND t.id = a_id
 $$;
 
 -- "parts" are the tube, and the id of a task to be acknowledged first.
-CREATE OR REPLACE FUNCTION pressure_mp.take_tasks(q pressure_mp.queues, c pressure_mp.caller, moment bigint,
+CREATE OR REPLACE FUNCTION pressure_mp.take_tasks(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks;
@@ -221,7 +230,8 @@ BEGIN
 END $$;
 
 -- "parts" are the ids, "calls" in the arguments the takes. The reply is why some were not.
-CREATE OR REPLACE FUNCTION pressure_mp.ack_tasks(q pressure_mp.queues, c pressure_mp.caller, moment bigint,
+CREATE OR REPLACE FUNCTION pressure_mp.ack_tasks(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks;
@@ -288,7 +298,8 @@ BEGIN
     RETURN pressure_mp.tell_tasks('task', ARRAY[t], true);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.kick_tasks(q pressure_mp.queues, c pressure_mp.caller, moment bigint,
+CREATE OR REPLACE FUNCTION pressure_mp.kick_tasks(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint,
     args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks;

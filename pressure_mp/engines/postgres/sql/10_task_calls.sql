@@ -29,7 +29,8 @@ BEGIN
     END IF;
     moment := pressure_mp.clock();
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name;
+        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
     c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
     IF a_op = 'open_tasks' THEN
         r := pressure_mp.open_tasks(q, a_prefix, a_name, args);
@@ -62,7 +63,7 @@ BEGIN
         woken := pressure_mp.woken_of(a_slot, a_listener);
     END IF;
     IF a_op IN ('delete', 'dismiss') AND NOT EXISTS (SELECT FROM pressure_mp.queues v
-        WHERE v.id = q.id)
+        WHERE v.id = q.id AND v.version >= q.version)
     THEN
         FOR w IN DELETE FROM pressure_mp.watchers v WHERE v.slot = a_slot RETURNING * LOOP
             PERFORM pressure_mp.tell(w.listener, w.session, NULL);
@@ -72,7 +73,8 @@ BEGIN
 END $$;
 
 -- What is done to a queue of tasks that exists.
-CREATE OR REPLACE FUNCTION pressure_mp.do_tasks(q pressure_mp.queues, c pressure_mp.caller, moment bigint,
+CREATE OR REPLACE FUNCTION pressure_mp.do_tasks(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint,
     a_op text, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -117,7 +119,9 @@ BEGIN
     WHEN 'requeue' THEN
         RETURN pressure_mp.requeue_tasks(q, c, moment, args, parts);
     WHEN 'close' THEN
-        UPDATE pressure_mp.queues v SET closed = true WHERE v.id = q.id;
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, closed = true
+            WHERE v.id = q.id AND v.version >= q.version;
         RETURN pressure_mp.said('done');
     WHEN 'delete' THEN
         PERFORM pressure_mp.drop_queue(q.id);
