@@ -20,19 +20,27 @@ END $$;
 
 -- The sort key of a queued item with which this one cannot be compared, if there is one. One that
 -- can be compared with both neighbours can be with all.
-CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(a_queue bigint, a_key bytea)
-RETURNS bytea
-LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(q pressure_mp.queues, a_key bytea)
+RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     other bytea;
+    from_rank bytea := q.head_rank;
+    from_position bigint := q.head_position;
 BEGIN
-    SELECT i.rank INTO other FROM pressure_mp.items i
-        WHERE i.queue = a_queue AND i.rank < a_key ORDER BY i.rank DESC, i.position DESC LIMIT 1;
-    IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
-        RETURN other;
+    IF q.head_rank < a_key THEN
+        SELECT i.rank INTO other FROM pressure_mp.items i
+            WHERE i.queue = q.id AND i.rank < a_key
+                AND (i.rank, i.position) > (q.head_rank, q.head_position)
+            ORDER BY i.rank DESC, i.position DESC LIMIT 1;
+        IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
+            RETURN other;
+        END IF;
+        from_rank := a_key;
+        from_position := -9223372036854775808;
     END IF;
     SELECT i.rank INTO other FROM pressure_mp.items i
-        WHERE i.queue = a_queue AND i.rank >= a_key ORDER BY i.rank, i.position LIMIT 1;
+        WHERE i.queue = q.id AND (i.rank, i.position) > (from_rank, from_position)
+        ORDER BY i.rank, i.position LIMIT 1;
     IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
         RETURN other;
     END IF;
@@ -74,7 +82,7 @@ DECLARE
     gap integer;
 BEGIN
     IF q.discipline = 'priority' THEN
-        other := pressure_mp.find_not_comparable(q.id, a_key);
+        other := pressure_mp.find_not_comparable(q, a_key);
         IF other IS NOT NULL THEN
             RETURN;
         END IF;
@@ -89,11 +97,11 @@ BEGIN
         VALUES (q.id, rank, a_position, 0, 0, size, token, tenant, a_item);
 END $$;
 
--- An item is there now, perhaps before the head; none, if there is no position.
+-- An item is there now, perhaps before the head.
 CREATE OR REPLACE FUNCTION pressure_mp.lower_head(q pressure_mp.queues, a_rank bytea,
     a_position bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    IF a_position IS NOT NULL AND (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
+    IF (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, head_rank = a_rank, head_position = a_position - 1
             WHERE v.id = q.id AND v.version >= q.version;
@@ -108,8 +116,6 @@ DECLARE
     bytes bigint := 0;
     large boolean;
     one record;
-    low_rank bytea := '';  -- of what was added, where it may be before the head
-    low_position bigint;
 BEGIN
     IF q.closed THEN
         RETURN pressure_mp.said('closed');
@@ -131,7 +137,7 @@ BEGIN
     IF q.discipline IN ('fifo', 'lifo') THEN
         added := room;
         IF q.discipline = 'lifo' THEN
-            low_position := -q.position - room;
+            PERFORM pressure_mp.lower_head(q, '', -q.position - room);
         END IF;
         IF room = 1 THEN
             large := substr(a_items[1], 1, 4) = '\xfa6d7031'::bytea;
@@ -171,9 +177,12 @@ BEGIN
             END IF;
             added := added + 1;
             bytes := bytes + one.size;
-            IF q.discipline = 'priority' AND (low_position IS NULL OR a_keys[at] < low_rank) THEN
-                low_rank := a_keys[at];
-                low_position := q.position + at;
+            IF q.discipline = 'priority'
+                AND (a_keys[at], q.position + at) <= (q.head_rank, q.head_position)
+            THEN
+                PERFORM pressure_mp.lower_head(q, a_keys[at], q.position + at);
+                q.head_rank := a_keys[at];  -- for the items that follow
+                q.head_position := q.position + at - 1;
             END IF;
         END LOOP;
     END IF;
@@ -189,7 +198,6 @@ BEGIN
             produced_messages = q.produced_messages + added,
             produced_bytes = q.produced_bytes + bytes
         WHERE v.id = q.id AND v.version >= q.version;
-    PERFORM pressure_mp.lower_head(q, low_rank, low_position);
     RETURN pressure_mp.said('added', to_jsonb(added));
 END $$;
 
