@@ -11,7 +11,9 @@ import pytest
 import random_histories
 import repeating
 import worlds
+from brokers import postgres as postgres_servers
 from brokers import rights
+from brokers.postgres import Postgres
 from brokers.servers import Server
 from waiting import HOURS
 
@@ -20,7 +22,12 @@ from pressure_mp.engines.memory import session as memory_session
 from pressure_mp.engines.redis import binding, loop_session, session, turns
 
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
-KINDS = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis").split(",")
+_ASKED = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis,postgres").split(",")
+#: Those that speak the protocol of Redis.
+KINDS = [kind for kind in _ASKED if kind != "postgres"]
+#: PostgreSQL is tested where it is installed.
+_POSTGRES = ["postgres"] if "postgres" in _ASKED and postgres_servers.is_there() else []
+ENGINES = ["memory", *KINDS, *_POSTGRES]
 #: Whose queues run the tests of both: those for threads, those of asyncio.
 WORLDS = os.environ.get("PRESSURE_TEST_WORLDS", "threads,asyncio").split(",")
 
@@ -137,23 +144,44 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
         server.stop()
 
 
-@pytest.fixture(params=["memory", *KINDS])
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """PostgreSQL, for the whole run, with the role of docs/postgres.md."""
+    if not _POSTGRES:
+        pytest.skip("psycopg or PostgreSQL is not installed, or not asked for")
+    server = Postgres()
+    try:
+        server.start()
+        postgres_servers.prepare(server)
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest, name: str) -> str:
     """A broker's URL, for each engine and each kind of server in turn.
 
-    At ``redis-server`` it is that of a user who has the rights in docs/security.md, and no others.
+    At ``redis-server`` it is that of a user who has the rights in docs/security.md, and no others;
+    at PostgreSQL that of such a role.
     """
     if request.param == "memory":
         return f"memory://{name}"
+    if request.param == "postgres":
+        broker: Postgres = request.getfixturevalue("postgres")
+        return broker.limited_url
     found = running(request, request.param)
     return found.url if request.param == "valkey" else rights.url(found)
 
 
-@pytest.fixture(params=["memory", *KINDS])
+@pytest.fixture(params=ENGINES)
 def full_url(request: pytest.FixtureRequest, name: str) -> str:
     """The same, of a user who may do everything."""
     if request.param == "memory":
         return f"memory://{name}"
+    if request.param == "postgres":
+        broker: Postgres = request.getfixturevalue("postgres")
+        return broker.url
     return running(request, request.param).url
 
 
@@ -166,6 +194,10 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (memory_session, binding, session, loop_session, turns):
         monkeypatch.setattr(module, "TICK", HOURS)
     monkeypatch.setattr(turns, "FIRST_WATCH", HOURS)
+    if _POSTGRES:
+        from pressure_mp.engines.postgres import session as postgres_session
+
+        monkeypatch.setattr(postgres_session, "TICK", HOURS)
 
 
 @pytest.fixture

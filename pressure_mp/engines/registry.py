@@ -45,6 +45,7 @@ _KINDS = {
     "redis+cluster": _CLUSTER,
     "rediss+cluster": _CLUSTER,
     "memory": _Kind("memory.address", "memory.engine:MemoryEngine"),
+    "postgresql": _Kind("postgres.address", "postgres.engine:PostgresEngine"),
     "embedded": _Kind("embedded.address", "embedded.engine:start", _REDIS.variables),
 }
 

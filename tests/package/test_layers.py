@@ -27,9 +27,14 @@ ROOMS = {
     "identity": "",
     "encoding": "authentication exceptions hidden interrupts",
     "engines.contract": "states",
+    "engines.put_off": "engines.contract",
     "engines.memory": "encoding engines.contract exceptions exhaustive identity states urls",
     "engines.redis": (
-        "encoding engines.contract exceptions exhaustive hidden identity states urls"
+        "encoding engines.contract engines.put_off exceptions exhaustive hidden identity states "
+        "urls"
+    ),
+    "engines.postgres": (
+        "engines.contract engines.put_off exceptions exhaustive hidden identity urls"
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",

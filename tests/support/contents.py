@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import inside
+from brokers import postgres
 
 from pressure_mp.encoding.large import CHUNK, Large, divide
 from pressure_mp.engines.redis import keys
@@ -35,6 +36,15 @@ def _count(q: Any, kept: str, chunk: str, command: str) -> int:
     if q.url.startswith("memory:"):
         state = inside.bind(q).queue.slot.state
         return len(getattr(state.contents, kept)) if state else 0
+    if q.url.startswith("postgresql:"):
+        table = {"kept": "contents", "chunks": "chunks"}[kept]
+        return int(
+            postgres.look(
+                engine,
+                f"""SELECT count(*) FROM pressure_mp.{table} c
+            JOIN pressure_mp.queues q ON q.id = c.queue WHERE q.name = '{q.name}'""",
+            )[0][0]
+        )
     with _client(engine) as client:
         return int(client.execute_command(command, key(q, chunk)))
 

@@ -277,7 +277,7 @@ class Histories(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(180)  # a busy machine
-@pytest.mark.parametrize("kind", ["valkey", "debian_redis"])
+@pytest.mark.parametrize("kind", ["valkey", "debian_redis", "postgres"])
 def test_random_histories_agree_with_the_specification(kind, request):
     class Here(Histories):
         url = request.getfixturevalue(kind).url

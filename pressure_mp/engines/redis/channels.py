@@ -16,9 +16,9 @@ from typing import Any
 
 import hiredis
 
+from ..put_off import put_off, settled
 from .connecting import NoReply
 from .lanes import Lane
-from .put_off import put_off, settled
 from .wire import AsyncWire, Carrier
 
 _NOTHING = object()

@@ -17,13 +17,13 @@ from ..contract.replies import InUse, Later, NoTask, Unfinished
 from ..contract.requests import Request
 from ..contract.session import TICK
 from ..contract.tasks import TakeTasks
+from ..put_off import LAST_SECONDS, put_off
 from .binding import CLAIMING, TAKING, RedisBinding
 from .channels import Channel
 from .lanes import Lane
 from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
-from .put_off import LAST_SECONDS, put_off
 from .requests.table import implementation
 from .session import Begun, RedisSession
 from .statuses import DONE, Reply

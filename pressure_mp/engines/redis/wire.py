@@ -24,11 +24,11 @@ import redis.connection
 from redis.exceptions import RedisError
 
 from ...hidden import without_frames
+from ..put_off import put_off, settled
 from . import connecting
 from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
-from .put_off import put_off, settled
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from typing import Any
 import inside
 import redis
 import waiting
+from brokers import postgres
 
 from pressure_mp import drivers
 from pressure_mp.engines import registry
@@ -93,6 +94,8 @@ class Client:
         if not self.engine.address.capabilities.persistent:
             lines = self.binding.queue.slot.lines
             return [f"{line.waiting()}" for line in (lines.putters, lines.takers) if line]
+        if self.engine.address.scheme == "postgresql":
+            return [f"{n} wait" for n in [postgres.waiters(self.engine)] if n]
         wrong = []
         for role in ("producer", "consumer"):
             free, claim, holder = map(
@@ -116,5 +119,7 @@ def waiters(handle: Any) -> int:
 def _waiters(engine: Any, binding: Any) -> int:
     if not engine.address.capabilities.persistent:
         return sum(map(len, binding.queue.slot.lines.all))
+    if engine.address.scheme == "postgresql":
+        return postgres.waiters(engine)
     with redis.Redis(host=engine.address.host, port=engine.address.port) as observer:
         return waiting.blocked(observer) + inside.in_lines(engine)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from ..contract.cancellation import mark_as_unknown
+from .contract.cancellation import mark_as_unknown
 
 T = TypeVar("T")
 

@@ -1,0 +1,135 @@
+"""The PostgreSQL engine: the queues in one schema of a database."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ...exceptions import ArgumentError, PressureError
+from ..contract.hosts import QueueKey
+from ..contract.session import DEFAULTS, ONE_TRY, Options
+from .address import PostgresAddress
+from .hosts import PostgresHost, read_key
+from .listener import Listener
+from .outage import persist
+from .packing import texts
+from .pool import LoopPool, Pool
+from .session import AsyncPostgresSession, PostgresSession
+from .statements import Statements
+from .wire import finish
+
+_TASKS = "tasks"
+
+
+class PostgresEngine:
+    """One schema. Threads share it, and so do event loops."""
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.address = address
+        self.prefix = address.prefix
+        self.statements = Statements(address.schema)
+        self.thread_pool = Pool(address)
+        self.listener = Listener(address)
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    @property
+    def loop_pool(self) -> LoopPool:
+        """The connections of the running event loop."""
+        loop = asyncio.get_running_loop()
+        pool = self._loops.get(loop)
+        if pool is None:
+            for other in [one for one in self._loops if one.is_closed()]:
+                self._loops.pop(other).abandon()  # it ended without a word
+            pool = self._loops[loop] = LoopPool(self.address)
+        return pool
+
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> PostgresQueue:
+        if options.durability is not None and options.durability.replicas:
+            raise ArgumentError(
+                f"durability is {str(options.durability)!r}: which standbys confirm a commit says "
+                "synchronous_standby_names of a PostgreSQL server; 'fsync' waits for these too"
+            )
+        kind = _TASKS if discipline == _TASKS else "items"
+        return PostgresQueue(self, name, kind, discipline, options)
+
+    def rival(self, name: str, discipline: str) -> PostgresQueue:
+        kind = "items" if discipline == _TASKS else _TASKS
+        return PostgresQueue(self, name, kind, discipline, DEFAULTS)
+
+    def queues(self, options: Options = DEFAULTS) -> Iterator[QueueKey]:
+        params = (self.prefix.encode(),)
+        statement = self.statements.list_queues
+        for row in finish(
+            persist(self.thread_pool, options, None, statement, lambda again: params)
+        ):
+            yield read_key(row)
+
+    def host(self, name: str, options: Options = DEFAULTS) -> PostgresHost:
+        return PostgresHost(self, name, options)
+
+    def lanes(self) -> list[str]:
+        """The ids of the lanes of this process in which no call is made."""
+        pools = [self.thread_pool, *self._loops.values()]
+        return [lane for pool in pools for lane in pool.lanes()]
+
+    def after_fork(self) -> None:
+        for pool in list(self._loops.values()):
+            pool.abandon()
+        self._loops.clear()  # the child has none of the parent's event loops
+        self.thread_pool.after_fork()
+        self.listener.after_fork()
+
+    def close(self) -> None:
+        lanes = self.lanes()
+        if lanes and self.thread_pool.was_connected:
+            empty = texts(())
+            params = self.prefix.encode(), b"", b"leave", empty, empty, texts(lanes)
+            with suppress(PressureError):
+                finish(
+                    persist(
+                        self.thread_pool,
+                        DEFAULTS,
+                        ONE_TRY,
+                        self.statements.call_host,
+                        lambda again: params,
+                    )
+                )
+        self.listener.close()
+        self.thread_pool.close_idle()
+
+
+@dataclass(frozen=True)
+class PostgresQueue:
+    """One queue in a database."""
+
+    engine: PostgresEngine
+    name: str
+    kind: str
+    discipline: str
+    options: Options
+
+    @property
+    def prefix(self) -> str:
+        """Of the engine's address."""
+        return self.engine.prefix
+
+    @property
+    def statements(self) -> Statements:
+        """Of the engine's schema."""
+        return self.engine.statements
+
+    @property
+    def listener(self) -> Listener:
+        """That of this process."""
+        return self.engine.listener
+
+    def session(self) -> PostgresSession:
+        return PostgresSession(self, self.engine.thread_pool)
+
+    def asession(self) -> AsyncPostgresSession:
+        return AsyncPostgresSession(self, self.engine.loop_pool)

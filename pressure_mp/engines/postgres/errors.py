@@ -1,0 +1,70 @@
+"""What the server says went wrong, and what is to be done about it."""
+
+from __future__ import annotations
+
+import re
+
+from ...exceptions import BrokerError, BrokerUnavailable, PressureError, WrongServerError
+
+#: SQLSTATEs after which nothing was done, and the same call may succeed later or elsewhere: the
+#: server starts, ends, recovers, has no connection left, or is a standby.
+_NOT_NOW = re.compile(r"57P0[123]|53300|25006|08...")
+#: Those after which it may succeed at once: a deadlock, a conflict.
+_AGAIN = re.compile(r"40...")
+#: There is no such schema, table, function or function of these parameters.
+_NOT_INSTALLED = re.compile(r"3F000|42P01|42883|42704")
+#: The call was made before.
+MADE_BEFORE = "23505"
+#: What libpq says of a server that may be there soon.
+_SOON = re.compile(
+    r"starting up|shutting down|recovery|too many (clients|connections)|remaining connection slots"
+    r"|Connection refused|timeout|timed out|No such file|server closed the connection"
+    r"|could not (connect|translate|receive|send)|No route|unreachable|reset by peer"
+    r"|read-only|not in hot standby|session is not read-write",
+    re.IGNORECASE,
+)
+
+
+class ConnectionLost(BrokerUnavailable):
+    """No reply came: what was sent may have been done."""
+
+
+class NotNow(BrokerUnavailable):
+    """The server did nothing, and may later, or another one may."""
+
+
+class NotInstalled(BrokerError):
+    """The database has no such schema, or one of another version."""
+
+
+class MadeBefore(PressureError):
+    """A call came twice; the second one did nothing."""
+
+
+def unreachable(message: str, shown: str) -> PressureError:
+    """The error for a connection that could not be opened."""
+    text = " ".join(message.split())
+    problem = f"no connection to the database at {shown}: {text}"
+    if _SOON.search(text) or "FATAL" not in text:
+        return BrokerUnavailable(problem)
+    return WrongServerError(problem)
+
+
+def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
+    """The error for a statement that failed."""
+    text = " ".join(message.split()).removeprefix("ERROR: ")
+    if state == MADE_BEFORE and "calls_pkey" in text:
+        return MadeBefore(text)
+    if _NOT_NOW.fullmatch(state) or _AGAIN.fullmatch(state):
+        return NotNow(f"the database at {shown} cannot do it now: {text}")
+    if _NOT_INSTALLED.fullmatch(state) and "does not exist" in text:
+        return NotInstalled(
+            f"the database at {shown} has no schema {schema} of this version ({text}): install it "
+            f"by python -m pressure_mp.engines.postgres install URL, or open it with ?create=1"
+        )
+    advice = ""
+    if state == "42501":
+        advice = "; grant this role what python -m pressure_mp.engines.postgres grant ROLE prints"
+    elif state == "57014":
+        advice = "; its statement_timeout, or somebody, ended the statement: nothing was done"
+    return BrokerError(f"the database at {shown} refuses: {text}{advice}")

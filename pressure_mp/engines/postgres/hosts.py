@@ -1,0 +1,136 @@
+"""What the processes of a host note in a database: the anonymous queues that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ...exhaustive import assert_never
+from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
+from ..contract.replies import Later, Outcome
+from ..contract.requests import HostRequest
+from ..contract.session import Options
+from .outage import persist
+from .packing import texts
+from .pool import Pool
+from .statements import Statements
+from .wire import finish
+
+
+class Database(Protocol):
+    """The engine."""
+
+    statements: Statements
+
+    @property
+    def prefix(self) -> str: ...
+
+    @property
+    def thread_pool(self) -> Pool: ...
+
+    @property
+    def loop_pool(self) -> Pool: ...
+
+    def lanes(self) -> list[str]:
+        """The ids of the lanes of this process in which no call is made."""
+
+
+class PostgresHost:
+    """One host, as its processes note things for it."""
+
+    def __init__(self, database: Database, name: str, options: Options) -> None:
+        self._database = database
+        self._name = name
+        self._options = options
+
+    def session(self) -> HostSession:
+        return HostSession(self, self._database.thread_pool)
+
+    def asession(self) -> AsyncHostSession:
+        return AsyncHostSession(self, self._database.loop_pool)
+
+    async def call(self, request: HostRequest, pool: Pool, end: float | None) -> Any:
+        """Do it."""
+        match request:
+            case Remember(queue):
+                await self._ask(pool, end, "remember", (queue,))
+            case GetRemembered():
+                return await self._ask(pool, end, "get_remembered", ())
+            case Forget(queues):
+                await self._ask(pool, end, "forget", queues)
+            case Leave():
+                await self._ask(pool, end, "leave", (), self._database.lanes())
+            case _:
+                assert_never(request)
+        return Outcome.DONE
+
+    async def _ask(
+        self,
+        pool: Pool,
+        end: float | None,
+        op: str,
+        queues: Sequence[QueueKey],
+        lanes: Sequence[str] = (),
+    ) -> list[QueueKey]:
+        database = self._database
+        params = (
+            database.prefix.encode(),
+            self._name.encode(),
+            op.encode(),
+            texts(name for name, _ in queues),
+            texts(discipline for _, discipline in queues),
+            texts(lanes),
+        )
+        statement = database.statements.call_host
+        rows = await persist(pool, self._options, end, statement, lambda again: params)
+        return [read_key(row) for row in rows]
+
+
+def read_key(row: Sequence[bytes | None]) -> QueueKey:
+    """A queue's name and discipline."""
+    name, discipline = row
+    assert name is not None and discipline is not None  # noqa: PT018
+    return name.decode(), discipline.decode()
+
+
+class _Session:
+    """Nobody waits here, and nothing is taken."""
+
+    found: list[Any] | None = None
+    taken = None
+
+    def __init__(self, host: PostgresHost, pool: Pool) -> None:
+        self._host = host
+        self._pool = pool
+
+    def send_ahead(self, request: HostRequest) -> None:
+        """Nothing is sent before it is called."""
+
+    def interrupted(self) -> None:
+        """Nothing is half done: the connection is lost with the call."""
+
+
+class HostSession(_Session):
+    """For a thread."""
+
+    def call(self, request: Any, end: float | None = None) -> Any:
+        return finish(self._host.call(request, self._pool, end))
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        raise AssertionError(f"{later} is no reply of a host")
+
+    def end(self) -> None:
+        """Nothing is held."""
+
+
+class AsyncHostSession(_Session):
+    """For an asyncio task."""
+
+    async def call(self, request: Any, end: float | None = None) -> Any:
+        return await self._host.call(request, self._pool, end)
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        raise AssertionError(f"{later} is no reply of a host")
+
+    async def end(self) -> None:
+        """Nothing is held."""

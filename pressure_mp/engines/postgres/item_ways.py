@@ -1,0 +1,233 @@
+"""How requests to queues of items are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..contract import contents as c
+from ..contract import fair as f
+from ..contract import items as i
+from ..contract import queues as q
+from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
+from .ways import Asked, Reply, Way, flags, given, number, outcome, same
+
+
+def _ask_put(request: i.Put, discipline: str) -> Asked:
+    items, keys, overfill, has_content, waits, _, _ = request  # for no writer space is reserved
+    return Asked(
+        "put",
+        flags(overfill=overfill, has_content=has_content, waits=waits),
+        items,
+        keys if discipline in ("priority", "fair") else (),
+    )
+
+
+def _read_put(request: i.Put, reply: Reply) -> Any:
+    match reply.status:
+        case "added":
+            return i.Added(reply.info)
+        case "no_space":
+            return NoSpace(reply.info)
+        case "not_comparable":
+            return i.NotComparable(reply.items[0])
+    return outcome(request, reply)
+
+
+def _ask_take(request: i.Take, discipline: str) -> Asked:
+    limit, hold, until_ended, waits = request
+    args = {"limit": limit, **flags(until_ended=until_ended, waits=waits)}
+    if hold is None:
+        return Asked("take", args)
+    args |= {"owner": hold.owner, "call": hold.call, "most": hold.limit}
+    return Asked("take_with_hold", args | given(reader=hold.reader or None))
+
+
+def _read_take(request: Any, reply: Reply) -> Any:
+    match reply.status:
+        case "taken":
+            return i.Taken(reply.items, reply.info or ())
+        case "no_item":
+            return NoItem()
+        case "next_is_large":
+            return i.NextIsLarge()
+    return outcome(request, reply)
+
+
+def _ask_prefetch(request: i.Prefetch, discipline: str) -> Asked:
+    reader, call, limit, until_ended, waits = request
+    args = {"reader": reader, "call": call, "limit": limit}
+    return Asked("prefetch", args | flags(until_ended=until_ended, waits=waits))
+
+
+def _ask_hand_out(request: i.HandOut, discipline: str) -> Asked:
+    args = {"reader": request.reader, "call": request.call, "number": request.number}
+    return Asked("hand_out", args | flags(ends=request.ends, unheard=request.unheard))
+
+
+def _ask_take_back(request: i.TakeBack, discipline: str) -> Asked:
+    lane, of_call = request.call
+    return Asked("take_back", {"lane": lane, "number": of_call})
+
+
+def _ask_requeue(request: i.Requeue, discipline: str) -> Asked:
+    args = given(owner=request.owner, seen=request.seen, call=request.call)
+    return Asked("requeue", args | given(numbers=[*request.numbers] or None))
+
+
+def _read_renew(request: i.Renew, reply: Reply) -> Any:
+    if reply.status != "attendance":
+        return outcome(request, reply)
+    return i.Attendance(**reply.info)
+
+
+def _ask_open(request: q.Open, discipline: str) -> Asked:
+    args = {"how": request.how.value, "bound": request.bound}
+    return Asked("open", args | given(user=request.user or None))
+
+
+def _read_open(request: q.Open, reply: Reply) -> Any:
+    match reply.status:
+        case "opened":
+            return q.Opened(reply.info)
+        case "existing":
+            return q.Existing(reply.info)
+        case "mismatch":
+            return q.Mismatch("discipline", *reply.info)
+    return outcome(request, reply)
+
+
+def _read_join(request: q.Join, reply: Reply) -> Any:
+    return Unfinished(reply.info) if reply.status == "unfinished" else outcome(request, reply)
+
+
+def _read_inspection(request: q.Inspect, reply: Reply) -> Any:
+    if reply.status != "inspection":
+        return outcome(request, reply)
+    info = reply.info
+    return q.Inspection(
+        now=info["now"],
+        length=info["length"],
+        bound=info["bound"],
+        closed=info["closed"],
+        has_space=not 0 < info["bound"] <= info["length"],
+        deleting=False,
+        producer=_end(info["producer"], info["putters"], request.limit),
+        consumer=_end(info["consumer"], info["takers"], request.limit),
+        partial=max(len(info["putters"]), len(info["takers"])) > request.limit + 1,
+    )
+
+
+def _end(last: str | None, line: list[Any], limit: int) -> q.End:
+    keeper = None
+    for client, since, seen, lease in line[:1]:
+        keeper = q.Keeper("waiting", client, "", since, seen + lease, lease)
+    behind = [q.Waiting(client, "", since, seen) for client, since, seen, _ in line[1:]]
+    return q.End(last or "", keeper, behind[:limit])
+
+
+def _ask_store(request: c.StoreChunks, discipline: str) -> Asked:
+    chunks = [b"".join(chunk) for chunk in request.chunks]
+    return Asked("store_chunks", {"token": request.token, "first": request.first}, chunks)
+
+
+def _ask_read(request: c.ReadChunks, discipline: str) -> Asked:
+    args = {"token": request.token, "first": request.first, "number": len(request.rooms)}
+    return Asked("read_chunks", args)
+
+
+def _read_chunks(request: c.ReadChunks, reply: Reply) -> Any:
+    if reply.status != "done":
+        return Outcome.LOST
+    for room, found in zip(request.rooms, reply.items, strict=True):
+        chunk = memoryview(found)
+        if chunk.nbytes != sum(view.nbytes for view in room):
+            return Outcome.LOST
+        for view in room:
+            view[:], chunk = chunk[: view.nbytes], chunk[view.nbytes :]
+    return Outcome.DONE
+
+
+def _read_snapshot(request: f.GetSnapshot, reply: Reply) -> Any:
+    if reply.status != "snapshot":
+        return outcome(request, reply)
+    pairs = [*zip(reply.items[::2], reply.items[1::2], strict=True)]
+    return f.Snapshot(reply.info["length"], pairs, reply.info["current"])
+
+
+def _read_items(request: Any, reply: Reply) -> Any:
+    return outcome(request, reply) if reply.status == "missing" else reply.items
+
+
+def _read_info(request: Any, reply: Reply) -> Any:
+    return outcome(request, reply) if reply.status == "missing" else reply.info
+
+
+def _read_stats(request: q.GetStats, reply: Reply) -> Any:
+    return q.Stats(**reply.info) if reply.status == "stats" else outcome(request, reply)
+
+
+ACKNOWLEDGE = Way(
+    lambda request, _: Asked("acknowledge", given(owner=request.owner, number=request.number)),
+    outcome,
+)
+SET_ASIDE = Way(
+    lambda request, _: Asked(
+        "set_aside", given(owner=request.owner, number=request.number), (request.item,)
+    ),
+    outcome,
+)
+PUT = Way(_ask_put, _read_put)
+TAKE = Way(_ask_take, _read_take, takes=True)
+TAKE_BACK = Way(_ask_take_back, outcome, once=False)
+PREFETCH = Way(_ask_prefetch, _read_take)
+HAND_OUT = Way(_ask_hand_out, outcome)
+REQUEUE = Way(_ask_requeue, outcome)
+RENEW = Way(
+    lambda request, _: Asked(
+        "renew",
+        {"owner": request.owner, "consumes": request.consumes, "produces": request.produces},
+    ),
+    _read_renew,
+    once=False,
+)
+RETIRE = Way(
+    lambda request, _: Asked("retire", given(owner=request.owner, seen=request.seen)), outcome
+)
+OPEN = Way(_ask_open, _read_open)
+COUNT_DONE = Way(same("count_done"), outcome)
+JOIN = Way(lambda request, _: Asked("join", {"waits": True}), _read_join, once=False)
+SET_BOUND = Way(
+    lambda request, _: Asked("set_bound", {"bound": request.bound}), outcome, once=False
+)
+CLOSE = Way(
+    lambda request, _: Asked("close", flags(once=request.once, immediate=request.immediate)),
+    outcome,
+)
+DELETE = Way(same("delete"), outcome)
+INSPECT = Way(
+    lambda request, _: Asked("inspect", {"limit": request.limit}), _read_inspection, once=False
+)
+STORE_CHUNKS = Way(_ask_store, outcome, once=False)
+READ_CHUNKS = Way(_ask_read, _read_chunks, once=False)
+SWEEP_CONTENTS = Way(
+    lambda request, _: Asked("sweep_contents", {"token": request.token}),
+    lambda request, reply: False,
+    once=False,
+)
+ENLIST = Way(lambda request, _: Asked("enlist", {"user": request.user}), outcome, once=False)
+DISMISS = Way(lambda request, _: Asked("dismiss", {"users": [*request.users]}), number)
+
+EXISTS = Way(same("exists"), lambda request, reply: reply.info, look=True)
+GET_DISCIPLINE = Way(same("get_discipline"), _read_info, look=True)
+GET_USERS = Way(same("get_users"), _read_info, look=True)
+GET_LENGTH = Way(same("get_length"), number, look=True)
+IS_CLOSED = Way(same("is_closed"), _read_info, look=True)
+GET_STATS = Way(same("get_stats"), _read_stats, look=True)
+GET_REJECTED = Way(
+    lambda request, _: Asked("get_rejected", {"limit": request.limit}), _read_items, look=True
+)
+GET_SNAPSHOT = Way(
+    lambda request, _: Asked("get_snapshot", {"limit": request.limit}), _read_snapshot, look=True
+)
+GET_KEYS = Way(same("get_keys"), _read_items, look=True)
+GET_QUEUED = Way(lambda request, _: Asked("get_queued", {}, (request.key,)), number, look=True)

@@ -1,0 +1,92 @@
+"""A broken connection: how long one call goes on trying, and how often."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+
+from ...exceptions import BrokerUnavailable, WrongServerError
+from ..contract.session import ONE_TRY, Options
+from .errors import ConnectionLost, MadeBefore
+from .pool import Pool
+from .wire import Row, Statement
+
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 0.5
+#: Seconds without a broker after which the log is told.
+_QUIET = 1.0
+#: Seconds after a call's end for the reply to what was sent just before it.
+_GRACE = 1.0
+#: A program that seeds ``random`` has the same numbers whether a connection breaks or not.
+_random = random.SystemRandom()
+
+_log = logging.getLogger("pressure_mp")
+
+
+async def persist(
+    pool: Pool,
+    options: Options,
+    end: float | None,
+    statement: Statement,
+    params: Callable[[bool], Sequence[bytes | None]],
+    settles: bool = False,
+) -> list[Row]:
+    """Execute it until there is a reply: over new connections, when the one in use is lost.
+
+    ``params`` is told whether the same may have been executed before. What was never sent is tried
+    until ``end`` at most, unless it ``settles`` something; what was sent for ``reconnect`` seconds.
+    Raises BrokerUnavailable when the time is up.
+    """
+    tried = time.monotonic()
+    began: float | None = None
+    pause, again, is_told = 0.0, False, False
+    while True:
+        try:
+            return await pool.execute(
+                statement, params(again), _patience(options, end, began, tried, again or settles)
+            )
+        except MadeBefore:
+            again = True
+            continue
+        except BrokerUnavailable as error:
+            if isinstance(error, ConnectionLost):
+                again = True
+            now = time.monotonic()
+            if began is None:
+                began = now if again or settles else tried
+            until = _until(options, end, began, again or settles)
+            if now >= until or (isinstance(error, WrongServerError) and not pool.was_connected):
+                raise
+            if now - began >= _QUIET and not is_told:
+                is_told = True
+                _log.warning("pressure_mp: %s; trying again for %.1f s at most", error, until - now)
+            await pool.sleep(min(pause * _random.uniform(0.5, 1.0), until - now))
+            pause = min(max(pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+
+
+def _until(options: Options, end: float | None, began: float, settles: bool) -> float:
+    if end == ONE_TRY:
+        return end
+    ends = [began + options.reconnect]
+    if end is not None and not settles:
+        ends.append(end)
+    if options.until is not None:
+        ends.append(options.until)
+    return min(ends)
+
+
+def _patience(
+    options: Options, end: float | None, began: float | None, tried: float, settles: bool
+) -> float | None:
+    """For how many seconds a reply is waited for; None for no limit."""
+    now = time.monotonic()
+    limits = []
+    if began is not None and end != ONE_TRY:
+        limits.append(max(_until(options, end, began, settles) - now, 0.0) + _GRACE)
+    elif end is not None:
+        limits.append(max(end - now, 0.0) + _GRACE)
+    if options.until is not None:
+        limits.append(max(options.until - now, 0.0))
+    return min(limits, default=None)

@@ -1,0 +1,213 @@
+"""Connections that are idle, kept for the next call."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+import weakref
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+
+from ...exceptions import BrokerError
+from ..put_off import put_off
+from .address import PostgresAddress
+from .errors import ConnectionLost, NotInstalled, NotNow
+from .packing import load
+from .schema import VERSION
+from .wire import BlockingWire, LoopWire, Row, Statement, Wire
+
+#: Seconds to connect, unless the caller has less.
+_CONNECT_TIMEOUT = 5.0
+#: A connection that was not used for so many seconds is looked at before it is.
+_IDLE_CHECK = 1.0
+#: How many calls of one event loop are under way together.
+_MOST = 8
+
+
+class Lane:
+    """Calls that are made one after the other, numbered: one that comes twice is done once."""
+
+    __slots__ = ("id", "number")
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(8)
+        self.number = 0
+
+
+class Pool:
+    """Those of all threads. There are as many as calls that were ever under way together."""
+
+    _wire: type[Wire] = BlockingWire
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self.address = address
+        self._conninfo = address.conninfo()
+        self._all: weakref.WeakSet[Wire] = weakref.WeakSet()
+        self._idle: list[tuple[Wire, float]] = []
+        self._lanes: list[Lane] = []
+        self._is_checked = False
+        self.was_connected = False
+
+    def lane(self) -> Lane:
+        """One that no call is made in."""
+        try:
+            return self._lanes.pop()
+        except IndexError:
+            return Lane()
+
+    def take_lane_in(self, lane: Lane) -> None:
+        """Its last call is over, and nobody will ask for it again."""
+        self._lanes += (lane,)
+
+    def lanes(self) -> list[str]:
+        """The ids of those that are idle."""
+        return [lane.id for lane in list(self._lanes)]
+
+    async def execute(
+        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
+    ) -> list[Row]:
+        """Over an idle connection, or a new one. ``timeout`` is in seconds. Raises as
+        :meth:`Wire.execute` does; NotNow where nothing was sent."""
+        wire = self._usable()
+        if wire is None:
+            try:
+                wire = await self.connect(timeout)
+            except ConnectionLost as error:
+                raise NotNow(str(error)) from None
+        return await self._execute(wire, statement, params, timeout)
+
+    async def _execute(
+        self,
+        wire: Wire,
+        statement: Statement,
+        params: Sequence[bytes | None],
+        timeout: float | None,
+    ) -> list[Row]:
+        try:
+            rows = await wire.execute(statement, params, timeout)
+        except (BrokerError, NotNow) as error:
+            if isinstance(error, NotNow):
+                wire.close()
+                self.close_idle()
+            else:
+                self._keep(wire)
+            raise
+        except ConnectionLost:
+            self.close_idle()  # those are as broken, most likely
+            raise
+        except BaseException:
+            wire.close()
+            raise
+        self._keep(wire)
+        return rows
+
+    def _usable(self) -> Wire | None:
+        idle = self._idle
+        while idle:
+            try:
+                wire, used_at = idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if time.monotonic() - used_at < _IDLE_CHECK or wire.is_usable:
+                return wire
+            wire.close()
+        return None
+
+    def _keep(self, wire: Wire) -> None:
+        if wire.pgconn is not None:
+            self._idle += ((wire, time.monotonic()),)
+
+    async def connect(self, timeout: float | None, conninfo: str | None = None) -> Wire:
+        """A new connection."""
+        address = self.address
+        wire = self._wire(address.url, address.schema, address.prepare)
+        limit = _CONNECT_TIMEOUT if timeout is None else min(timeout, _CONNECT_TIMEOUT)
+        await wire.connect(conninfo or self._conninfo, limit)
+        self._all.add(wire)
+        self.was_connected = True
+        if not self._is_checked:
+            await self._check(wire, limit)
+            self._is_checked = True
+        return wire
+
+    async def _check(self, wire: Wire, limit: float) -> None:
+        """Raise NotInstalled unless the schema is of this version; or install it."""
+        schema = self.address.schema
+        asking = Statement(b"version", f"SELECT to_jsonb({schema}.version())".encode(), ())
+        try:
+            found = load((await wire.execute(asking, (), limit))[0][0])
+        except NotInstalled:
+            if not self.address.create:
+                wire.close()
+                raise
+            from .installing import install_over
+
+            await install_over(wire, schema)
+            return
+        if found != VERSION:
+            wire.close()
+            raise NotInstalled(
+                f"the schema {schema} at {self.address.url} is of version {found}, and this "
+                f"package needs {VERSION}: "
+                + (
+                    "run python -m pressure_mp.engines.postgres upgrade URL"
+                    if found < VERSION
+                    else "use the package that installed it"
+                )
+            )
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, as the users of these connections do."""
+        time.sleep(seconds)
+
+    def close_idle(self) -> None:
+        """Close what no call is using."""
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop()[0].close()
+
+    def abandon(self) -> None:
+        """Close all connections; in a forked child, where they are the parent's, let go of them."""
+        for wire in list(self._all):
+            wire.close()
+
+    def after_fork(self) -> None:
+        """In a forked child: let go of the parent's connections, and of its lanes."""
+        self.abandon()
+        self.__init__(self.address)  # type: ignore[misc]
+
+
+class LoopPool(Pool):
+    """Those of one event loop. They are closed when it ends."""
+
+    _wire = LoopWire
+
+    def __init__(self, address: PostgresAddress) -> None:
+        super().__init__(address)
+        self._gate = asyncio.Semaphore(_MOST)
+        self._guard: AsyncGenerator[None, None] | None = None
+
+    async def execute(
+        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
+    ) -> list[Row]:
+        put_off.check()
+        async with self._gate:
+            return await super().execute(statement, params, timeout)
+
+    async def connect(self, timeout: float | None, conninfo: str | None = None) -> Wire:
+        if self._guard is None:
+            self._guard = self._closing()
+            await anext(self._guard)
+        return await super().connect(timeout, conninfo)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def _closing(self) -> AsyncGenerator[None, None]:
+        """The loop itself closes its unfinished generators as the last thing it runs."""
+        try:
+            yield
+        finally:
+            for wire in list(self._all):
+                wire.close()

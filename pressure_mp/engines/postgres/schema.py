@@ -1,0 +1,73 @@
+"""The schema: to install it, to bring it up to date, to remove it."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+from .address import DEFAULT_SCHEMA
+
+#: Of what this package's functions and tables are. One more with each change of either.
+VERSION = 1
+
+_NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
+#: The functions that clients call. Whoever may call these may use the queues, and needs no rights
+#: to the tables.
+ENTRIES = ("call_items", "call_tasks", "look_at", "leave", "call_host", "list_queues", "version")
+#: What the planner is told: every table is read by its index, however small it was when a plan
+#: was made.
+_SETTINGS = (
+    "search_path = pg_catalog, pg_temp",
+    "enable_seqscan = off",
+    "enable_bitmapscan = off",
+    "jit = off",
+)
+
+
+def install_sql(schema: str = DEFAULT_SCHEMA) -> str:
+    """What makes the schema, in one transaction."""
+    return "\n".join(
+        (
+            f"CREATE SCHEMA {schema};",
+            _text("01_tables.sql", schema),
+            _functions(schema),
+        )
+    )
+
+
+def upgrade_sql(schema: str = DEFAULT_SCHEMA) -> str:
+    """What brings the functions up to date, while clients use them. The tables are those of every
+    version so far."""
+    return _functions(schema)
+
+
+def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
+    """What removes it, with all queues."""
+    return f"DROP SCHEMA IF EXISTS {schema} CASCADE;"
+
+
+def grant_sql(role: str, schema: str = DEFAULT_SCHEMA) -> str:
+    """What lets a role use the queues."""
+    quoted = '"' + role.replace('"', '""') + '"'
+    grants = [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {quoted};" for name in ENTRIES]
+    return "\n".join((f"GRANT USAGE ON SCHEMA {schema} TO {quoted};", *grants))
+
+
+def _functions(schema: str) -> str:
+    folder = files(__package__) / "sql"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    texts = [_text(name, schema) for name in names if name != "01_tables.sql"]
+    texts.append(
+        f"CREATE OR REPLACE FUNCTION {schema}.version() RETURNS integer LANGUAGE sql "
+        f"IMMUTABLE AS 'SELECT {VERSION}';"
+    )
+    for name in ENTRIES:
+        texts.append(f"ALTER FUNCTION {schema}.{name} SECURITY DEFINER;")
+        texts += [f"ALTER FUNCTION {schema}.{name} SET {setting};" for setting in _SETTINGS]
+    texts.append(f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;")
+    return "\n".join(texts)
+
+
+def _text(name: str, schema: str) -> str:
+    text = (files(__package__) / "sql" / name).read_text(encoding="utf-8")
+    return _NAME.sub(f"{schema}.", text)

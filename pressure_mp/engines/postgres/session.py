@@ -1,0 +1,328 @@
+"""One operation's dealings with a database."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Protocol
+
+from ...exceptions import PressureError
+from ...identity.client import client_id_bytes, ticket
+from ..contract.items import EndReservation, ReleaseSpace, Reserve, Settled, TakeBack, Taken
+from ..contract.queues import Exists, Unlock
+from ..contract.replies import Later, NoTask, Outcome
+from ..contract.requests import Request
+from ..contract.session import ONE_TRY, TICK, Options
+from ..contract.tasks import TakenTasks
+from ..put_off import put_off
+from . import table
+from .bells import Bell, LoopBell, ThreadBell
+from .listener import Listener
+from .outage import persist
+from .packing import array, dump, load, read_array
+from .pool import Lane, LoopPool, Pool
+from .statements import Statements
+from .ways import Asked, Reply, Way
+from .wire import finish
+
+#: Seconds between two looks of one who waits where no notification is heard.
+_POLL = 0.1
+#: Seconds beyond the moment at which a task is due.
+_GRACE = 0.002
+#: Seconds for what was taken to go back, or for a place to be left, if the server cannot be
+#: reached.
+_LAST_WORDS = 5.0
+
+_NO_PARTS = array(())
+
+
+class Bound(Protocol):
+    """The queue of a session."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def discipline(self) -> str: ...
+
+    @property
+    def options(self) -> Options: ...
+
+    @property
+    def statements(self) -> Statements: ...
+
+    @property
+    def listener(self) -> Listener: ...
+
+    @property
+    def prefix(self) -> str: ...
+
+
+class BaseSession:
+    """For asyncio; and, driven by ``finish``, for threads."""
+
+    def __init__(self, binding: Bound, pool: Pool, bell: Bell) -> None:
+        self.binding = binding
+        #: As of ``Session``.
+        self.found: list[Any] | None = None
+        self._pool = pool
+        self._bell = bell
+        self._lane: Lane | None = None
+        self._is_lane_clean = True
+        #: What the session is called in line; empty while it never asked for a place.
+        self._ticket = ""
+        self._placed = False
+        #: The lane and the number of the last call that took items for good.
+        self._taken: tuple[str, int] | None = None
+
+    async def _call(self, request: Request, end: float | None) -> Any:
+        if isinstance(request, Reserve):
+            return Outcome.SHARED
+        if isinstance(request, EndReservation):
+            return Settled(0)
+        if isinstance(request, ReleaseSpace):
+            return Outcome.DONE
+        if isinstance(request, Unlock):
+            return "" if await self._call(Exists(), end) else Outcome.MISSING
+        way = table.way(request)
+        asked = way.ask(request, self.binding.discipline)
+        if self.binding.options.durability is not None:
+            asked.args["durable"] = True
+        if way.look:
+            return way.read(request, await self._look(asked, end))
+        waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)
+        listener = self.binding.listener
+        heard = listener.number
+        reply = await self._ask(way, request, asked, end, waits, heard)
+        if isinstance(reply, Later) and waits and heard is None and listener.may_be_had:
+            heard = await self._listening(listener)
+            if heard is not None:
+                reply = await self._ask(way, request, asked, end, waits, heard)
+        return reply
+
+    async def _look(self, asked: Asked, end: float | None) -> Reply:
+        binding = self.binding
+        params = (
+            binding.prefix.encode(),
+            binding.kind.encode(),
+            binding.name.encode(),
+            asked.op.encode(),
+            dump(asked.args),
+            array(asked.items),
+        )
+        rows = await persist(
+            self._pool, binding.options, end, binding.statements.look_at, lambda again: params
+        )
+        return _reply(rows[0])
+
+    async def _ask(
+        self,
+        way: Way,
+        request: Request,
+        asked: Asked,
+        end: float | None,
+        waits: bool,
+        heard: int | None,
+    ) -> Any:
+        binding = self.binding
+        if waits:
+            if not self._ticket:
+                self._ticket = ticket()
+                binding.listener.register(self._ticket, self._bell.ring)
+            self._bell.silence()
+        lane, number = self._number(way)
+        if way.takes:
+            assert lane is not None
+            self._taken = lane.id, number
+        # What asks to wait may have a place, until it is served.
+        placed, self._placed = self._placed, self._placed or waits
+        common: list[bytes | None] = [
+            client_id_bytes(),
+            b"%d" % binding.options.lease,
+            self._ticket.encode(),
+            b"t" if placed else b"f",
+            None if heard is None else b"%d" % heard,
+            None if lane is None else lane.id.encode(),
+            b"%d" % number,
+        ]
+        what: list[bytes | None] = [asked.op.encode(), dump(asked.args), array(asked.items)]
+        name: list[bytes | None] = [binding.prefix.encode(), binding.name.encode()]
+        if binding.kind == "items":
+            name.append(binding.discipline.encode())
+            what.append(array(asked.keys) if asked.keys else _NO_PARTS)
+
+        def params(again: bool) -> list[bytes | None]:
+            if again:
+                self._is_lane_clean = False
+            return [*name, *common, b"t" if again else b"f", *what]
+
+        try:
+            rows = await persist(
+                self._pool,
+                binding.options,
+                end,
+                binding.statements.call(binding.kind),
+                params,
+                settles=asked.op in _SETTLING or "ack" in asked.args,
+            )
+        except PressureError as error:
+            if way.takes and not isinstance(error, ConnectionError):
+                self._taken = None  # a statement that fails does nothing
+            raise
+        *said, woken = rows[0]
+        for session in read_array(woken):
+            binding.listener.ring(session.decode())
+        reply = way.read(request, _reply(said))
+        if way.takes and not isinstance(reply, Taken):
+            self._taken = None
+        if asked.op in _PLACED and not (waits and isinstance(reply, Later)):
+            self._placed = False
+        return reply
+
+    def _number(self, way: Way) -> tuple[Lane | None, int]:
+        if not way.once:
+            return None, 0
+        if self._lane is None:
+            self._lane = self._pool.lane()
+        self._lane.number += 1
+        return self._lane, self._lane.number
+
+    async def _listening(self, listener: Listener) -> int | None:
+        raise NotImplementedError
+
+    async def _wait(self, later: Later, timeout: float | None) -> bool:
+        # A place that is not renewed within its lease is lost.
+        limit = min(TICK, max(self.binding.options.lease, 3000) / 3000)
+        if self.binding.listener.number is None:
+            limit = min(limit, _POLL)
+        if isinstance(later, NoTask) and later.due is not None:
+            limit = min(limit, later.due / 1000 + _GRACE)
+        if timeout is not None:
+            limit = min(limit, timeout)
+        return await self._bell.wait(max(limit, 0.0))
+
+    async def _end(self) -> None:
+        if self._ticket:
+            self.binding.listener.forget(self._ticket)
+            if self._placed:
+                await self._leave()
+        lane, self._lane = self._lane, None
+        if lane is not None and self._is_lane_clean:
+            self._pool.take_lane_in(lane)
+
+    async def _leave(self) -> None:
+        binding = self.binding
+        self._placed = False
+        params = tuple(
+            text.encode() for text in (binding.prefix, binding.kind, binding.name, self._ticket)
+        )
+        end = time.monotonic() + _LAST_WORDS if binding.options.reconnect else ONE_TRY
+        try:
+            await persist(
+                self._pool, binding.options, end, binding.statements.leave, lambda again: params
+            )
+        except PressureError:
+            pass  # it ends by its lease
+
+    @property
+    def taken(self) -> TakeBack | None:
+        """What undoes the last call that took items for good, if there was one."""
+        return TakeBack(self._taken) if self._taken is not None else None
+
+    def interrupted(self) -> None:
+        """What was called last is perhaps under way."""
+        self._is_lane_clean = False
+
+
+#: What takes or gives a place in line.
+_PLACED = frozenset(("put", "take", "take_with_hold", "prefetch", "join", "await"))
+#: What is tried for ``reconnect`` seconds, however short a time the caller would wait.
+_SETTLING = frozenset(("ack", "ack_many"))
+
+
+def _reply(row: list[bytes | None]) -> Reply:
+    status, info, items = row
+    assert status is not None
+    return Reply(status.decode(), load(info), read_array(items))
+
+
+class PostgresSession(BaseSession):
+    """For a thread."""
+
+    def __init__(self, binding: Bound, pool: Pool) -> None:
+        super().__init__(binding, pool, ThreadBell())
+
+    def call(self, request: Request, end: float | None = None) -> Any:
+        return finish(self._call(request, end))
+
+    def send_ahead(self, request: Request) -> None:
+        """Nothing is sent before it is called."""
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        return finish(self._wait(later, timeout))
+
+    def end(self) -> None:
+        finish(self._end())
+
+    async def _listening(self, listener: Listener) -> int | None:
+        return listener.start().result()
+
+
+class AsyncPostgresSession(BaseSession):
+    """For an asyncio task."""
+
+    def __init__(self, binding: Bound, pool: LoopPool) -> None:
+        super().__init__(binding, pool, LoopBell())
+
+    async def call(self, request: Request, end: float | None = None) -> Any:
+        try:
+            reply = await self._call(request, end)
+            if isinstance(reply, (Taken, TakenTasks)):
+                put_off.check()  # who is cancelled does not get it
+            return reply
+        except asyncio.CancelledError:
+            await self._put_back()
+            raise
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        return await self._wait(later, timeout)
+
+    async def end(self) -> None:
+        if self._placed:
+            await _uninterrupted(self._end())
+        else:
+            await self._end()  # which suspends nowhere: who has a reply is not cancelled here
+
+    async def _listening(self, listener: Listener) -> int | None:
+        return await asyncio.wrap_future(listener.start())
+
+    async def _put_back(self) -> None:
+        """What was taken, and nobody has, goes back."""
+        taken = self.taken
+        self._taken = None
+        if taken is None or self.found is not None:
+            return
+        self._is_lane_clean = False
+        try:
+            await _uninterrupted(self._call(taken, time.monotonic() + _LAST_WORDS))
+        except PressureError:
+            pass  # the cancellation is what the caller is told
+
+
+async def _uninterrupted(work: Any) -> None:
+    """Do it to its end; who is cancelled meanwhile is so then."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # the cancellation is what the caller is told
+        raise cancelled
+    task.result()

@@ -1,0 +1,241 @@
+-- What is kept. The schema's name stands for whatever name it is installed under.
+-- All times are milliseconds since the epoch, by the server's clock.
+
+-- Every queue, of items (kind 'items') or of tasks (kind 'tasks').
+CREATE TABLE pressure_mp.queues (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    -- One more with each change. It is in the indexes, so that what is there now is found before all
+    -- that was, also while that cannot be cleaned up.
+    version bigint NOT NULL DEFAULT 0,
+    prefix text NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    discipline text NOT NULL,
+    bound bigint NOT NULL DEFAULT 0,
+    closed boolean NOT NULL DEFAULT false,
+    -- Shut down with immediate: what comes back is dropped.
+    dropping boolean NOT NULL DEFAULT false,
+    -- Who put last, or waits to do so; and who took.
+    producer text,
+    consumer text,
+    length bigint NOT NULL DEFAULT 0,
+    produced_messages bigint NOT NULL DEFAULT 0,
+    produced_bytes bigint NOT NULL DEFAULT 0,
+    consumed_messages bigint NOT NULL DEFAULT 0,
+    consumed_bytes bigint NOT NULL DEFAULT 0,
+    done bigint NOT NULL DEFAULT 0,
+    -- The last position in the queue, the last number of a delivery, and the round being served.
+    position bigint NOT NULL DEFAULT 0,
+    number bigint NOT NULL DEFAULT 0,
+    round bigint NOT NULL DEFAULT 0,
+    -- Every item is behind this rank and position: what was removed before is not looked at again,
+    -- also while it cannot be cleaned up, since somebody has an old snapshot.
+    head_rank bytea NOT NULL DEFAULT '',
+    head_position bigint NOT NULL DEFAULT -9223372036854775808,
+    -- Whether there was ever a process with a lease as a producer.
+    had_producers boolean NOT NULL DEFAULT false,
+    -- Of tasks: their options, when it was created, the last arrival and the last id.
+    settings jsonb,
+    created bigint NOT NULL DEFAULT 0,
+    arrival bigint NOT NULL DEFAULT 0,
+    counter bigint NOT NULL DEFAULT 0
+);
+-- There is one of each: who creates a queue holds the lock of its name.
+CREATE INDEX queues_id ON pressure_mp.queues (id, version);
+CREATE INDEX queues_name ON pressure_mp.queues (prefix, kind, name, version);
+
+-- What is queued. The next one has the lowest rank, and of these the lowest position.
+CREATE TABLE pressure_mp.items (
+    queue bigint NOT NULL,
+    rank bytea NOT NULL,
+    position bigint NOT NULL,
+    -- Of one that was in flight: its number, and how often it was delivered.
+    number bigint NOT NULL,
+    deliveries integer NOT NULL,
+    -- The bytes that there are to be had; and the token of a content in chunks.
+    size bigint NOT NULL,
+    token text NOT NULL,
+    tenant bytea,
+    item bytea NOT NULL,
+    PRIMARY KEY (queue, rank, position)
+);
+ALTER TABLE pressure_mp.items ALTER COLUMN item SET STORAGE EXTERNAL;
+
+-- The keys of a fair queue that have items queued: the last round that each has a share of, how
+-- much of that is used up, and how many items are queued.
+CREATE TABLE pressure_mp.tenants (
+    queue bigint NOT NULL,
+    key bytea NOT NULL,
+    round bigint NOT NULL,
+    used bigint NOT NULL,
+    queued bigint NOT NULL,
+    PRIMARY KEY (queue, key)
+);
+
+-- Items in flight. "passed": another process said that it is dealt with.
+CREATE TABLE pressure_mp.deliveries (
+    queue bigint NOT NULL,
+    number bigint NOT NULL,
+    owner text NOT NULL,
+    call bigint NOT NULL,
+    most bigint NOT NULL,
+    token text NOT NULL,
+    passed boolean NOT NULL DEFAULT false,
+    entry pressure_mp.items NOT NULL,
+    PRIMARY KEY (queue, number)
+);
+
+-- Handles that prefetch: the last call, what it took, and how many of these were handed out.
+CREATE TABLE pressure_mp.readers (
+    queue bigint NOT NULL,
+    reader text NOT NULL,
+    call bigint NOT NULL,
+    entries pressure_mp.items[] NOT NULL,
+    handed bigint NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (queue, reader)
+);
+
+-- Leases of processes: 'c' of one with deliveries, 'p' of a producer, 't' of one with tasks.
+CREATE TABLE pressure_mp.leases (
+    queue bigint NOT NULL,
+    role text NOT NULL,
+    owner text NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (queue, role, owner)
+);
+
+-- The processes that use an anonymous queue.
+CREATE TABLE pressure_mp.users (
+    queue bigint NOT NULL,
+    who text NOT NULL,
+    PRIMARY KEY (queue, who)
+);
+
+CREATE TABLE pressure_mp.rejected (
+    queue bigint NOT NULL,
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    item bytea NOT NULL,
+    PRIMARY KEY (queue, number)
+);
+
+-- Contents in chunks that are not in flight, nor set aside: until when, NULL while queued.
+CREATE TABLE pressure_mp.contents (
+    queue bigint NOT NULL,
+    token text NOT NULL,
+    until bigint,
+    PRIMARY KEY (queue, token)
+);
+CREATE TABLE pressure_mp.chunks (
+    queue bigint NOT NULL,
+    token text NOT NULL,
+    number bigint NOT NULL,
+    chunk bytea NOT NULL,
+    PRIMARY KEY (queue, token, number)
+);
+ALTER TABLE pressure_mp.chunks ALTER COLUMN chunk SET STORAGE EXTERNAL;
+
+-- Who waits, first come first served: for space ('p'), for items ('c'), for the end of all work
+-- ('j'), for a task ('t'). A place belongs to the name, whatever queue has it.
+CREATE TABLE pressure_mp.waiting (
+    slot bigint NOT NULL,
+    line text NOT NULL,
+    place bigint GENERATED ALWAYS AS IDENTITY,
+    session text NOT NULL,
+    -- The process's listening connection holds an advisory lock of that number.
+    listener bigint,
+    client text NOT NULL,
+    since bigint NOT NULL,
+    seen bigint NOT NULL,
+    lease bigint NOT NULL,
+    woken boolean NOT NULL DEFAULT false,
+    -- Whether the end of every producer is the end of its wait, and whose deliveries do not count.
+    until_ended boolean NOT NULL DEFAULT false,
+    owner text,
+    tube bytea NOT NULL DEFAULT '',
+    PRIMARY KEY (slot, line, place)
+) WITH (fillfactor = 50);
+
+-- Who waits for what becomes of a task, and what did.
+CREATE TABLE pressure_mp.watchers (
+    slot bigint NOT NULL,
+    session text NOT NULL,
+    task bytea NOT NULL,
+    listener bigint,
+    outcome text,
+    seen bigint NOT NULL,
+    PRIMARY KEY (slot, session)
+);
+CREATE INDEX ON pressure_mp.watchers (slot, task);
+
+-- Calls that were made, by lane and number, and the replies: a call that comes twice is done once.
+-- "undo" is what it took for good.
+CREATE TABLE pressure_mp.calls (
+    lane text NOT NULL,
+    number bigint NOT NULL,
+    queue bigint,
+    status text NOT NULL,
+    info jsonb,
+    items bytea[],
+    undo pressure_mp.items[],
+    made timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (lane, number)
+);
+
+CREATE TABLE pressure_mp.hosts (
+    prefix text NOT NULL,
+    host text NOT NULL,
+    name text NOT NULL,
+    discipline text NOT NULL,
+    PRIMARY KEY (prefix, host, name, discipline)
+);
+
+CREATE TABLE pressure_mp.tasks (
+    queue bigint NOT NULL,
+    id bytea NOT NULL,
+    state text NOT NULL,
+    priority double precision NOT NULL,
+    created bigint NOT NULL,
+    since bigint NOT NULL,
+    due bigint NOT NULL,
+    deliveries bigint NOT NULL,
+    call bigint NOT NULL,
+    tube bytea NOT NULL,
+    owner text NOT NULL,
+    error bytea NOT NULL,
+    data bytea NOT NULL,
+    arrival bigint NOT NULL,
+    PRIMARY KEY (queue, id)
+) WITH (fillfactor = 70);
+CREATE INDEX tasks_ready ON pressure_mp.tasks (queue, priority, arrival) WHERE state = 'R';
+CREATE INDEX tasks_ready_in_tube ON pressure_mp.tasks (queue, tube, priority, arrival)
+    WHERE state = 'R';
+CREATE INDEX tasks_due ON pressure_mp.tasks (queue, due, id) WHERE due > 0;
+CREATE INDEX tasks_taken ON pressure_mp.tasks (queue, owner, call) WHERE state = 'T';
+CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
+    WHERE state IN ('B', 'D');
+
+-- How many tasks went which way.
+CREATE TABLE pressure_mp.ways (
+    queue bigint NOT NULL,
+    way bytea NOT NULL,
+    number bigint NOT NULL,
+    PRIMARY KEY (queue, way)
+) WITH (fillfactor = 50);
+
+-- A reply, before it is told. "undo" is what a call took for good.
+CREATE TYPE pressure_mp.reply AS (
+    status text,
+    info jsonb,
+    items bytea[],
+    undo pressure_mp.items[]
+);
+
+-- Who calls.
+CREATE TYPE pressure_mp.caller AS (
+    slot bigint,
+    client text,
+    lease bigint,
+    session text,
+    listener bigint
+);

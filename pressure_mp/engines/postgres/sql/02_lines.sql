@@ -1,0 +1,188 @@
+-- Who waits, and who is told that it may go on.
+
+CREATE OR REPLACE FUNCTION pressure_mp.clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT trunc(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.slot(a_prefix text, a_kind text, a_name text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT hashtextextended('pressure_mp ' || a_kind || ' ' || a_name, hashtext(a_prefix))
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.said(a_status text, a_info jsonb DEFAULT NULL)
+RETURNS pressure_mp.reply LANGUAGE sql IMMUTABLE AS $$
+    SELECT ROW(a_status, a_info, NULL, NULL)::pressure_mp.reply
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.told(a_status text, a_info jsonb, a_items bytea[],
+    a_undo pressure_mp.items[]) RETURNS pressure_mp.reply LANGUAGE sql IMMUTABLE AS $$
+    SELECT ROW(a_status, a_info, a_items, a_undo)::pressure_mp.reply
+$$;
+
+-- Whether one who waits is still there. Its process's listener holds a lock while it lives.
+CREATE OR REPLACE FUNCTION pressure_mp.is_there(a_listener bigint, a_seen bigint, a_lease bigint)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF a_seen + greatest(a_lease, 3000) < pressure_mp.clock() THEN
+        RETURN false;
+    END IF;
+    RETURN a_listener IS NULL OR NOT pg_try_advisory_xact_lock_shared(a_listener);
+END $$;
+
+-- The first of a line. Those before it that are gone lose their places.
+CREATE OR REPLACE FUNCTION pressure_mp.first_place(a_slot bigint, a_line text)
+RETURNS pressure_mp.waiting
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    one pressure_mp.waiting;
+BEGIN
+    LOOP
+        SELECT * INTO one FROM pressure_mp.waiting w
+            WHERE w.slot = a_slot AND w.line = a_line ORDER BY w.place LIMIT 1;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+        IF pressure_mp.is_there(one.listener, one.seen, one.lease) THEN
+            RETURN one;
+        END IF;
+        DELETE FROM pressure_mp.waiting w
+            WHERE w.slot = a_slot AND w.line = a_line AND w.place = one.place;
+    END LOOP;
+END $$;
+
+-- Whether nobody is in front of the caller, who need not have a place yet.
+CREATE OR REPLACE FUNCTION pressure_mp.is_next(c pressure_mp.caller, a_line text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    one pressure_mp.waiting;
+BEGIN
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = c.slot AND w.line = a_line LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN true;
+    END IF;
+    one := pressure_mp.first_place(c.slot, a_line);
+    RETURN one.session IS NULL OR one.session = c.session;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.count_others(c pressure_mp.caller, a_line text)
+RETURNS bigint
+LANGUAGE sql VOLATILE AS $$
+    SELECT count(*) FROM pressure_mp.waiting w
+        WHERE w.slot = c.slot AND w.line = a_line AND w.session <> c.session
+$$;
+
+-- Keep the caller's place, or give it the last one.
+CREATE OR REPLACE FUNCTION pressure_mp.stand(c pressure_mp.caller, a_line text,
+    a_until_ended boolean,
+    a_owner text, a_tube bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    moment bigint := pressure_mp.clock();
+BEGIN
+    UPDATE pressure_mp.waiting w
+        SET listener = c.listener, client = c.client, seen = moment, lease = c.lease,
+            woken = false, until_ended = a_until_ended, owner = a_owner, tube = a_tube
+        WHERE w.slot = c.slot AND w.line = a_line AND w.session = c.session;
+    IF NOT FOUND THEN
+        INSERT INTO pressure_mp.waiting
+            (slot, line, session, listener, client, since, seen, lease, until_ended, owner, tube)
+            VALUES (c.slot, a_line, c.session, c.listener, c.client, moment, moment, c.lease,
+                a_until_ended, a_owner, a_tube);
+    END IF;
+END $$;
+
+-- Tell one who waits that it may go on; but not in the process of the listener "own", which is told
+-- by the reply.
+CREATE OR REPLACE FUNCTION pressure_mp.tell(a_listener bigint, a_session text, own bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF a_listener IS NOT NULL AND a_listener IS DISTINCT FROM own THEN
+        PERFORM pg_notify('pressure_mp_' || a_listener, a_session);
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.wake(w pressure_mp.waiting, own bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE pressure_mp.waiting v SET woken = true
+        WHERE v.slot = w.slot AND v.line = w.line AND v.place = w.place;
+    PERFORM pressure_mp.tell(w.listener, w.session, own);
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.wake_first(a_slot bigint, a_line text, own bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    one pressure_mp.waiting := pressure_mp.first_place(a_slot, a_line);
+BEGIN
+    IF one.session IS NOT NULL AND NOT one.woken THEN
+        PERFORM pressure_mp.wake(one, own);
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.wake_all(a_slot bigint, a_line text, own bigint)
+RETURNS void LANGUAGE sql VOLATILE AS $$
+    SELECT pressure_mp.wake(w, own) FROM pressure_mp.waiting w
+        WHERE w.slot = a_slot AND w.line = a_line AND NOT w.woken
+$$;
+
+-- Those of the caller's process who were woken, and did not call since.
+CREATE OR REPLACE FUNCTION pressure_mp.woken_of(a_slot bigint, own bigint) RETURNS bytea[]
+LANGUAGE sql VOLATILE AS $$
+    SELECT array_agg(convert_to(w.session, 'UTF8')) FROM pressure_mp.waiting w
+        WHERE w.slot = a_slot AND w.woken AND w.listener = own
+$$;
+
+-- Wake those at a queue of items who would be told something else than to wait.
+CREATE OR REPLACE FUNCTION pressure_mp.wake_items(a_slot bigint, a_prefix text, a_name text,
+    own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    q pressure_mp.queues;
+BEGIN
+    SELECT * INTO q FROM pressure_mp.queues v
+        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
+    IF NOT FOUND THEN
+        PERFORM pressure_mp.wake_all(a_slot, line, own) FROM unnest(ARRAY['p', 'c', 'j']) line;
+        RETURN;
+    END IF;
+    IF q.closed THEN
+        PERFORM pressure_mp.wake_all(a_slot, 'p', own);
+    ELSIF q.bound <= 0 OR q.length < q.bound THEN
+        PERFORM pressure_mp.wake_first(a_slot, 'p', own);
+    END IF;
+    IF q.length > 0 THEN
+        PERFORM pressure_mp.wake_first(a_slot, 'c', own);
+    ELSIF q.closed THEN
+        PERFORM pressure_mp.wake_all(a_slot, 'c', own);
+    ELSIF q.had_producers THEN
+        PERFORM pressure_mp.wake(w, own) FROM pressure_mp.waiting w
+            WHERE w.slot = a_slot AND w.line = 'c' AND NOT w.woken AND w.until_ended
+                AND pressure_mp.has_ended(q, w.owner);
+    END IF;
+    IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
+        PERFORM pressure_mp.wake_all(a_slot, 'j', own);
+    END IF;
+END $$;
+
+-- Whether every producer has ended; for the owner of deliveries: and nothing comes back.
+CREATE OR REPLACE FUNCTION pressure_mp.has_ended(q pressure_mp.queues, a_owner text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF NOT q.had_producers
+        OR EXISTS (SELECT FROM pressure_mp.leases l WHERE l.queue = q.id AND l.role = 'p')
+    THEN
+        RETURN false;
+    END IF;
+    RETURN a_owner IS NULL OR NOT (
+        EXISTS (SELECT FROM pressure_mp.deliveries d
+            WHERE d.queue = q.id AND d.owner <> a_owner AND NOT d.passed)
+        OR EXISTS (SELECT FROM pressure_mp.readers r
+            WHERE r.queue = q.id AND pressure_mp.owner_of(r.reader) <> a_owner
+                AND cardinality(r.entries) > r.handed)
+    );
+END $$;
+
+-- The process that is responsible for what a reader prefetched.
+CREATE OR REPLACE FUNCTION pressure_mp.owner_of(a_reader text)
+RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT regexp_replace(a_reader, '#[^#]*$', '')
+$$;

@@ -1,0 +1,346 @@
+-- Items come, and items are taken.
+
+-- Whether Python cannot compare the values of two sort keys: where they first differ, both have a
+-- kind.
+CREATE OR REPLACE FUNCTION pressure_mp.differ_in_kind(one bytea, other bytea) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    mine integer;
+    its integer;
+BEGIN
+    FOR at IN 0 .. least(octet_length(one), octet_length(other)) - 1 LOOP
+        mine := get_byte(one, at);
+        its := get_byte(other, at);
+        IF mine <> its THEN
+            RETURN mine BETWEEN 1 AND 15 AND its BETWEEN 1 AND 15;
+        END IF;
+    END LOOP;
+    RETURN false;
+END $$;
+
+-- The sort key of a queued item with which this one cannot be compared, if there is one. One that
+-- can be compared with both neighbours can be with all.
+CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(q pressure_mp.queues, a_key bytea)
+RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    other bytea;
+    from_rank bytea := q.head_rank;
+    from_position bigint := q.head_position;
+BEGIN
+    IF q.head_rank < a_key THEN
+        SELECT i.rank INTO other FROM pressure_mp.items i
+            WHERE i.queue = q.id AND i.rank < a_key
+                AND (i.rank, i.position) > (q.head_rank, q.head_position)
+            ORDER BY i.rank DESC, i.position DESC LIMIT 1;
+        IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
+            RETURN other;
+        END IF;
+        from_rank := a_key;
+        from_position := -9223372036854775808;
+    END IF;
+    SELECT i.rank INTO other FROM pressure_mp.items i
+        WHERE i.queue = q.id AND (i.rank, i.position) > (from_rank, from_position)
+        ORDER BY i.rank, i.position LIMIT 1;
+    IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
+        RETURN other;
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- In which round an item of a fair queue is served, and that its key has it.
+CREATE OR REPLACE FUNCTION pressure_mp.enter_round(q pressure_mp.queues, a_key bytea,
+    a_weight bigint)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t pressure_mp.tenants;
+    turn bigint;
+BEGIN
+    SELECT * INTO t FROM pressure_mp.tenants v WHERE v.queue = q.id AND v.key = a_key;
+    IF NOT FOUND THEN
+        t := ROW(q.id, a_key, 0, 0, 0);
+        INSERT INTO pressure_mp.tenants SELECT (t).*;
+    END IF;
+    turn := greatest(q.round + 1, t.round);
+    IF turn = t.round AND t.used >= a_weight THEN
+        turn := turn + 1;
+    END IF;
+    UPDATE pressure_mp.tenants v
+        SET used = CASE WHEN turn = t.round THEN t.used + 1 ELSE 1 END,
+            round = turn, queued = t.queued + 1
+        WHERE v.queue = q.id AND v.key = a_key;
+    RETURN turn;
+END $$;
+
+-- Add one item to a queue that keeps them in an order of its own. Returns its size; or with
+-- "other" the sort key that it cannot be compared with.
+CREATE OR REPLACE FUNCTION pressure_mp.add_in_order(q pressure_mp.queues, a_item bytea, a_key bytea,
+    a_position bigint, OUT size bigint, OUT other bytea) LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    token text;
+    tenant bytea;
+    rank bytea := a_key;
+    gap integer;
+BEGIN
+    IF q.discipline = 'priority' THEN
+        other := pressure_mp.find_not_comparable(q, a_key);
+        IF other IS NOT NULL THEN
+            RETURN;
+        END IF;
+    ELSE
+        gap := position('\x20'::bytea IN a_key);
+        tenant := substr(a_key, gap + 1);
+        rank := int8send(pressure_mp.enter_round(q, tenant,
+            convert_from(substr(a_key, 1, gap - 1), 'LATIN1')::bigint));
+    END IF;
+    SELECT w.size, w.token INTO size, token FROM pressure_mp.weigh(q.id, a_item) w;
+    INSERT INTO pressure_mp.items
+        VALUES (q.id, rank, a_position, 0, 0, size, token, tenant, a_item);
+END $$;
+
+-- An item is there now, perhaps before the head.
+CREATE OR REPLACE FUNCTION pressure_mp.lower_head(q pressure_mp.queues, a_rank bytea,
+    a_position bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, head_rank = a_rank, head_position = a_position - 1
+            WHERE v.id = q.id AND v.version >= q.version;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.put(q pressure_mp.queues, c pressure_mp.caller, args jsonb,
+    a_items bytea[], a_keys bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    room bigint := cardinality(a_items);
+    added bigint := 0;
+    bytes bigint := 0;
+    large boolean;
+    one record;
+BEGIN
+    IF q.closed THEN
+        RETURN pressure_mp.said('closed');
+    END IF;
+    IF args ? 'has_content' THEN
+        UPDATE pressure_mp.contents k SET until = pressure_mp.clock() + greatest(c.lease, 3000)
+            WHERE k.queue = q.id AND k.token = pressure_mp.token_of(a_items[1])
+                AND (k.until IS NULL OR k.until > pressure_mp.clock());
+        IF NOT FOUND THEN
+            RETURN pressure_mp.said('lost');
+        END IF;
+    END IF;
+    IF q.bound > 0 AND NOT args ? 'overfill' THEN
+        room := least(room, greatest(q.bound - q.length, 0));
+    END IF;
+    IF room = 0 OR (args ? 'waits' AND NOT pressure_mp.is_next(c, 'p')) THEN
+        RETURN pressure_mp.said('no_space', to_jsonb(q.length));
+    END IF;
+    IF q.discipline IN ('fifo', 'lifo') THEN
+        added := room;
+        IF q.discipline = 'lifo' THEN
+            PERFORM pressure_mp.lower_head(q, '', -q.position - room);
+        END IF;
+        IF room = 1 THEN
+            large := substr(a_items[1], 1, 4) = '\xfa6d7031'::bytea;
+        ELSE
+            large := EXISTS (SELECT FROM unnest(a_items[1:room]) item
+                WHERE substr(item, 1, 4) = '\xfa6d7031'::bytea);
+        END IF;
+        IF room = 1 AND NOT large THEN
+            bytes := octet_length(a_items[1]);
+            INSERT INTO pressure_mp.items VALUES (q.id, '',
+                CASE q.discipline WHEN 'fifo' THEN q.position + 1 ELSE -q.position - 1 END,
+                0, 0, bytes, '', NULL, a_items[1]);
+        ELSE
+            WITH new AS (
+                INSERT INTO pressure_mp.items
+                SELECT q.id, '',
+                    CASE q.discipline WHEN 'fifo' THEN q.position + o ELSE -q.position - o END,
+                    0, 0,
+                    CASE WHEN large THEN (pressure_mp.weigh(q.id, item)).size
+                        ELSE octet_length(item) END,
+                    CASE WHEN large THEN (pressure_mp.weigh(q.id, item)).token ELSE '' END,
+                    NULL, item
+                FROM unnest(a_items[1:room]) WITH ORDINALITY u (item, o)
+                RETURNING size
+            )
+            SELECT sum(size) INTO bytes FROM new;
+        END IF;
+    ELSE
+        FOR at IN 1 .. room LOOP
+            SELECT * INTO one
+                FROM pressure_mp.add_in_order(q, a_items[at], a_keys[at], q.position + at);
+            IF one.other IS NOT NULL THEN
+                IF added = 0 THEN
+                    RETURN pressure_mp.told('not_comparable', NULL, ARRAY[one.other], NULL);
+                END IF;
+                EXIT;
+            END IF;
+            added := added + 1;
+            bytes := bytes + one.size;
+            IF q.discipline = 'priority'
+                AND (a_keys[at], q.position + at) <= (q.head_rank, q.head_position)
+            THEN
+                PERFORM pressure_mp.lower_head(q, a_keys[at], q.position + at);
+                q.head_rank := a_keys[at];  -- for the items that follow
+                q.head_position := q.position + at - 1;
+            END IF;
+        END LOOP;
+    END IF;
+    IF args ? 'has_content' OR large IS DISTINCT FROM false THEN
+        UPDATE pressure_mp.contents k SET until = NULL
+            WHERE k.queue = q.id AND k.token IN (SELECT pressure_mp.token_of(item)
+                FROM unnest(a_items[1:added]) item
+                WHERE substr(item, 1, 4) = '\xfa6d7031'::bytea);
+    END IF;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1,
+            length = q.length + added, position = q.position + added, producer = c.client,
+            produced_messages = q.produced_messages + added,
+            produced_bytes = q.produced_bytes + bytes
+        WHERE v.id = q.id AND v.version >= q.version;
+    RETURN pressure_mp.said('added', to_jsonb(added));
+END $$;
+
+-- Why one who wants items gets none now; NULL when it gets one.
+CREATE OR REPLACE FUNCTION pressure_mp.refusal(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb,
+    a_owner text, a_limit bigint) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF q.length = 0 THEN
+        IF q.closed THEN
+            RETURN 'closed';
+        END IF;
+        IF args ? 'until_ended' AND pressure_mp.has_ended(q, a_owner) THEN
+            RETURN 'ended';
+        END IF;
+        RETURN 'no_item';
+    END IF;
+    -- The first come is the first served, unless there are items for all who wait too.
+    IF args ? 'waits' AND NOT pressure_mp.is_next(c, 'c')
+        AND q.length < a_limit + pressure_mp.count_others(c, 'c')
+    THEN
+        RETURN 'no_item';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- How many of the items one reader may take, of those that wait or consume.
+CREATE OR REPLACE FUNCTION pressure_mp.fair_share(q pressure_mp.queues, c pressure_mp.caller,
+    a_reader text)
+RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT greatest(q.length / (1 + pressure_mp.count_others(c, 'c') + count(*)), 1)
+        FROM pressure_mp.readers r
+        WHERE r.queue = q.id AND r.reader <> a_reader AND r.until >= pressure_mp.clock()
+$$;
+
+-- Remove the item whose turn it is, and those that one call may take with it. One whose content is
+-- in chunks is alone.
+CREATE OR REPLACE FUNCTION pressure_mp.remove_some(q pressure_mp.queues, c pressure_mp.caller,
+    a_limit bigint) RETURNS pressure_mp.items[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    removed pressure_mp.items[];
+    one pressure_mp.items;
+    bytes bigint;
+    n bigint := 1;
+    turn bigint := q.round;
+BEGIN
+    IF a_limit <= 1 THEN
+        DELETE FROM pressure_mp.items i WHERE i.ctid = (SELECT v.ctid FROM pressure_mp.items v
+            WHERE v.queue = q.id AND (v.rank, v.position) > (q.head_rank, q.head_position)
+            ORDER BY v.rank, v.position LIMIT 1) RETURNING i.* INTO one;
+        removed := ARRAY[one];
+        bytes := one.size;
+    ELSE
+        WITH next AS (
+            SELECT v.ctid AS there, v.token, row_number() OVER w AS o,
+                sum(octet_length(v.item)) OVER w AS bytes,
+                count(nullif(v.token, '')) OVER w AS contents
+            FROM (SELECT i.ctid, i.* FROM pressure_mp.items i WHERE i.queue = q.id
+                AND (i.rank, i.position) > (q.head_rank, q.head_position)
+                ORDER BY i.rank, i.position LIMIT least(a_limit, 1000)) v
+            WINDOW w AS (ORDER BY v.rank, v.position)
+        ), gone AS (
+            DELETE FROM pressure_mp.items i USING next n
+                WHERE i.ctid = n.there AND (n.o = 1 OR (n.bytes <= 1000000 AND n.contents = 0))
+                RETURNING i
+        )
+        SELECT array_agg(g.i ORDER BY (g.i).rank, (g.i).position), sum((g.i).size), count(*)
+            INTO removed, bytes, n FROM gone g;
+        one := removed[n];
+    END IF;
+    IF q.discipline = 'fair' THEN
+        turn := ('x' || encode(one.rank, 'hex'))::bit(64)::bigint;
+        UPDATE pressure_mp.tenants t SET queued = t.queued - u.gone
+            FROM (SELECT r.tenant, count(*) AS gone FROM unnest(removed) r GROUP BY r.tenant) u
+            WHERE t.queue = q.id AND t.key = u.tenant;
+        DELETE FROM pressure_mp.tenants t WHERE t.queue = q.id AND t.queued <= 0
+            AND t.key IN (SELECT r.tenant FROM unnest(removed) r);
+    END IF;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, length = q.length - n, consumer = c.client, round = turn,
+            head_rank = one.rank, head_position = one.position,
+            consumed_messages = q.consumed_messages + n,
+            consumed_bytes = q.consumed_bytes + bytes
+        WHERE v.id = q.id AND v.version >= q.version;
+    RETURN removed;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.items_of(entries pressure_mp.items[]) RETURNS bytea[]
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT array_agg(e.item ORDER BY e.o) FROM unnest(entries) WITH ORDINALITY
+        e (queue, rank, position, number, deliveries, size, token, tenant, item, o)
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.take(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    status text := pressure_mp.refusal(q, c, args, NULL, (args->>'limit')::bigint);
+    taken pressure_mp.items[];
+BEGIN
+    IF status IS NOT NULL THEN
+        RETURN pressure_mp.said(status);
+    END IF;
+    taken := pressure_mp.remove_some(q, c, (args->>'limit')::bigint);
+    IF (taken[1]).token <> '' THEN
+        PERFORM pressure_mp.keep(q.id, (taken[1]).token, c.lease * 12);
+    END IF;
+    IF cardinality(taken) = 1 THEN
+        RETURN pressure_mp.told('taken', NULL, ARRAY[(taken[1]).item], taken);
+    END IF;
+    RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(taken), taken);
+END $$;
+
+-- Items that were taken for good, and nobody has, go back to their places. What was not yet taken
+-- is not taken any more.
+CREATE OR REPLACE FUNCTION pressure_mp.take_back(q pressure_mp.queues, a_lane text, a_number bigint)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    made pressure_mp.calls;
+    entry pressure_mp.items;
+BEGIN
+    SELECT * INTO made FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
+    IF NOT FOUND THEN
+        INSERT INTO pressure_mp.calls (lane, number, queue, status)
+            VALUES (a_lane, a_number, q.id, 'taken_back');
+        RETURN pressure_mp.said('done');
+    END IF;
+    IF made.undo IS NULL OR made.queue IS DISTINCT FROM q.id THEN
+        RETURN pressure_mp.said('done');
+    END IF;
+    UPDATE pressure_mp.calls v SET undo = NULL, status = 'taken_back'
+        WHERE v.lane = a_lane AND v.number = a_number;
+    FOREACH entry IN ARRAY made.undo LOOP
+        IF entry.token <> '' THEN
+            UPDATE pressure_mp.contents k SET until = NULL
+                WHERE k.queue = q.id AND k.token = entry.token;
+        END IF;
+        IF entry.tenant IS NOT NULL AND NOT q.dropping THEN
+            INSERT INTO pressure_mp.tenants AS t
+                VALUES (q.id, entry.tenant,
+                    ('x' || encode(entry.rank, 'hex'))::bit(64)::bigint, 1, 1)
+                ON CONFLICT (queue, key) DO UPDATE SET queued = t.queued + 1;
+        END IF;
+    END LOOP;
+    PERFORM pressure_mp.put_back(q, made.undo);
+    RETURN pressure_mp.said('done');
+END $$;

@@ -1,0 +1,329 @@
+-- Items in flight come back unless they are acknowledged; and who is responsible for them.
+
+-- Items go back to their places, which are in front; dropped where the queue was shut down so.
+CREATE OR REPLACE FUNCTION pressure_mp.put_back(q pressure_mp.queues, entries pressure_mp.items[])
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n bigint := coalesce(cardinality(entries), 0);
+BEGIN
+    IF n = 0 THEN
+        RETURN;
+    END IF;
+    IF q.dropping THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, done = v.done + n
+            WHERE v.id = q.id AND v.version >= q.version;
+        RETURN;
+    END IF;
+    INSERT INTO pressure_mp.items SELECT * FROM unnest(entries);
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1,
+            length = v.length + n, consumed_messages = v.consumed_messages - n,
+            consumed_bytes = v.consumed_bytes - (SELECT sum(e.size) FROM unnest(entries) e)
+        WHERE v.id = q.id AND v.version >= q.version;
+    PERFORM pressure_mp.lower_head(q, e.rank, e.position)
+        FROM (SELECT u.rank, u.position FROM unnest(entries) u
+            ORDER BY u.rank, u.position LIMIT 1) e;
+END $$;
+
+-- What was removed is in flight from now on: it has numbers, and its owner is there.
+CREATE OR REPLACE FUNCTION pressure_mp.depart(q pressure_mp.queues, c pressure_mp.caller,
+    entries pressure_mp.items[], a_owner text) RETURNS pressure_mp.items[]
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    entry pressure_mp.items;
+    departed pressure_mp.items[] := '{}';
+    last bigint := q.number;
+BEGIN
+    FOREACH entry IN ARRAY entries LOOP
+        IF entry.number = 0 THEN
+            last := last + 1;
+            entry.number := last;
+        END IF;
+        departed := departed || entry;
+    END LOOP;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, number = last
+        WHERE v.id = q.id AND v.version >= q.version;
+    PERFORM pressure_mp.renew_lease(q.id, 'c', a_owner, c.lease);
+    RETURN departed;
+END
+$$;
+
+-- Renew a lease; one that ends later stays, and one that ends hardly earlier.
+CREATE OR REPLACE FUNCTION pressure_mp.renew_lease(a_queue bigint, a_role text, a_owner text,
+    a_lease bigint)
+RETURNS void LANGUAGE sql VOLATILE AS $$
+    INSERT INTO pressure_mp.leases AS l VALUES
+        (a_queue, a_role, a_owner, pressure_mp.clock() + a_lease)
+    ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until
+        WHERE excluded.until - l.until > a_lease / 20  -- not with each call
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.take_with_hold(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_owner text := args->>'owner';
+    a_call bigint := (args->>'call')::bigint;
+    a_reader text := args->>'reader';
+    most bigint := (args->>'limit')::bigint;
+    counts boolean := false;
+    status text;
+    taken pressure_mp.items[];
+BEGIN
+    IF a_reader IS NOT NULL THEN
+        most := least(most, pressure_mp.fair_share(q, c, a_reader));
+        -- What it prefetched, and is not known to have handed out, may still come back.
+        counts := NOT EXISTS (SELECT FROM pressure_mp.readers r WHERE r.queue = q.id
+            AND r.reader = a_reader AND cardinality(r.entries) > r.handed);
+        IF counts THEN
+            DELETE FROM pressure_mp.readers r WHERE r.queue = q.id AND r.reader = a_reader;
+        END IF;
+    END IF;
+    status := pressure_mp.refusal(q, c, args, a_owner,
+        CASE WHEN a_reader IS NULL THEN (args->>'limit')::bigint ELSE 1 END);
+    IF status IS NOT NULL THEN
+        RETURN pressure_mp.said(status);
+    END IF;
+    taken := pressure_mp.depart(q, c, pressure_mp.remove_some(q, c, most), a_owner);
+    INSERT INTO pressure_mp.deliveries
+        SELECT q.id, e.number, a_owner, a_call, (args->>'most')::bigint, e.token, false,
+            ROW(e.queue, e.rank, e.position, e.number, e.deliveries + 1, e.size, e.token,
+                e.tenant, e.item)::pressure_mp.items
+        FROM unnest(taken) e;
+    IF (taken[1]).token <> '' THEN
+        DELETE FROM pressure_mp.contents k WHERE k.queue = q.id AND k.token = (taken[1]).token;
+    END IF;
+    IF counts THEN
+        INSERT INTO pressure_mp.readers
+            VALUES (q.id, a_reader, a_call, '{}', 0, pressure_mp.clock() + c.lease);
+    END IF;
+    RETURN pressure_mp.told('taken', (SELECT jsonb_agg(e.number) FROM unnest(taken) e),
+        pressure_mp.items_of(taken), NULL);
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.prefetch(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_reader text := args->>'reader';
+    a_owner text := pressure_mp.owner_of(a_reader);
+    most bigint := least((args->>'limit')::bigint, pressure_mp.fair_share(q, c, a_reader));
+    status text;
+    taken pressure_mp.items[];
+    token text;
+BEGIN
+    DELETE FROM pressure_mp.readers r WHERE r.queue = q.id AND r.reader = a_reader;
+    status := pressure_mp.refusal(q, c, args, a_owner, 1);
+    IF status IS NOT NULL THEN
+        RETURN pressure_mp.said(status);
+    END IF;
+    SELECT i.token INTO token FROM pressure_mp.items i
+        WHERE i.queue = q.id AND (i.rank, i.position) > (q.head_rank, q.head_position)
+        ORDER BY i.rank, i.position LIMIT 1;
+    IF token <> '' THEN
+        RETURN pressure_mp.said('next_is_large');
+    END IF;
+    taken := pressure_mp.depart(q, c, pressure_mp.remove_some(q, c, most), a_owner);
+    INSERT INTO pressure_mp.readers VALUES (q.id, a_reader, (args->>'call')::bigint, taken, 0,
+        pressure_mp.clock() + c.lease);
+    RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(taken), NULL);
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.hand_out(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_number bigint := (args->>'number')::bigint;
+    r pressure_mp.readers;
+BEGIN
+    SELECT * INTO r FROM pressure_mp.readers v
+        WHERE v.queue = q.id AND v.reader = args->>'reader';
+    IF NOT FOUND OR r.call <> (args->>'call')::bigint THEN
+        RETURN pressure_mp.said('late');
+    END IF;
+    IF args ? 'ends' THEN
+        DELETE FROM pressure_mp.readers v WHERE v.queue = q.id AND v.reader = r.reader;
+        PERFORM pressure_mp.put_back(q, r.entries[a_number + 1:]);
+    ELSE
+        UPDATE pressure_mp.readers v SET handed = greatest(a_number, v.handed),
+                until = pressure_mp.clock() + c.lease
+            WHERE v.queue = q.id AND v.reader = r.reader;
+    END IF;
+    RETURN pressure_mp.said('done');
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.acknowledge(q pressure_mp.queues, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    d pressure_mp.deliveries;
+BEGIN
+    IF args ? 'number' THEN
+        DELETE FROM pressure_mp.deliveries v WHERE v.queue = q.id
+            AND v.number = (args->>'number')::bigint AND v.owner = args->>'owner'
+            RETURNING * INTO d;
+        IF NOT FOUND THEN
+            RETURN pressure_mp.said('late');
+        ELSIF d.passed THEN
+            RETURN pressure_mp.said('passed');
+        END IF;
+    ELSE
+        UPDATE pressure_mp.deliveries v SET passed = true WHERE v.queue = q.id AND v.number =
+            (SELECT min(w.number) FROM pressure_mp.deliveries w
+                WHERE w.queue = q.id AND NOT w.passed)
+            RETURNING * INTO d;
+    END IF;
+    IF d.token <> '' THEN
+        PERFORM pressure_mp.end_content(q.id, d.token);
+    END IF;
+    RETURN pressure_mp.count_done(q);
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.count_done(q pressure_mp.queues) RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
+        RETURN pressure_mp.said('excess');
+    END IF;
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, done = v.done + 1
+        WHERE v.id = q.id AND v.version >= q.version;
+    RETURN pressure_mp.said('done');
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.reject(q pressure_mp.queues, a_item bytea) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    INSERT INTO pressure_mp.rejected (queue, item) VALUES (q.id, a_item);
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, done = v.done + 1
+        WHERE v.id = q.id AND v.version >= q.version;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.set_aside(q pressure_mp.queues, args jsonb, a_item bytea)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF args ? 'number' THEN
+        DELETE FROM pressure_mp.deliveries v WHERE v.queue = q.id
+            AND v.number = (args->>'number')::bigint AND v.owner = args->>'owner'
+            AND NOT v.passed;
+        IF NOT FOUND THEN
+            RETURN pressure_mp.said('late');
+        END IF;
+    END IF;
+    IF substr(a_item, 1, 4) = '\xfa6d7031'::bytea THEN
+        DELETE FROM pressure_mp.contents k
+            WHERE k.queue = q.id AND k.token = pressure_mp.token_of(a_item);
+    END IF;
+    PERFORM pressure_mp.reject(q, a_item);
+    RETURN pressure_mp.said('done');
+END $$;
+
+-- Put back what an owner has in flight, or some of it.
+CREATE OR REPLACE FUNCTION pressure_mp.requeue(q pressure_mp.queues, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_owner text := args->>'owner';
+    whole boolean := NOT args ? 'call' AND NOT args ? 'numbers';
+    d pressure_mp.deliveries;
+    entry pressure_mp.items;
+    back pressure_mp.items[] := '{}';
+BEGIN
+    IF args ? 'seen' AND NOT EXISTS (SELECT FROM pressure_mp.leases l WHERE l.queue = q.id
+        AND l.role = 'c' AND l.owner = a_owner AND l.until = (args->>'seen')::bigint)
+    THEN
+        RETURN pressure_mp.said('renewed');
+    END IF;
+    FOR d IN
+        WITH gone AS (
+            DELETE FROM pressure_mp.deliveries v WHERE v.queue = q.id AND v.owner = a_owner
+                AND (NOT args ? 'call' OR v.call = (args->>'call')::bigint)
+                AND (NOT args ? 'numbers' OR args->'numbers' @> to_jsonb(v.number))
+                RETURNING *
+        )
+        SELECT g.* FROM gone g ORDER BY g.number
+    LOOP
+        entry := d.entry;
+        IF args ? 'numbers' THEN
+            entry.deliveries := entry.deliveries - 1;
+            d.most := 0;
+        END IF;
+        CONTINUE WHEN d.passed;
+        IF q.dropping THEN
+            IF d.token <> '' THEN
+                PERFORM pressure_mp.end_content(q.id, d.token);
+            END IF;
+            UPDATE pressure_mp.queues v
+                SET version = v.version + 1, done = v.done + 1
+                WHERE v.id = q.id AND v.version >= q.version;
+        ELSIF d.most > 0 AND d.most <= entry.deliveries THEN
+            PERFORM pressure_mp.reject(q, entry.item);
+        ELSE
+            IF d.token <> '' THEN
+                INSERT INTO pressure_mp.contents VALUES (q.id, d.token, NULL)
+                    ON CONFLICT (queue, token) DO UPDATE SET until = NULL;
+            END IF;
+            back := back || entry;
+        END IF;
+    END LOOP;
+    IF whole THEN
+        FOR entry IN
+            WITH gone AS (
+                DELETE FROM pressure_mp.readers r WHERE r.queue = q.id
+                    AND pressure_mp.owner_of(r.reader) = a_owner RETURNING r.entries, r.handed
+            )
+            SELECT e.* FROM gone g, unnest(g.entries[g.handed + 1:]) e
+        LOOP
+            back := back || entry;
+        END LOOP;
+        DELETE FROM pressure_mp.leases l
+            WHERE l.queue = q.id AND l.role = 'c' AND l.owner = a_owner;
+    END IF;
+    PERFORM pressure_mp.put_back(q, back);
+    RETURN pressure_mp.said('done');
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.leases_of(a_queue bigint, a_role text) RETURNS jsonb
+LANGUAGE sql VOLATILE AS $$
+    SELECT coalesce(jsonb_object_agg(l.owner, l.until), '{}') FROM pressure_mp.leases l
+        WHERE l.queue = a_queue AND l.role = a_role
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.set_lease(a_queue bigint, a_role text, a_owner text,
+    a_until bigint)
+RETURNS void LANGUAGE sql VOLATILE AS $$
+    INSERT INTO pressure_mp.leases VALUES (a_queue, a_role, a_owner, a_until)
+    ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.renew(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    moment bigint := pressure_mp.clock();
+BEGIN
+    IF (args->>'consumes')::boolean THEN
+        PERFORM pressure_mp.set_lease(q.id, 'c', args->>'owner', moment + c.lease);
+    END IF;
+    IF (args->>'produces')::boolean THEN
+        PERFORM pressure_mp.set_lease(q.id, 'p', args->>'owner', moment + c.lease);
+        UPDATE pressure_mp.queues v SET version = v.version + 1, had_producers = true
+            WHERE v.id = q.id AND v.version >= q.version AND NOT v.had_producers;
+    END IF;
+    RETURN pressure_mp.said('attendance', jsonb_build_object('now', moment,
+        'consumers', pressure_mp.leases_of(q.id, 'c'),
+        'producers', pressure_mp.leases_of(q.id, 'p')));
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.retire(q pressure_mp.queues, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF args ? 'seen' AND NOT EXISTS (SELECT FROM pressure_mp.leases l WHERE l.queue = q.id
+        AND l.role = 'p' AND l.owner = args->>'owner' AND l.until = (args->>'seen')::bigint)
+    THEN
+        RETURN pressure_mp.said('renewed');
+    END IF;
+    DELETE FROM pressure_mp.leases l
+        WHERE l.queue = q.id AND l.role = 'p' AND l.owner = args->>'owner';
+    RETURN pressure_mp.said('done');
+END $$;

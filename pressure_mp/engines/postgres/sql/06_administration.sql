@@ -1,0 +1,185 @@
+-- To create a queue, to look at it, to end it.
+
+-- Create a queue of items, or see that the one there is is of the same discipline.
+CREATE OR REPLACE FUNCTION pressure_mp.open_queue(q pressure_mp.queues, a_prefix text, a_name text,
+    a_discipline text, args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF q.id IS NULL THEN
+        IF args->>'how' = 'attach' THEN
+            RETURN pressure_mp.said('missing');
+        END IF;
+        DELETE FROM pressure_mp.calls v WHERE v.made < clock_timestamp() - interval '1 day';
+        INSERT INTO pressure_mp.queues (prefix, kind, name, discipline, bound)
+            VALUES (a_prefix, 'items', a_name, a_discipline, (args->>'bound')::bigint)
+            RETURNING * INTO q;
+    ELSIF args->>'how' = 'create' THEN
+        RETURN pressure_mp.said('existing', to_jsonb(q.bound));
+    ELSIF q.discipline <> a_discipline THEN
+        RETURN pressure_mp.said('mismatch',
+            jsonb_build_array(q.discipline, a_discipline));
+    END IF;
+    PERFORM pressure_mp.enlist(q, args);
+    RETURN pressure_mp.said('opened', to_jsonb(q.bound));
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.enlist(q pressure_mp.queues, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF args ? 'user' THEN
+        INSERT INTO pressure_mp.users VALUES (q.id, args->>'user') ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN pressure_mp.said('done');
+END $$;
+
+-- Strike users off. A queue that nobody is noted with is not theirs to remove.
+CREATE OR REPLACE FUNCTION pressure_mp.dismiss(q pressure_mp.queues, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pressure_mp.users u WHERE u.queue = q.id) THEN
+        RETURN pressure_mp.said(CASE q.kind WHEN 'items' THEN 'missing' ELSE 'number' END,
+            to_jsonb(0));
+    END IF;
+    DELETE FROM pressure_mp.users u WHERE u.queue = q.id AND args->'users' ? u.who;
+    SELECT count(*) INTO n FROM pressure_mp.users u WHERE u.queue = q.id;
+    IF n = 0 THEN
+        PERFORM pressure_mp.drop_queue(q.id);
+    END IF;
+    RETURN pressure_mp.said('number', to_jsonb(n));
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.drop_queue(a_queue bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    DELETE FROM pressure_mp.queues v WHERE v.id = a_queue;
+    DELETE FROM pressure_mp.items v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.tenants v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.deliveries v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.readers v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.leases v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.users v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.rejected v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.contents v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.chunks v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.tasks v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.ways v WHERE v.queue = a_queue;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.close_queue(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF q.closed AND args ? 'once' THEN
+        RETURN pressure_mp.said('closed');
+    END IF;
+    IF NOT q.closed THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, closed = true, producer = c.client
+            WHERE v.id = q.id AND v.version >= q.version;
+    END IF;
+    IF args ? 'immediate' THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, dropping = true, done = v.done + v.length, length = 0
+            WHERE v.id = q.id AND v.version >= q.version;
+        DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
+        DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
+        PERFORM pressure_mp.end_queued_contents(q.id);
+    END IF;
+    RETURN pressure_mp.said('done');
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.get_stats(q pressure_mp.queues) RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN pressure_mp.said('stats', jsonb_build_object(
+        'length', q.length,
+        'maxsize', q.bound,
+        'closed', q.closed,
+        'produced_messages', q.produced_messages,
+        'produced_bytes', q.produced_bytes,
+        'consumed_messages', q.consumed_messages,
+        'consumed_bytes', q.consumed_bytes,
+        'producer', q.producer,
+        'consumer', q.consumer,
+        'unfinished', greatest(q.produced_messages, q.consumed_messages) - q.done,
+        'rejected', (SELECT count(*) FROM pressure_mp.rejected r WHERE r.queue = q.id),
+        'in_flight', (SELECT count(*) FROM pressure_mp.deliveries d
+                WHERE d.queue = q.id AND NOT d.passed)
+            + (SELECT coalesce(sum(greatest(cardinality(r.entries) - r.handed, 0)), 0)
+                FROM pressure_mp.readers r WHERE r.queue = q.id)));
+END $$;
+
+-- Up to so many of those in a line, each with its client, since when, when seen, and its lease.
+CREATE OR REPLACE FUNCTION pressure_mp.line(a_slot bigint, a_line text, a_limit bigint)
+RETURNS jsonb
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pressure_mp.first_place(a_slot, a_line);
+    RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(w.client, w.since, w.seen, w.lease)), '[]')
+        FROM (SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = a_line
+            ORDER BY v.place LIMIT a_limit) w);
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.inspect(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    most bigint := (args->>'limit')::bigint + 2;
+BEGIN
+    RETURN pressure_mp.said('inspection', jsonb_build_object(
+        'now', pressure_mp.clock(),
+        'length', q.length,
+        'bound', q.bound,
+        'closed', q.closed,
+        'producer', q.producer,
+        'consumer', q.consumer,
+        'putters', pressure_mp.line(c.slot, 'p', most),
+        'takers', pressure_mp.line(c.slot, 'c', most)));
+END $$;
+
+-- The next items of a fair queue, each behind its key.
+CREATE OR REPLACE FUNCTION pressure_mp.get_snapshot(q pressure_mp.queues, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN pressure_mp.told('snapshot',
+        jsonb_build_object('length', q.length, 'current', (SELECT count(*)
+            FROM pressure_mp.items i WHERE i.queue = q.id AND i.rank = int8send(q.round))),
+        (SELECT array_agg(p.part ORDER BY n.rank, n.position, p.o)
+            FROM (SELECT i.* FROM pressure_mp.items i WHERE i.queue = q.id
+                ORDER BY i.rank, i.position LIMIT (args->>'limit')::bigint) n,
+            LATERAL (VALUES (1, n.tenant), (2, n.item)) p (o, part)),
+        NULL);
+END $$;
+
+-- What needs no more than the queue as it is.
+CREATE OR REPLACE FUNCTION pressure_mp.look(q pressure_mp.queues, a_op text, args jsonb,
+    a_items bytea[])
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    CASE a_op
+    WHEN 'get_length' THEN
+        RETURN pressure_mp.said('number', to_jsonb(q.length));
+    WHEN 'is_closed' THEN
+        RETURN pressure_mp.said('closed', to_jsonb(q.closed));
+    WHEN 'get_discipline' THEN
+        RETURN pressure_mp.said('discipline', to_jsonb(q.discipline));
+    WHEN 'get_users' THEN
+        RETURN pressure_mp.said('users', (SELECT coalesce(jsonb_agg(u.who), '[]')
+            FROM pressure_mp.users u WHERE u.queue = q.id));
+    WHEN 'get_stats' THEN
+        RETURN pressure_mp.get_stats(q);
+    WHEN 'get_rejected' THEN
+        RETURN pressure_mp.told('rejected', NULL, (SELECT array_agg(v.item ORDER BY v.number)
+            FROM (SELECT r.number, r.item FROM pressure_mp.rejected r WHERE r.queue = q.id
+                ORDER BY r.number LIMIT (args->>'limit')::bigint) v), NULL);
+    WHEN 'get_snapshot' THEN
+        RETURN pressure_mp.get_snapshot(q, args);
+    WHEN 'get_keys' THEN
+        RETURN pressure_mp.told('keys', NULL, (SELECT array_agg(t.key) FROM pressure_mp.tenants t
+            WHERE t.queue = q.id), NULL);
+    WHEN 'get_queued' THEN
+        RETURN pressure_mp.said('number', coalesce((SELECT to_jsonb(t.queued)
+            FROM pressure_mp.tenants t WHERE t.queue = q.id AND t.key = a_items[1]), '0'));
+    END CASE;
+END $$;

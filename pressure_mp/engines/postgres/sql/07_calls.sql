@@ -1,0 +1,246 @@
+-- One function for each request to a queue of items: it is done atomically, and once.
+
+CREATE OR REPLACE FUNCTION pressure_mp.find_call(a_lane text, a_number bigint)
+RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    made pressure_mp.calls;
+BEGIN
+    SELECT * INTO made FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    RETURN ROW(made.status, made.info,
+        coalesce(made.items, pressure_mp.items_of(made.undo)), NULL)::pressure_mp.reply;
+END $$;
+
+-- Keep a reply. A call of that number that was made before is an error: then nothing is done.
+CREATE OR REPLACE FUNCTION pressure_mp.keep_call(a_lane text, a_number bigint, a_queue bigint,
+    r pressure_mp.reply) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    INSERT INTO pressure_mp.calls VALUES (a_lane, a_number, a_queue, r.status, r.info,
+        CASE WHEN r.undo IS NULL THEN r.items END, r.undo, clock_timestamp());
+    IF a_number % 8 = 0 THEN  -- a call may be undone while its session makes others
+        DELETE FROM pressure_mp.calls v
+            WHERE v.lane = a_lane AND v.number >= a_number - 16 AND v.number < a_number - 8;
+    END IF;
+END $$;
+
+-- The commit of this call waits for the disk, whatever the server does else; and for its synchronous
+-- standbys, if it has any.
+CREATE OR REPLACE FUNCTION pressure_mp.be_durable() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF current_setting('fsync') = 'off' THEN
+        RAISE 'the server has fsync=off: its disk confirms nothing' USING ERRCODE = '55000';
+    END IF;
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+END $$;
+
+-- "a_again": the same call may have been made before, over a connection that was lost.
+-- "a_placed": the session may have a place in line.
+CREATE OR REPLACE FUNCTION pressure_mp.call_items(a_prefix text, a_name text, a_discipline text,
+    a_client text, a_lease bigint, a_session text, a_placed boolean, a_listener bigint,
+    a_lane text, a_number bigint, a_again boolean,
+    a_op text, args jsonb, a_items bytea[], a_keys bytea[],
+    OUT status text, OUT info jsonb, OUT items bytea[], OUT woken bytea[])
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    q pressure_mp.queues;
+    c pressure_mp.caller;
+    r pressure_mp.reply;
+    a_slot bigint := pressure_mp.slot(a_prefix, 'items', a_name);
+    a_line text;
+BEGIN
+    IF args ? 'durable' THEN
+        PERFORM pressure_mp.be_durable();
+    END IF;
+    PERFORM pg_advisory_xact_lock(a_slot);
+    IF a_again AND a_lane IS NOT NULL THEN
+        r := pressure_mp.find_call(a_lane, a_number);
+        IF r.status IS NOT NULL THEN
+            status := r.status; info := r.info; items := r.items;
+            woken := pressure_mp.woken_of(a_slot, a_listener);
+            RETURN;
+        END IF;
+    END IF;
+    SELECT * INTO q FROM pressure_mp.queues v
+        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
+    c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
+    IF a_op = 'open' THEN
+        r := pressure_mp.open_queue(q, a_prefix, a_name, a_discipline, args);
+    ELSIF q.id IS NULL THEN
+        r.status := 'missing';
+    ELSE
+        r := pressure_mp.do_items(q, c, a_op, args, a_items, a_keys, a_lane);
+    END IF;
+    IF a_op IN ('put', 'take', 'take_with_hold', 'prefetch', 'join') THEN
+        a_line := CASE a_op WHEN 'put' THEN 'p' WHEN 'join' THEN 'j' ELSE 'c' END;
+        IF r.status IN ('no_space', 'no_item', 'unfinished') AND args ? 'waits' THEN
+            PERFORM pressure_mp.stand(c, a_line, args ? 'until_ended',
+                coalesce(args->>'owner', pressure_mp.owner_of(args->>'reader')), '');
+            IF a_line <> 'j' AND (pressure_mp.first_place(a_slot, a_line)).session = a_session THEN
+                UPDATE pressure_mp.queues v
+                    SET version = v.version + 1,
+                        producer = CASE a_line WHEN 'p' THEN a_client ELSE v.producer END,
+                        consumer = CASE a_line WHEN 'c' THEN a_client ELSE v.consumer END
+                    WHERE v.id = q.id AND v.version >= q.version AND a_client IS DISTINCT FROM
+                        CASE a_line WHEN 'p' THEN v.producer ELSE v.consumer END;
+            END IF;
+        ELSIF a_placed THEN
+            DELETE FROM pressure_mp.waiting w
+                WHERE w.slot = a_slot AND w.line = a_line AND w.session = a_session;
+        END IF;
+    END IF;
+    IF a_lane IS NOT NULL AND (a_again OR r.undo IS NOT NULL
+        OR r.status NOT IN ('no_space', 'no_item', 'unfinished', 'missing'))
+    THEN
+        PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
+    END IF;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
+    IF FOUND THEN
+        PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, a_listener);
+        woken := pressure_mp.woken_of(a_slot, a_listener);
+    END IF;
+    status := r.status; info := r.info; items := r.items;
+END $$;
+
+-- What is done to a queue of items that exists.
+CREATE OR REPLACE FUNCTION pressure_mp.do_items(q pressure_mp.queues, c pressure_mp.caller,
+    a_op text,
+    args jsonb, a_items bytea[], a_keys bytea[], a_lane text) RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    CASE a_op
+    WHEN 'put' THEN
+        RETURN pressure_mp.put(q, c, args, a_items, a_keys);
+    WHEN 'take' THEN
+        RETURN pressure_mp.take(q, c, args);
+    WHEN 'take_with_hold' THEN
+        RETURN pressure_mp.take_with_hold(q, c, args);
+    WHEN 'prefetch' THEN
+        RETURN pressure_mp.prefetch(q, c, args);
+    WHEN 'hand_out' THEN
+        RETURN pressure_mp.hand_out(q, c, args);
+    WHEN 'acknowledge' THEN
+        RETURN pressure_mp.acknowledge(q, args);
+    WHEN 'count_done' THEN
+        RETURN pressure_mp.count_done(q);
+    WHEN 'join' THEN
+        IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
+            RETURN pressure_mp.said('done');
+        END IF;
+        RETURN pressure_mp.said('unfinished',
+            to_jsonb(greatest(q.produced_messages, q.consumed_messages) - q.done));
+    WHEN 'take_back' THEN
+        RETURN pressure_mp.take_back(q, args->>'lane', (args->>'number')::bigint);
+    WHEN 'set_aside' THEN
+        RETURN pressure_mp.set_aside(q, args, a_items[1]);
+    WHEN 'requeue' THEN
+        RETURN pressure_mp.requeue(q, args);
+    WHEN 'renew' THEN
+        RETURN pressure_mp.renew(q, c, args);
+    WHEN 'retire' THEN
+        RETURN pressure_mp.retire(q, args);
+    WHEN 'close' THEN
+        RETURN pressure_mp.close_queue(q, c, args);
+    WHEN 'delete' THEN
+        PERFORM pressure_mp.drop_queue(q.id);
+        RETURN pressure_mp.said('done');
+    WHEN 'set_bound' THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, bound = (args->>'bound')::bigint
+            WHERE v.id = q.id AND v.version >= q.version;
+        RETURN pressure_mp.said('done');
+    WHEN 'enlist' THEN
+        RETURN pressure_mp.enlist(q, args);
+    WHEN 'dismiss' THEN
+        RETURN pressure_mp.dismiss(q, args);
+    WHEN 'inspect' THEN
+        RETURN pressure_mp.inspect(q, c, args);
+    WHEN 'store_chunks' THEN
+        RETURN pressure_mp.store_chunks(q, c, args, a_items);
+    WHEN 'read_chunks' THEN
+        RETURN pressure_mp.read_chunks(q, c, args);
+    WHEN 'sweep_contents' THEN
+        RETURN pressure_mp.sweep_contents(q, args);
+    ELSE
+        RETURN pressure_mp.look(q, a_op, args, a_items);
+    END CASE;
+END $$;
+
+-- A look at one queue, for which nobody has to wait.
+CREATE OR REPLACE FUNCTION pressure_mp.look_at(a_prefix text, a_kind text, a_name text, a_op text,
+    args jsonb, a_items bytea[], OUT status text, OUT info jsonb, OUT items bytea[])
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    q pressure_mp.queues;
+    r pressure_mp.reply;
+BEGIN
+    IF a_op NOT IN ('exists', 'get_length', 'is_closed', 'get_discipline') THEN
+        PERFORM pg_advisory_xact_lock(pressure_mp.slot(a_prefix, a_kind, a_name));
+    END IF;
+    SELECT * INTO q FROM pressure_mp.queues v
+        WHERE v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
+    IF a_op = 'exists' THEN
+        r := pressure_mp.said('exists', to_jsonb(q.id IS NOT NULL));
+    ELSIF q.id IS NULL OR (a_op IN ('get_snapshot', 'get_keys', 'get_queued')
+        AND q.discipline <> 'fair')
+    THEN
+        r.status := 'missing';
+    ELSE
+        r := pressure_mp.look(q, a_op, args, a_items);
+    END IF;
+    status := r.status; info := r.info; items := r.items;
+END $$;
+
+-- One who waits at a queue of items, or of tasks, waits no longer.
+CREATE OR REPLACE FUNCTION pressure_mp.leave(a_prefix text, a_kind text, a_name text,
+    a_session text)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_slot bigint := pressure_mp.slot(a_prefix, a_kind, a_name);
+BEGIN
+    PERFORM pg_advisory_xact_lock(a_slot);
+    DELETE FROM pressure_mp.waiting w WHERE w.slot = a_slot AND w.session = a_session;
+    DELETE FROM pressure_mp.watchers w WHERE w.slot = a_slot AND w.session = a_session;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
+    IF FOUND THEN
+        IF a_kind = 'items' THEN
+            PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, NULL);
+        ELSE
+            PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, NULL);
+        END IF;
+    END IF;
+END $$;
+
+-- What the processes of a host note: the anonymous queues that they use.
+CREATE OR REPLACE FUNCTION pressure_mp.call_host(a_prefix text, a_host text, a_op text,
+    names text[],
+    disciplines text[], lanes text[]) RETURNS TABLE (name text, discipline text)
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    CASE a_op
+    WHEN 'remember' THEN
+        INSERT INTO pressure_mp.hosts SELECT a_prefix, a_host, u.n, u.d
+            FROM unnest(names, disciplines) u (n, d) ON CONFLICT DO NOTHING;
+    WHEN 'forget' THEN
+        DELETE FROM pressure_mp.hosts h USING unnest(names, disciplines) u (n, d)
+            WHERE h.prefix = a_prefix AND h.host = a_host AND h.name = u.n
+                AND h.discipline = u.d;
+    WHEN 'leave' THEN
+        DELETE FROM pressure_mp.calls v WHERE v.lane = ANY (lanes);
+    WHEN 'get_remembered' THEN
+        RETURN QUERY SELECT h.name, h.discipline FROM pressure_mp.hosts h
+            WHERE h.prefix = a_prefix AND h.host = a_host;
+    END CASE;
+END $$;
+
+-- The queues that exist.
+CREATE OR REPLACE FUNCTION pressure_mp.list_queues(a_prefix text)
+RETURNS TABLE (name text, discipline text) LANGUAGE sql VOLATILE AS $$
+    SELECT v.name, v.discipline FROM pressure_mp.queues v WHERE v.prefix = a_prefix
+$$;

@@ -1,0 +1,238 @@
+-- What becomes of a task: the transitions, which are counted. Each function returns the task as it
+-- is then. "moment" is the time of the call.
+
+CREATE OR REPLACE FUNCTION pressure_mp.count_way(a_queue bigint, a_before text, a_after text,
+    a_tube bytea,
+    n bigint DEFAULT 1) RETURNS void LANGUAGE sql VOLATILE AS $$
+    INSERT INTO pressure_mp.ways AS w
+        SELECT a_queue, v.way, n FROM (VALUES
+            (convert_to(a_before || '-' || a_after, 'UTF8'), true),
+            (convert_to(a_before || '-' || a_after || ' ', 'UTF8') || a_tube, a_tube <> '')
+        ) v (way, counts) WHERE v.counts
+    ON CONFLICT (queue, way) DO UPDATE SET number = w.number + excluded.number
+$$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.count_in_tube(a_queue bigint, a_before text, a_after text,
+    a_tube bytea) RETURNS void LANGUAGE sql VOLATILE AS $$
+    INSERT INTO pressure_mp.ways AS w
+        SELECT a_queue, convert_to(a_before || '-' || a_after || ' ', 'UTF8') || a_tube, 1
+            WHERE a_tube <> ''
+    ON CONFLICT (queue, way) DO UPDATE SET number = w.number + 1
+$$;
+
+-- Count the way of a task from one tube to another.
+CREATE OR REPLACE FUNCTION pressure_mp.count_shift(a_queue bigint, a_before text, a_after text,
+    a_old bytea,
+    a_new bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pressure_mp.count_in_tube(a_queue, a_before, 'S', a_old);
+    PERFORM pressure_mp.count_in_tube(a_queue, 'S', a_after, a_new);
+    IF a_before <> a_after THEN
+        PERFORM pressure_mp.count_way(a_queue, a_before, a_after, '');
+    END IF;
+END $$;
+
+-- Who waits for the task is told what became of it.
+CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, a_id bytea, a_outcome text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    w pressure_mp.watchers;
+BEGIN
+    FOR w IN
+        UPDATE pressure_mp.watchers v SET outcome = a_outcome
+            WHERE v.slot = a_slot AND v.task = a_id AND v.outcome IS NULL RETURNING *
+    LOOP
+        PERFORM pressure_mp.tell(w.listener, w.session, NULL);
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.lifetime(q pressure_mp.queues, moment bigint, a_ttl bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN coalesce(a_ttl, (q.settings->>'ttl')::bigint) = 0 THEN 0
+        ELSE moment + coalesce(a_ttl, (q.settings->>'ttl')::bigint) END
+$$;
+
+-- Bring a task into another state, which ends by itself at "ends", and into a tube, if one is
+-- given.
+CREATE OR REPLACE FUNCTION pressure_mp.turn(a_slot bigint, moment bigint, t pressure_mp.tasks,
+    after text,
+    ends bigint, a_tube bytea) RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF a_tube IS NOT NULL AND a_tube <> t.tube THEN
+        PERFORM pressure_mp.count_shift(t.queue, t.state, after, t.tube, a_tube);
+    ELSE
+        PERFORM pressure_mp.count_way(t.queue, t.state, after, t.tube);
+    END IF;
+    UPDATE pressure_mp.tasks v
+        SET state = after, since = moment, due = ends, tube = coalesce(a_tube, t.tube),
+            owner = CASE t.state WHEN 'T' THEN '' ELSE t.owner END,
+            call = CASE t.state WHEN 'T' THEN 0 ELSE t.call END,
+            priority = t.priority, deliveries = t.deliveries, error = t.error, data = t.data
+        WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
+    IF after = 'B' THEN
+        PERFORM pressure_mp.conclude(a_slot, t.id, 'buried');
+    END IF;
+    RETURN t;
+END $$;
+
+-- A task is no more.
+CREATE OR REPLACE FUNCTION pressure_mp.vanish(a_slot bigint, moment bigint, t pressure_mp.tasks,
+    outcome text) RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pressure_mp.count_way(t.queue, t.state, 'X', t.tube);
+    DELETE FROM pressure_mp.tasks v WHERE v.queue = t.queue AND v.id = t.id;
+    t.state := 'X';
+    t.since := moment;
+    t.due := 0;
+    PERFORM pressure_mp.conclude(a_slot, t.id, outcome);
+    RETURN t;
+END $$;
+
+-- A task becomes ready, or waits for a delay.
+CREATE OR REPLACE FUNCTION pressure_mp.revive(q pressure_mp.queues, a_slot bigint, moment bigint,
+    t pressure_mp.tasks, delay bigint, a_ttl bigint, a_tube bytea) RETURNS pressure_mp.tasks
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF delay > 0 THEN
+        RETURN pressure_mp.turn(a_slot, moment, t, 'W', moment + delay, a_tube);
+    END IF;
+    RETURN pressure_mp.turn(a_slot, moment, t, 'R', pressure_mp.lifetime(q, moment, a_ttl),
+        a_tube);
+END $$;
+
+-- A taken task goes back, unless it was delivered too often.
+CREATE OR REPLACE FUNCTION pressure_mp.give_back(q pressure_mp.queues, a_slot bigint, moment bigint,
+    t pressure_mp.tasks, a_error bytea, delay bigint, a_ttl bigint, a_tube bytea)
+RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    most bigint := (q.settings->>'max_deliveries')::bigint;
+BEGIN
+    IF a_error <> '' THEN
+        t.error := a_error;
+    END IF;
+    IF most > 0 AND most <= t.deliveries THEN
+        RETURN pressure_mp.turn(a_slot, moment, t, 'B', 0, a_tube);
+    END IF;
+    RETURN pressure_mp.revive(q, a_slot, moment, t, delay, a_ttl, a_tube);
+END $$;
+
+-- When a task is gone that becomes a zombie now; 0 when it stays.
+CREATE OR REPLACE FUNCTION pressure_mp.zombie_until(moment bigint, zombie bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE zombie WHEN -1 THEN 0 ELSE moment + zombie END
+$$;
+
+-- A taken task was processed.
+CREATE OR REPLACE FUNCTION pressure_mp.process(q pressure_mp.queues, a_slot bigint, moment bigint,
+    t pressure_mp.tasks, delay bigint, a_tube bytea) RETURNS pressure_mp.tasks
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    zombie bigint := coalesce(delay, (q.settings->>'zombie')::bigint);
+BEGIN
+    IF (q.settings->>'keep')::boolean THEN
+        t := pressure_mp.turn(a_slot, moment, t, 'D', 0, a_tube);
+    ELSIF zombie <> 0 THEN
+        t := pressure_mp.turn(a_slot, moment, t, 'Z',
+            pressure_mp.zombie_until(moment, zombie), a_tube);
+    ELSE
+        RETURN pressure_mp.vanish(a_slot, moment, t, 'processed');
+    END IF;
+    PERFORM pressure_mp.conclude(a_slot, t.id, 'processed');
+    RETURN t;
+END $$;
+
+-- The time of a task's state is over.
+CREATE OR REPLACE FUNCTION pressure_mp.lapse(q pressure_mp.queues, a_slot bigint, moment bigint,
+    t pressure_mp.tasks) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    CASE t.state
+    WHEN 'W' THEN
+        PERFORM pressure_mp.revive(q, a_slot, moment, t, 0, NULL, NULL);
+    WHEN 'T' THEN
+        PERFORM pressure_mp.give_back(q, a_slot, moment, t,
+            'it was not processed within its ttr', 0, NULL, NULL);
+    WHEN 'Z' THEN
+        PERFORM pressure_mp.vanish(a_slot, moment, t, 'processed');
+    ELSE
+        PERFORM pressure_mp.vanish(a_slot, moment, t, 'dropped');
+    END CASE;
+END $$;
+
+-- Tasks of which the time has come move on; so many in one call.
+CREATE OR REPLACE FUNCTION pressure_mp.sweep_tasks(q pressure_mp.queues, a_slot bigint,
+    moment bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t pressure_mp.tasks;
+BEGIN
+    FOR t IN
+        SELECT * FROM pressure_mp.tasks v
+            WHERE v.queue = q.id AND v.due > 0 AND v.due <= moment
+            ORDER BY v.due, v.id LIMIT 100
+    LOOP
+        PERFORM pressure_mp.lapse(q, a_slot, moment, t);
+    END LOOP;
+END $$;
+
+-- Tasks as they are told: of each its id, tube, error and data, and the numbers beside these.
+CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[],
+    whole boolean,
+    more jsonb DEFAULT '{}') RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    t pressure_mp.tasks;
+    told jsonb := '[]';
+    parts bytea[] := '{}';
+BEGIN
+    FOREACH t IN ARRAY tasks LOOP
+        told := told || jsonb_build_array(jsonb_build_array(t.state, t.priority::text, t.created,
+            t.since, t.due, t.deliveries, t.call, t.owner));
+        parts := parts || ARRAY[t.id, t.tube, t.error, CASE WHEN whole THEN t.data ELSE '' END];
+    END LOOP;
+    RETURN pressure_mp.told(a_status, more || jsonb_build_object('tasks', told), parts, NULL);
+END $$;
+
+-- Wake the first in line for each task that is ready; all of them when the queue is shut down or
+-- gone.
+CREATE OR REPLACE FUNCTION pressure_mp.wake_takers(a_slot bigint, a_prefix text, a_name text,
+    own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    q pressure_mp.queues;
+    w pressure_mp.waiting;
+    left_over bigint;
+    in_tube bigint;
+    given jsonb := '{}';
+BEGIN
+    SELECT * INTO q FROM pressure_mp.queues v
+        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
+    IF NOT FOUND OR q.closed THEN
+        PERFORM pressure_mp.wake_all(a_slot, 't', own);
+        RETURN;
+    END IF;
+    SELECT count(*) INTO left_over FROM (SELECT FROM pressure_mp.tasks t
+        WHERE t.queue = q.id AND t.state = 'R'
+        LIMIT (SELECT count(*) FROM pressure_mp.waiting v WHERE v.slot = a_slot)) r;
+    FOR w IN
+        SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't' ORDER BY v.place
+    LOOP
+        EXIT WHEN left_over <= 0;
+        IF NOT pressure_mp.is_there(w.listener, w.seen, w.lease) THEN
+            DELETE FROM pressure_mp.waiting v
+                WHERE v.slot = a_slot AND v.line = 't' AND v.place = w.place;
+            CONTINUE;
+        END IF;
+        IF w.tube <> '' THEN
+            in_tube := coalesce((given->>encode(w.tube, 'hex'))::bigint, 0);
+            PERFORM FROM pressure_mp.tasks t
+                WHERE t.queue = q.id AND t.state = 'R' AND t.tube = w.tube
+                OFFSET in_tube LIMIT 1;
+            CONTINUE WHEN NOT FOUND;
+            given := given || jsonb_build_object(encode(w.tube, 'hex'), in_tube + 1);
+        END IF;
+        left_over := left_over - 1;
+        IF NOT w.woken THEN
+            PERFORM pressure_mp.wake(w, own);
+        END IF;
+    END LOOP;
+END $$;

@@ -1,0 +1,136 @@
+-- One function for each request to a queue of tasks.
+
+CREATE OR REPLACE FUNCTION pressure_mp.call_tasks(a_prefix text, a_name text,
+    a_client text, a_lease bigint, a_session text, a_placed boolean, a_listener bigint,
+    a_lane text, a_number bigint, a_again boolean,
+    a_op text, args jsonb, parts bytea[],
+    OUT status text, OUT info jsonb, OUT items bytea[],
+    OUT woken bytea[])
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    q pressure_mp.queues;
+    c pressure_mp.caller;
+    r pressure_mp.reply;
+    a_slot bigint := pressure_mp.slot(a_prefix, 'tasks', a_name);
+    moment bigint;
+    w pressure_mp.watchers;
+BEGIN
+    IF args ? 'durable' THEN
+        PERFORM pressure_mp.be_durable();
+    END IF;
+    PERFORM pg_advisory_xact_lock(a_slot);
+    IF a_again AND a_lane IS NOT NULL THEN
+        r := pressure_mp.find_call(a_lane, a_number);
+        IF r.status IS NOT NULL THEN
+            status := r.status; info := r.info; items := r.items;
+            woken := pressure_mp.woken_of(a_slot, a_listener);
+            RETURN;
+        END IF;
+    END IF;
+    moment := pressure_mp.clock();
+    SELECT * INTO q FROM pressure_mp.queues v
+        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
+    c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
+    IF a_op = 'open_tasks' THEN
+        r := pressure_mp.open_tasks(q, a_prefix, a_name, args);
+    ELSIF q.id IS NULL THEN
+        r.status := 'missing';
+    ELSE
+        IF a_op NOT IN ('get_discipline', 'enlist', 'get_users', 'dismiss', 'delete', 'truncate',
+            'requeue')
+        THEN
+            PERFORM pressure_mp.sweep_tasks(q, a_slot, moment);
+        END IF;
+        r := pressure_mp.do_tasks(q, c, moment, a_op, args, parts);
+    END IF;
+    IF a_op IN ('take', 'await') THEN
+        IF r.status = 'no_task' AND args ? 'waits' THEN
+            PERFORM pressure_mp.stand(c, 't', false, NULL, parts[1]);
+        ELSIF a_placed THEN
+            DELETE FROM pressure_mp.waiting v
+                WHERE v.slot = a_slot AND v.line = 't' AND v.session = a_session;
+        END IF;
+    END IF;
+    IF a_lane IS NOT NULL AND (a_again
+        OR r.status NOT IN ('no_task', 'unprocessed', 'missing'))
+    THEN
+        PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
+    END IF;
+    PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot LIMIT 1;
+    IF FOUND THEN
+        PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, a_listener);
+        woken := pressure_mp.woken_of(a_slot, a_listener);
+    END IF;
+    IF a_op IN ('delete', 'dismiss') AND NOT EXISTS (SELECT FROM pressure_mp.queues v
+        WHERE v.id = q.id AND v.version >= q.version)
+    THEN
+        FOR w IN DELETE FROM pressure_mp.watchers v WHERE v.slot = a_slot RETURNING * LOOP
+            PERFORM pressure_mp.tell(w.listener, w.session, NULL);
+        END LOOP;
+    END IF;
+    status := r.status; info := r.info; items := r.items;
+END $$;
+
+-- What is done to a queue of tasks that exists.
+CREATE OR REPLACE FUNCTION pressure_mp.do_tasks(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint,
+    a_op text, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t pressure_mp.tasks;
+BEGIN
+    CASE a_op
+    WHEN 'put' THEN
+        RETURN pressure_mp.put_tasks(q, c, moment, args, parts);
+    WHEN 'take' THEN
+        RETURN pressure_mp.take_tasks(q, c, moment, args, parts);
+    WHEN 'ack', 'release', 'bury', 'touch' THEN
+        RETURN pressure_mp.settle_task(q, c, moment, a_op, args, parts);
+    WHEN 'ack_many' THEN
+        RETURN pressure_mp.ack_tasks(q, c, moment, args, parts);
+    WHEN 'await' THEN
+        RETURN pressure_mp.await_task(q, c, moment, args, parts);
+    WHEN 'get' THEN
+        t := pressure_mp.get_task(q.id, parts[1]);
+        IF t.id IS NULL THEN
+            RETURN pressure_mp.said('absent');
+        END IF;
+        RETURN pressure_mp.tell_tasks('task', ARRAY[t], true);
+    WHEN 'change' THEN
+        RETURN pressure_mp.change_task(q, c, moment, args, parts);
+    WHEN 'kick' THEN
+        RETURN pressure_mp.kick_tasks(q, c, moment, args);
+    WHEN 'list' THEN
+        RETURN pressure_mp.list_tasks(q, args, parts);
+    WHEN 'count' THEN
+        RETURN pressure_mp.count_tasks(q, moment);
+    WHEN 'count_ready' THEN
+        RETURN pressure_mp.said('number', (SELECT to_jsonb(count(*)) FROM pressure_mp.tasks v
+            WHERE v.queue = q.id AND v.state = 'R' AND (parts[1] = '' OR v.tube = parts[1])));
+    WHEN 'truncate' THEN
+        RETURN pressure_mp.truncate_tasks(q, c, moment, args);
+    WHEN 'renew' THEN
+        IF args ? 'holds' THEN
+            PERFORM pressure_mp.set_lease(q.id, 't', args->>'owner', moment + c.lease);
+        END IF;
+        RETURN pressure_mp.said('takers', jsonb_build_object('now', moment,
+            'leases', pressure_mp.leases_of(q.id, 't')));
+    WHEN 'requeue' THEN
+        RETURN pressure_mp.requeue_tasks(q, c, moment, args, parts);
+    WHEN 'close' THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, closed = true
+            WHERE v.id = q.id AND v.version >= q.version;
+        RETURN pressure_mp.said('done');
+    WHEN 'delete' THEN
+        PERFORM pressure_mp.drop_queue(q.id);
+        RETURN pressure_mp.said('done');
+    WHEN 'enlist' THEN
+        RETURN pressure_mp.enlist(q, args);
+    WHEN 'dismiss' THEN
+        RETURN pressure_mp.dismiss(q, args);
+    ELSE
+        RETURN pressure_mp.look(q, a_op, args, parts);
+    END CASE;
+END $$;

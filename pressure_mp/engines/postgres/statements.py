@@ -1,0 +1,32 @@
+"""What is executed at the server: each is a call of one of the schema's functions."""
+
+from __future__ import annotations
+
+from .wire import Statement
+
+_TEXTS = 0
+_BINARY = 1
+
+
+class Statements:
+    """Those of one schema."""
+
+    def __init__(self, schema: str) -> None:
+        self._items = _make(schema, "call_items", "status, info, items, woken", 15, 14, 15)
+        self._tasks = _make(schema, "call_tasks", "status, info, items, woken", 13, 13)
+        self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
+        self.leave = _make(schema, "leave", "NULL::text", 4)
+        self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)
+        self.list_queues = _make(schema, "list_queues", "name, discipline", 1)
+
+    def call(self, kind: str) -> Statement:
+        """What calls a queue of that kind."""
+        return self._items if kind == "items" else self._tasks
+
+
+def _make(schema: str, function: str, columns: str, number: int, *binary: int) -> Statement:
+    """``binary``: which parameters are in the binary form; the first is 1."""
+    places = ", ".join(f"${place}" for place in range(1, number + 1))
+    text = f"SELECT {columns} FROM {schema}.{function}({places})"
+    formats = [_BINARY if place in binary else _TEXTS for place in range(1, number + 1)]
+    return Statement(function.encode(), text.encode(), formats)

@@ -1,0 +1,162 @@
+"""Which way each request is made. mypy says here when the contract has one more."""
+
+from __future__ import annotations
+
+from ...exhaustive import assert_never
+from ..contract import contents as c
+from ..contract import fair as f
+from ..contract import items as i
+from ..contract import queues as q
+from ..contract import tasks as t
+from ..contract.requests import ItemRequest, QueueRequest, Request, TaskRequest
+from . import item_ways, task_ways
+from .ways import Way
+
+#: Those that were looked up, by the request's type.
+_known: dict[type, Way] = {}
+
+#: Requests that every kind of queue has.
+_EVERY = (q.Exists, q.GetDiscipline, q.Enlist, q.GetUsers, q.Dismiss)
+#: What this engine answers without asking: it reserves no items, and has no roles.
+UNASKED = (i.Reserve, i.EndReservation, i.ReleaseSpace, q.Unlock)
+
+
+def way(request: Request) -> Way:
+    """How such a request is made."""
+    found = _known.get(type(request))
+    if found is None:
+        found = _known[type(request)] = _choose(request)
+    return found
+
+
+def _choose(request: Request) -> Way:
+    if isinstance(request, _EVERY):
+        return _every(request)
+    name = type(request).__module__.rpartition(".")[2]
+    return _task(request) if name == "tasks" else _item(request)  # type: ignore[arg-type]
+
+
+def _every(request: QueueRequest) -> Way:
+    match request:
+        case q.Exists():
+            return item_ways.EXISTS
+        case q.GetDiscipline():
+            return item_ways.GET_DISCIPLINE
+        case q.Enlist():
+            return item_ways.ENLIST
+        case q.GetUsers():
+            return item_ways.GET_USERS
+        case q.Dismiss():
+            return item_ways.DISMISS
+        case _:
+            assert_never(request)
+
+
+def _item(request: ItemRequest) -> Way:
+    match request:
+        case i.Put():
+            return item_ways.PUT
+        case i.Take():
+            return item_ways.TAKE
+        case i.TakeBack():
+            return item_ways.TAKE_BACK
+        case i.Prefetch():
+            return item_ways.PREFETCH
+        case i.HandOut():
+            return item_ways.HAND_OUT
+        case i.Acknowledge():
+            return item_ways.ACKNOWLEDGE
+        case i.SetAside():
+            return item_ways.SET_ASIDE
+        case i.GetRejected():
+            return item_ways.GET_REJECTED
+        case i.Requeue():
+            return item_ways.REQUEUE
+        case i.Renew():
+            return item_ways.RENEW
+        case i.Retire():
+            return item_ways.RETIRE
+        case q.Open():
+            return item_ways.OPEN
+        case q.CountDone():
+            return item_ways.COUNT_DONE
+        case q.Join():
+            return item_ways.JOIN
+        case q.GetLength():
+            return item_ways.GET_LENGTH
+        case q.GetStats():
+            return item_ways.GET_STATS
+        case q.IsClosed():
+            return item_ways.IS_CLOSED
+        case q.SetBound():
+            return item_ways.SET_BOUND
+        case q.Close():
+            return item_ways.CLOSE
+        case q.Delete():
+            return item_ways.DELETE
+        case q.Inspect():
+            return item_ways.INSPECT
+        case c.StoreChunks():
+            return item_ways.STORE_CHUNKS
+        case c.ReadChunks():
+            return item_ways.READ_CHUNKS
+        case c.SweepContents():
+            return item_ways.SWEEP_CONTENTS
+        case f.GetSnapshot():
+            return item_ways.GET_SNAPSHOT
+        case f.GetKeys():
+            return item_ways.GET_KEYS
+        case f.GetQueued():
+            return item_ways.GET_QUEUED
+        case i.Reserve() | i.EndReservation() | i.ReleaseSpace() | q.Unlock():
+            raise AssertionError("answered without asking")
+        case _:
+            assert_never(request)
+
+
+def _task(request: TaskRequest) -> Way:
+    match request:
+        case t.OpenTasks():
+            return task_ways.OPEN
+        case t.PutTasks() | t.PutAwaited():
+            return task_ways.PUT
+        case t.TakeTasks():
+            return task_ways.TAKE
+        case t.AckTask():
+            return task_ways.ACK
+        case t.ReleaseTask():
+            return task_ways.RELEASE
+        case t.BuryTask():
+            return task_ways.BURY
+        case t.TouchTask():
+            return task_ways.TOUCH
+        case t.AckTasks():
+            return task_ways.ACK_MANY
+        case t.ChangeTask():
+            return task_ways.CHANGE
+        case t.KickTasks():
+            return task_ways.KICK
+        case t.ListTasks():
+            return task_ways.LIST
+        case t.GetTask():
+            return task_ways.GET
+        case t.AwaitTask():
+            return task_ways.AWAIT
+        case t.CountReady():
+            return task_ways.COUNT_READY
+        case t.GetTaskCounts():
+            return task_ways.COUNT
+        case t.TruncateTasks():
+            return task_ways.TRUNCATE
+        case t.RenewTaker():
+            return task_ways.RENEW
+        case t.RequeueTasks():
+            return task_ways.REQUEUE
+        case t.CloseTasks():
+            return task_ways.CLOSE
+        case t.AreTasksClosed():
+            return task_ways.IS_CLOSED
+        case t.DeleteTasks():
+            return task_ways.DELETE
+        case _:
+            assert_never(request)

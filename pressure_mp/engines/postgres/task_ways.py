@@ -1,0 +1,251 @@
+"""How requests to queues of tasks are made."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ..contract import tasks as t
+from ..contract.replies import NoTask, Outcome, Unprocessed
+from ..contract.task_records import Edit, Record, StoredTask, TaskSettings
+from .ways import Asked, Reply, Way, flags, given, number, outcome, same
+
+
+def encode(text: str) -> bytes:
+    """A text that may have what no text in a database has."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode(text: bytes) -> str:
+    return text.decode("utf-8", "surrogatepass")
+
+
+def _tasks(reply: Reply) -> list[StoredTask]:
+    found = []
+    parts = iter(reply.items)
+    for told, id, tube, error, data in zip(
+        reply.info["tasks"], parts, parts, parts, parts, strict=True
+    ):
+        state, priority, created, since, due, deliveries, call, owner = told
+        record = Record(
+            state,
+            _priority(priority),
+            created,
+            since,
+            due,
+            deliveries,
+            call,
+            decode(tube),
+            owner,
+            decode(error),
+        )
+        found.append(StoredTask(id, record, data))
+    return found
+
+
+def _priority(text: str) -> float:
+    found = float(text)
+    return int(found) if found.is_integer() else found
+
+
+def _refusal(request: Any, reply: Reply) -> Any:
+    match reply.status:
+        case "other_state":
+            return t.OtherState(reply.info)
+        case "other_owner":
+            return t.OtherOwner(reply.info)
+    return outcome(request, reply)
+
+
+def _ask_open(request: t.OpenTasks, discipline: str) -> Asked:
+    args = {"how": request.how.value, "settings": asdict(request.settings)}
+    return Asked("open_tasks", args | given(user=request.user or None))
+
+
+def _read_open(request: t.OpenTasks, reply: Reply) -> Any:
+    match reply.status:
+        case "opened":
+            return t.OpenedTasks(TaskSettings(**reply.info))
+        case "existing":
+            return t.ExistingTasks(TaskSettings(**reply.info))
+    return outcome(request, reply)
+
+
+def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
+    is_awaited = isinstance(request, t.PutAwaited)
+    put = request.put if isinstance(request, t.PutAwaited) else request
+    args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
+    args |= given(ttl=put.ttl) | flags(awaited=is_awaited)
+    parts = [encode(put.tube)]
+    for pair in put.tasks:
+        parts += pair
+    return Asked("put", args, parts)
+
+
+def _read_put(request: Any, reply: Reply) -> Any:
+    match reply.status:
+        case "ids":
+            return reply.items
+        case "there":
+            return t.TaskThere(reply.items[0], reply.info)
+    return outcome(request, reply)
+
+
+def _ask_take(request: t.TakeTasks, discipline: str) -> Asked:
+    owner, call, limit, tube, ttr, ack, waits = request
+    args = {"owner": owner, "call": call, "limit": limit} | given(ttr=ttr) | flags(waits=waits)
+    parts = [encode(tube)]
+    if ack is not None:
+        args["ack"] = ack.record.call
+        parts.append(ack.id)
+    return Asked("take", args, parts)
+
+
+def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
+    match reply.status:
+        case "taken":
+            tasks = _tasks(reply)
+            done = tasks.pop().record if "acknowledged" in reply.info else None
+            return t.TakenTasks(tasks, done)
+        case "no_task":
+            return NoTask(request.tube, reply.info["due"])
+    return _refusal(request, reply)
+
+
+def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
+    """What the settling requests have in common."""
+    edit: Edit | None = request.edit
+    tube = getattr(request, "tube", None)
+    error = getattr(request, "error", "")
+    made_of = edit.made_of if edit is not None else None
+    args = flags(tube=tube is not None, edit=edit is not None, made_of=made_of is not None)
+    parts = [request.id, encode(tube or ""), encode(error)]
+    return args, [*parts, edit.data if edit is not None else b"", made_of or b""]
+
+
+def _ask_settle(op: str, *names: str) -> Any:
+    def ask(request: Any, discipline: str) -> Asked:
+        args, parts = _parts(request)
+        args |= {"owner": request.owner, "call": request.call} | flags(whole=request.whole)
+        args |= given(**{name: getattr(request, name) for name in names})
+        if "priority" in args:  # which may be infinite, as no number of JSON's is
+            args["priority"] = repr(args["priority"])
+        return Asked(op, args, parts)
+
+    return ask
+
+
+def _read_task(request: Any, reply: Reply) -> Any:
+    return _tasks(reply)[0] if reply.status == "task" else _refusal(request, reply)
+
+
+def _ask_ack_many(request: t.AckTasks, discipline: str) -> Asked:
+    calls = [call for _, call in request.tasks]
+    args = {"owner": request.owner, "calls": calls}
+    return Asked("ack_many", args, [id for id, _ in request.tasks])
+
+
+def _read_ack_many(request: t.AckTasks, reply: Reply) -> Any:
+    if reply.status != "problems":
+        return outcome(request, reply)
+    return {
+        int(place): _refusal(request, Reply(status, info, []))
+        for place, (status, info) in reply.info.items()
+    }
+
+
+def _ask_change(request: t.ChangeTask, discipline: str) -> Asked:
+    args, parts = _parts(request)
+    args |= {"origins": request.origins, "to": str(request.to), "delay": request.delay}
+    return Asked("change", args | given(ttl=request.ttl), parts)
+
+
+def _read_kick(request: t.KickTasks, reply: Reply) -> Any:
+    return t.KickedTasks(*reply.info) if reply.status == "kicked" else outcome(request, reply)
+
+
+def _ask_list(request: t.ListTasks, discipline: str) -> Asked:
+    args = {"state": str(request.state), "start": request.start, "limit": request.limit}
+    return Asked("list", args, (encode(request.tube),))
+
+
+def _read_list(request: t.ListTasks, reply: Reply) -> Any:
+    if reply.status != "listed":
+        return outcome(request, reply)
+    tasks = _tasks(reply)
+    return t.ListedTasks(len(tasks), tasks)
+
+
+def _read_await(request: t.AwaitTask, reply: Reply) -> Any:
+    match reply.status:
+        case "finished":
+            tasks = _tasks(reply)
+            return t.FinishedTask(reply.info["outcome"], tasks[0] if tasks else None)
+        case "unprocessed":
+            return Unprocessed(_tasks(reply)[0])
+    return outcome(request, reply)
+
+
+def _read_counts(request: t.GetTaskCounts, reply: Reply) -> Any:
+    if reply.status != "counts":
+        return outcome(request, reply)
+    info = reply.info
+    total: dict[str, int] = {}
+    tubes: dict[str, dict[str, int]] = {}
+    for name, count in zip(map(decode, reply.items), info["numbers"], strict=True):
+        way, _, tube = name.partition(" ")
+        where = tubes.setdefault(tube, {}) if tube else total
+        where[way] = count
+    return t.TaskCounts(info["now"], info["created"], info["oldest"], info["closed"], total, tubes)
+
+
+def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
+    args = given(owner=request.owner, limit=request.limit, seen=request.seen, call=request.call)
+    return Asked("requeue", args, (encode(request.error),))
+
+
+def _read_takers(request: t.RenewTaker, reply: Reply) -> Any:
+    return t.Takers(**reply.info) if reply.status == "takers" else outcome(request, reply)
+
+
+def _read_closed(request: Any, reply: Reply) -> Any:
+    return Outcome.MISSING if reply.status == "missing" else reply.info
+
+
+OPEN = Way(_ask_open, _read_open)
+PUT = Way(_ask_put, _read_put)
+TAKE = Way(_ask_take, _read_take)
+ACK = Way(_ask_settle("ack", "delay"), _read_task)
+RELEASE = Way(_ask_settle("release", "delay", "ttl", "priority"), _read_task)
+BURY = Way(_ask_settle("bury", "ttl"), _read_task)
+TOUCH = Way(_ask_settle("touch", "increment"), _read_task)
+ACK_MANY = Way(_ask_ack_many, _read_ack_many)
+CHANGE = Way(_ask_change, _read_task)
+KICK = Way(
+    lambda request, _: Asked(
+        "kick", {"limit": request.limit, "delay": request.delay} | given(ttl=request.ttl)
+    ),
+    _read_kick,
+)
+LIST = Way(_ask_list, _read_list, once=False)
+GET = Way(lambda request, _: Asked("get", {}, (request.id,)), _read_task, once=False)
+AWAIT = Way(
+    lambda request, _: Asked(
+        "await", flags(whole=request.whole, waits=request.waits), (request.id,)
+    ),
+    _read_await,
+)
+COUNT_READY = Way(
+    lambda request, _: Asked("count_ready", {}, (encode(request.tube),)), number, once=False
+)
+COUNT = Way(same("count"), _read_counts, once=False)
+TRUNCATE = Way(lambda request, _: Asked("truncate", {"limit": request.limit}), number)
+RENEW = Way(
+    lambda request, _: Asked("renew", {"owner": request.owner} | flags(holds=request.holds)),
+    _read_takers,
+    once=False,
+)
+REQUEUE = Way(_ask_requeue, number)
+CLOSE = Way(same("close"), outcome, once=False)
+IS_CLOSED = Way(same("is_closed"), _read_closed, look=True)
+DELETE = Way(same("delete"), outcome)

@@ -1,0 +1,67 @@
+"""How a request is made of the schema's functions, and what their replies are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..contract.replies import Outcome
+from .packing import Part
+
+
+class Reply(NamedTuple):
+    """What a function replied: a status, what there is to say, and bytes."""
+
+    status: str
+    info: Any
+    items: list[bytes]
+
+
+class Asked(NamedTuple):
+    """What a function is told: a name for what is to be done, arguments, and bytes."""
+
+    op: str
+    args: dict[str, Any]
+    items: Sequence[Part] = ()
+    keys: Sequence[Part] = ()
+
+
+class Way(NamedTuple):
+    """How one type of request is done. ``ask`` is given the request and the queue's discipline;
+    ``read`` the request and the reply. A ``look`` changes nothing; ``once``: to do it twice is not
+    the same; ``takes``: items for good."""
+
+    ask: Callable[[Any, str], Asked]
+    read: Callable[[Any, Reply], Any]
+    look: bool = False
+    once: bool = True
+    takes: bool = False
+
+
+#: The statuses that are an outcome, and nothing else.
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+
+
+def outcome(request: Any, reply: Reply) -> Outcome:
+    """The outcome that a status is."""
+    return _OUTCOMES[reply.status]
+
+
+def number(request: Any, reply: Reply) -> Any:
+    """A number, unless it is an outcome."""
+    return reply.info if reply.status == "number" else _OUTCOMES[reply.status]
+
+
+def flags(**said: bool) -> dict[str, Any]:
+    """Arguments of which those are there that are so."""
+    return {name: True for name, is_so in said.items() if is_so}
+
+
+def given(**said: Any) -> dict[str, Any]:
+    """Arguments of which those are there that are not None."""
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def same(op: str) -> Callable[[Any, str], Asked]:
+    """What a request is asked by that has no arguments."""
+    return lambda request, discipline: Asked(op, {})

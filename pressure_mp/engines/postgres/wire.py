@@ -1,0 +1,258 @@
+"""A connection, over libpq as psycopg has it: one implementation for threads and event loops.
+
+A thread drives these coroutines by :func:`finish`: its wires block, and never suspend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from psycopg import OperationalError, pq
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
+
+from ...exceptions import AddressError
+from ...hidden import without_frames
+from ..contract.cancellation import mark_as_unknown
+from ..put_off import put_off
+from .errors import ConnectionLost, refusal, unreachable
+
+T = TypeVar("T")
+
+#: Each statement is a transaction of its own, in which every step sees what was committed before.
+_OPTIONS = "-c default_transaction_isolation=read\\ committed"
+#: Seconds without a word, after which a host that fell silent is taken for lost.
+_SILENCE = 10
+
+
+class Statement(NamedTuple):
+    """What is executed, and the forms of its parameters: 0 for a text, 1 for a binary one."""
+
+    name: bytes
+    text: bytes
+    formats: Sequence[int]
+
+
+#: One row; None is SQL's NULL.
+Row = list["bytes | None"]
+
+
+def finish(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run what never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    coroutine.close()
+    raise AssertionError("a thread's call suspended")
+
+
+class Wire(ABC):
+    """A connection that one call uses at a time. Its reply is awaited to the end, or it is
+    closed."""
+
+    def __init__(self, shown: str, schema: str, prepares: bool) -> None:
+        self._shown = shown
+        self._schema = schema
+        self._prepares = prepares
+        self._prepared: set[bytes] = set()
+        self._pid = os.getpid()
+        self.pgconn: Any = None
+
+    @abstractmethod
+    async def ready(self, reads: bool, timeout: float | None) -> bool:
+        """Wait until it can be read, or else written; False when the time is up."""
+
+    async def connect(self, conninfo: str, timeout: float) -> None:
+        """Raises BrokerUnavailable; WrongServerError when to try again would not help."""
+        end = time.monotonic() + timeout
+        try:
+            self.pgconn = pgconn = pq.PGconn.connect_start(_with_options(conninfo))
+            while True:
+                if pgconn.status == ConnStatus.BAD:
+                    raise unreachable(pgconn.get_error_message(), self._shown)
+                state = pgconn.connect_poll()
+                if state == PollingStatus.OK:
+                    break
+                if state == PollingStatus.FAILED:
+                    raise unreachable(pgconn.get_error_message(), self._shown)
+                if not await self.ready(
+                    state == PollingStatus.READING, max(end - time.monotonic(), 0.0)
+                ):
+                    raise unreachable(f"timeout: no answer within {timeout:.3g} s", self._shown)
+            pgconn.nonblocking = 1
+        except BaseException as error:
+            self.close()
+            raise without_frames(error) from None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether nobody ended it, as far as is known without asking."""
+        pgconn = self.pgconn
+        if pgconn is None or pgconn.status != ConnStatus.OK:
+            return False
+        poll = select.poll()
+        poll.register(pgconn.socket, select.POLLIN)
+        return not poll.poll(0)
+
+    async def execute(
+        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
+    ) -> list[Row]:
+        """The rows. Raises what :mod:`errors` has; ConnectionLost when no reply came.
+
+        The first cancellation is put off until the reply is there: what a call took out of the
+        queue must not be lost with its reply.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        name, text, formats = statement
+        pgconn = self.pgconn
+        try:
+            if not self._prepares:
+                pgconn.send_query_params(text, params, None, formats, 1)
+            else:
+                if name not in self._prepared:
+                    pgconn.send_prepare(name, text)
+                    await self._result(end)
+                    self._prepared.add(name)
+                pgconn.send_query_prepared(name, params, formats, 1)
+            return await self._result(end)
+        except OperationalError as error:
+            self.close()
+            raise ConnectionLost(f"the connection to {self._shown} broke: {error}") from None
+
+    async def execute_text(self, text: str, timeout: float | None = None) -> None:
+        """Several statements in one transaction, whose rows nobody needs."""
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            self.pgconn.send_query(text.encode())
+            await self._result(end)
+        except OperationalError as error:
+            self.close()
+            raise ConnectionLost(f"the connection to {self._shown} broke: {error}") from None
+
+    async def _result(self, end: float | None) -> list[Row]:
+        """The rows of what was sent."""
+        pgconn = self.pgconn
+        while pgconn.flush():
+            if not await self.ready(False, _left(end)):
+                raise OperationalError("the server takes nothing")
+        is_cancelled = False
+        try:
+            while pgconn.is_busy():
+                try:
+                    if not await self.ready(True, _left(end)):
+                        raise OperationalError("timeout: the server says nothing")
+                except asyncio.CancelledError as error:
+                    if is_cancelled:
+                        mark_as_unknown(error)
+                        raise
+                    is_cancelled = True
+                    continue
+                pgconn.consume_input()
+        finally:
+            if is_cancelled:
+                put_off.add()
+        return self._read()
+
+    def _read(self) -> list[Row]:
+        """The rows, which are here."""
+        pgconn = self.pgconn
+        found: Any = None
+        while (result := pgconn.get_result()) is not None:
+            if found is None or result.status == ExecStatus.FATAL_ERROR:
+                found = result
+        if found.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            columns = range(found.nfields)
+            return [[found.get_value(row, n) for n in columns] for row in range(found.ntuples)]
+        state = found.error_field(DiagnosticField.SQLSTATE)
+        if not state:
+            raise OperationalError(found.get_error_message())
+        message = found.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
+        raise refusal(state.decode(), message.decode(errors="replace"), self._shown, self._schema)
+
+    def close(self) -> None:
+        """Nothing more is heard of it. In the child of a fork the parent's one goes on."""
+        pgconn, self.pgconn = self.pgconn, None
+        if pgconn is None:
+            return
+        if self._pid == os.getpid():
+            pgconn.finish()
+        else:
+            _let_go(pgconn)
+
+
+def _let_go(pgconn: Any) -> None:
+    try:
+        os.close(pgconn.socket)
+    except (OSError, OperationalError):
+        pass
+
+
+def _with_options(conninfo: str) -> bytes:
+    """What libpq connects by, and what this package wants besides; what the URL says is kept."""
+    try:
+        parsed = pq.Conninfo.parse(conninfo.encode())
+    except OperationalError as error:
+        text = " ".join(str(error).split())
+        raise AddressError(f"a PostgreSQL URL that libpq cannot read: {text}") from None
+    said = {one.keyword: one.val for one in parsed if one.val is not None}
+    options = said.get(b"options", b"").decode()
+    said[b"options"] = f"{_OPTIONS} {options}".strip().encode()
+    said[b"client_encoding"] = b"UTF8"
+    said.setdefault(b"fallback_application_name", b"pressure_mp")
+    for name, value in (
+        (b"keepalives_idle", _SILENCE // 2),
+        (b"keepalives_interval", 1),
+        (b"keepalives_count", _SILENCE // 2),
+        (b"tcp_user_timeout", _SILENCE * 1000),
+    ):
+        said.setdefault(name, b"%d" % value)
+    return b" ".join(
+        keyword + b"='" + value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") + b"'"
+        for keyword, value in said.items()
+    )
+
+
+def _left(end: float | None) -> float | None:
+    return None if end is None else max(end - time.monotonic(), 0.0)
+
+
+class BlockingWire(Wire):
+    """For threads."""
+
+    async def ready(self, reads: bool, timeout: float | None) -> bool:
+        poll = select.poll()
+        poll.register(self.pgconn.socket, select.POLLIN if reads else select.POLLOUT)
+        return bool(poll.poll(None if timeout is None else timeout * 1000))
+
+
+class LoopWire(Wire):
+    """For an event loop."""
+
+    async def ready(self, reads: bool, timeout: float | None) -> bool:
+        loop = asyncio.get_running_loop()
+        socket = self.pgconn.socket
+        done: asyncio.Future[bool] = loop.create_future()
+        add, remove = (
+            (loop.add_reader, loop.remove_reader)
+            if reads
+            else (loop.add_writer, loop.remove_writer)
+        )
+        timer = None if timeout is None else loop.call_later(timeout, _set, done, False)
+        add(socket, _set, done, True)
+        try:
+            return await done
+        finally:
+            remove(socket)
+            if timer is not None:
+                timer.cancel()
+
+
+def _set(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)

@@ -1,0 +1,127 @@
+"""Clients and servers end at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from brokers import postgres as servers
+from brokers.postgres import Postgres
+from waiting import HOURS, LIMIT, Background, until
+
+from pressure_mp import Empty, Queue
+from pressure_mp.engines import registry
+from pressure_mp.exceptions import BrokerUnavailable
+
+WAITING = """
+import sys
+from pressure_mp import Queue
+Queue(name=sys.argv[2], url=sys.argv[1], lease=3600.0).get()
+"""
+
+
+@pytest.fixture
+def own_postgres():
+    """A server that only this test uses."""
+    if not servers.is_there():
+        pytest.skip("psycopg or PostgreSQL is not installed")
+    server = Postgres()
+    try:
+        server.start()
+        servers.prepare(server)
+        yield server
+    finally:
+        server.stop()
+
+
+def test_who_is_killed_while_it_waits_keeps_nobody_waiting(own_postgres, name, no_ticks):
+    url = own_postgres.limited_url
+    q = Queue(name=name, url=url, lease=HOURS)
+    engine = registry.engine(registry.parse(url))
+    doomed = subprocess.Popen([sys.executable, "-c", WAITING, url, name])
+    until(lambda: servers.waiters(engine) == 1)
+    second = Background(q.get)
+    until(lambda: servers.waiters(engine) == 2)
+    os.kill(doomed.pid, signal.SIGKILL)
+    doomed.wait()
+    until(lambda: not listeners(engine, 2))
+    q.put("item")
+    assert second.result() == "item"
+
+
+def listeners(engine, number):
+    """Whether so many processes listen."""
+    found = servers.look(engine, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+    return found[0][0] >= number
+
+
+def test_a_server_that_crashes_and_comes_back_has_what_was_put(own_postgres, name):
+    q = Queue(name=name, url=own_postgres.limited_url)
+    q.put("before")
+    own_postgres.kill()
+    with pytest.raises(BrokerUnavailable):
+        Queue(name=name, url=own_postgres.limited_url, reconnect=0).qsize()
+    own_postgres.start()
+    q.put("after")
+    assert [q.get(), q.get()] == ["before", "after"]
+    with pytest.raises(Empty):
+        q.get_nowait()
+
+
+def test_a_call_waits_for_a_server_that_restarts(own_postgres, name):
+    q = Queue(name=name, url=own_postgres.limited_url, reconnect=60)
+    own_postgres.kill()
+    putting = Background(q.put, "item")
+    time.sleep(0.1)
+    own_postgres.start()
+    putting.result()
+    assert q.get() == "item"
+
+
+def test_one_who_waits_goes_on_when_the_server_restarts(own_postgres, name):
+    url = own_postgres.limited_url
+    q = Queue(name=name, url=url, reconnect=60)
+    engine = registry.engine(registry.parse(url))
+    waiting = Background(q.get)
+    until(lambda: servers.waiters(engine) == 1)
+    own_postgres.kill()
+    own_postgres.start()
+    q.put("item")
+    assert waiting.result() == "item"
+
+
+def test_backends_that_are_ended_lose_nothing(own_postgres, name):
+    q = Queue(name=name, url=own_postgres.limited_url, maxsize=5)
+    got, end = [], time.monotonic() + 2
+
+    def consume():
+        while (item := q.get()) is not None:
+            got.append(item)
+
+    consuming = Background(consume)
+
+    def disturb():
+        while time.monotonic() < end:
+            own_postgres.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'worker'"
+            )
+            time.sleep(0.02)
+
+    disturbing = Background(disturb)
+    number = 0
+    while time.monotonic() < end or number < 50:
+        q.put(number)
+        number += 1
+    disturbing.result()
+    q.put(None)
+    consuming.join(LIMIT)
+    assert got == list(range(number))
+
+
+def test_a_server_that_cannot_be_reached_is_an_error_that_names_it(name):
+    with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:1/db.*refused"):
+        Queue(name=name, url="postgresql://user@127.0.0.1:1/db", reconnect=0)

@@ -1,0 +1,72 @@
+"""While somebody has an old snapshot, nothing that was removed can be cleaned up: it is not looked
+at again all the same."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from waiting import until
+
+from pressure_mp import JoinableQueue, LifoQueue, PriorityQueue, Queue
+from pressure_mp.engines import registry
+
+
+class Watched:
+    """A schema of its own, and how many blocks of its tables are looked at."""
+
+    def __init__(self, postgres):
+        self.name = f"own_{secrets.token_hex(4)}"
+        self.url = f"{postgres.url}?schema={self.name}&create=1"
+        self._postgres = postgres
+        self.puts = 0
+
+    def _ask(self, what, table):
+        return self._postgres.execute(
+            f"SELECT coalesce(sum({what}), 0) FROM {table} WHERE schemaname = '{self.name}'"
+        )[0][0]
+
+    def blocks(self):
+        """So far: what each connection did is counted when it ended."""
+        registry.engine(registry.parse(self.url)).close()
+        until(
+            lambda: (
+                self._ask(
+                    "CASE relname WHEN 'items' THEN n_tup_ins ELSE 0 END", "pg_stat_all_tables"
+                )
+                == self.puts
+            )
+        )
+        return self._ask("heap_blks_hit + heap_blks_read", "pg_statio_all_tables")
+
+    def pairs(self, q, number):
+        """How many blocks so many puts and gets look at."""
+        before = self.blocks()
+        for _ in range(number):
+            q.put("x" * 1500)  # a few of them fill a block
+            q.get()
+            if isinstance(q, JoinableQueue):
+                q.task_done()
+        self.puts += number
+        return self.blocks() - before
+
+
+@pytest.fixture
+def watched(postgres):
+    found = Watched(postgres)
+    yield found
+    postgres.execute(f"DROP SCHEMA IF EXISTS {found.name} CASCADE")
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue, LifoQueue, PriorityQueue])
+def test_a_put_and_a_get_cost_what_they_cost_before(postgres, watched, name, no_looks, kind):
+    import psycopg
+
+    q = kind(name=name, url=watched.url)
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SELECT 1 FROM pg_class")
+        first = watched.pairs(q, 100)
+        watched.pairs(q, 1000)
+        assert watched.pairs(q, 100) < 2 * first
+        connection.rollback()

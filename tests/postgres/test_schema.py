@@ -1,0 +1,125 @@
+"""The schema is installed, brought up to date, and removed; few rights suffice to use it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from brokers.postgres import ROLE
+
+from pressure_mp import Queue, exceptions
+from pressure_mp.engines import registry
+
+
+@pytest.fixture
+def schema(postgres):
+    """The name of a schema that no other test has, removed in the end."""
+    from secrets import token_hex
+
+    name = f"own_{token_hex(4)}"
+    yield name
+    postgres.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+def run(*arguments, status=0):
+    command = [sys.executable, "-m", "pressure_mp.engines.postgres", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_first_use_without_it_says_what_to_run(postgres, schema, name):
+    with pytest.raises(exceptions.BrokerError, match=r"no schema own_.*postgres install"):
+        Queue(name=name, url=f"{postgres.url}?schema={schema}")
+
+
+def test_create_in_the_url_installs_it(postgres, schema, name):
+    q = Queue(name=name, url=f"{postgres.url}?schema={schema}&create=1")
+    q.put(1)
+    assert Queue(name=name, url=f"{postgres.url}?schema={schema}").get() == 1
+
+
+def test_schemas_of_one_database_are_apart(postgres, schema, name):
+    other = Queue(name=name, url=f"{postgres.url}?schema={schema}&create=1")
+    q = Queue(name=name, url=postgres.url)
+    q.put("here")
+    assert other.empty()
+    assert q.get() == "here"
+
+
+def test_to_install_it_again_changes_nothing_and_an_upgrade_disturbs_nobody(postgres, schema, name):
+    url = f"{postgres.url}?schema={schema}"
+    run("install", url)
+    q = Queue(name=name, url=url)
+    q.put(1)
+    run("install", url)
+    run("upgrade", url)
+    q.put(2)
+    assert [q.get(), q.get()] == [1, 2]
+    run("uninstall", url)
+    with pytest.raises(exceptions.BrokerError, match="install"):
+        q.put(3)
+    run("install", url)
+    with pytest.raises(exceptions.QueueDoesNotExistError):
+        q.put(3)
+
+
+def test_another_version_of_it_is_an_error_that_says_so(postgres, schema, name):
+    url = f"{postgres.url}?schema={schema}"
+    run("install", url)
+    version = f"{schema}.version() RETURNS integer LANGUAGE sql"
+    for number, advice in ((0, "postgres upgrade"), (99, "use the package that installed it")):
+        postgres.execute(f"CREATE OR REPLACE FUNCTION {version} AS 'SELECT {number}'")
+        address = registry.parse(url, prefix=f"apart-{number}")
+        with pytest.raises(exceptions.BrokerError, match=f"is of version {number}.*{advice}"):
+            list(registry.engine(address).queues())
+
+
+def test_what_sql_prints_is_what_an_administrator_can_execute(postgres, schema, name):
+    postgres.execute(run("sql", "--schema", schema))
+    postgres.execute(run("grant", ROLE, "--schema", schema))
+    q = Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
+    q.put(1)
+    assert q.get() == 1
+
+
+def test_a_role_that_may_not_use_it_is_told_what_it_lacks(postgres, schema, name):
+    run("install", f"{postgres.url}?schema={schema}")
+    with pytest.raises(exceptions.BrokerError, match="grant this role"):
+        Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
+
+
+def test_the_role_of_the_other_tests_may_not_read_the_tables(postgres):
+    import psycopg
+
+    with (
+        psycopg.connect(postgres.limited_url) as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        connection.execute("SELECT * FROM pressure_mp.items")
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("postgresql://host/db?schema=Own", "lower case"),
+        ("postgresql://host/db?create=yes", "1, or 0"),
+        ("postgresql://host/one/two", "more than a database"),
+        ("postgresql://user:p/w@host/db", "cannot be read"),
+    ],
+)
+def test_a_url_that_cannot_be_meant_is_an_error(url, problem):
+    with pytest.raises(exceptions.AddressError, match=problem):
+        registry.parse(url)
+
+
+def test_an_option_that_libpq_does_not_know_is_an_error(postgres, name):
+    with pytest.raises(exceptions.AddressError, match="colour"):
+        Queue(name=name, url=f"{postgres.url}?colour=blue")
+
+
+def test_a_url_shows_no_password():
+    address = registry.parse("postgresql://user:secret@host/db?sslpassword=secret&schema=own")
+    assert address.url == "postgresql://user@host/db?schema=own"
+    assert "secret" not in repr(address)

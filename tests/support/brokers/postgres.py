@@ -1,0 +1,180 @@
+"""A PostgreSQL server for the tests, on loopback and on a free port, gone with the test run."""
+
+from __future__ import annotations
+
+import ctypes  # noqa: F401 - before another user may not read it
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brokers.servers import START_LIMIT, _die_too, free_port
+
+#: Where Debian has the programs of each version.
+_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+#: The role that has the rights of docs/postgres.md, and no others.
+ROLE = "worker"
+
+
+def find_binary(name: str) -> str | None:
+    """A program of the server's, on PATH or where Debian puts it; None where there is none."""
+    return shutil.which(name) or next(
+        (str(folder / name) for folder in _FOLDERS if (folder / name).exists()), None
+    )
+
+
+class Postgres:
+    """A running server. As root its processes are those of another user: it refuses to run so."""
+
+    def __init__(self, *settings: str) -> None:
+        self.port = 0
+        self.directory = Path(tempfile.mkdtemp(prefix="pmp-pg-"))
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._user = None
+        if os.getuid() == 0:
+            self._user = _find_user()
+            os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
+
+    @property
+    def url(self) -> str:
+        """Of one who may do everything."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def limited_url(self) -> str:
+        """Of one who has the rights that queues need."""
+        return f"postgresql://{ROLE}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> Postgres:
+        data = self.directory / "data"
+        if not data.exists():
+            self._run("initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8")
+        while True:
+            self.port = self.port or free_port()
+            with (self.directory / "log").open("wb") as log:
+                command = [_binary("postgres"), "-D", str(data), "-p", str(self.port)]
+                for setting in (
+                    "listen_addresses=127.0.0.1",
+                    f"unix_socket_directories={self.directory}",
+                    "fsync=off",
+                    "full_page_writes=off",
+                    "max_connections=300",
+                    *self._settings,
+                ):
+                    command += ["-c", setting]
+                self._process = subprocess.Popen(
+                    command, stdout=log, stderr=log, preexec_fn=self._begin
+                )
+            if self._is_ready():
+                return self
+            said = (self.directory / "log").read_text()
+            if "Address already in use" not in said:
+                raise RuntimeError(f"postgres did not start: {said}")
+            self.port = 0  # somebody else was given the same free port
+
+    def _begin(self) -> None:
+        if self._user is not None:
+            os.setgroups([])
+            os.setgid(self._user.pw_gid)
+            os.setuid(self._user.pw_uid)
+        os.chdir(self.directory)
+        _die_too()
+
+    def _run(self, name: str, *args: str) -> None:
+        done = subprocess.run(
+            [_binary(name), *args], capture_output=True, preexec_fn=self._begin, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"{name}: {done.stdout.decode()} {done.stderr.decode()}")
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        deadline = time.monotonic() + START_LIMIT
+        asking = [_binary("pg_isready"), "-q", "-h", str(self.directory), "-p", str(self.port)]
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if subprocess.run(asking, check=False).returncode == 0:
+                return True
+            time.sleep(0.02)
+        return False
+
+    def execute(self, text: str) -> list[tuple[object, ...]]:
+        """The rows of a statement of one who may do everything."""
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(text)
+            return cursor.fetchall() if cursor.description else []
+
+    def kill(self) -> None:
+        """SIGQUIT, which to the server is a crash of all its processes; and wait."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)  # clients are not waited for
+            self._process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _binary(name: str) -> str:
+    found = find_binary(name)
+    if found is None:
+        pytest.skip("PostgreSQL is not installed")
+    return found
+
+
+def _find_user() -> pwd.struct_passwd:
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            pass
+    pytest.skip("there is no user whose PostgreSQL could run")
+
+
+def look(engine: Any, text: str) -> list[tuple[Any, ...]]:
+    """The rows of a statement of one who may do everything, at the server of an engine."""
+    import psycopg
+
+    conninfo = engine.address._replace(username="postgres").conninfo()
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return connection.execute(text).fetchall()
+
+
+def waiters(engine: Any) -> int:
+    """How many operations wait at the server, and are there."""
+    places, watchers = look(
+        engine,
+        """SELECT (SELECT count(*) FROM pressure_mp.waiting WHERE listener IS NOT NULL),
+            (SELECT count(*) FROM pressure_mp.watchers WHERE listener IS NOT NULL)""",
+    )[0]
+    return int(places + watchers)
+
+
+def is_there() -> bool:
+    """Whether there is a server, and what speaks to it."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        return False
+    return find_binary("postgres") is not None
+
+
+def prepare(server: Postgres) -> None:
+    """Install the schema, and make the role that may use it."""
+    from pressure_mp.engines import registry
+    from pressure_mp.engines.postgres import installing, schema
+
+    installing.install(registry.parse(server.url))
+    server.execute(f"CREATE ROLE {ROLE} LOGIN")
+    server.execute(schema.grant_sql(ROLE))
