@@ -155,7 +155,8 @@ class Lease:
 
     def requeue_doubtful(self) -> None:
         """Give back what was given in such calls."""
-        for call, until in list(self._doubtful.items()):
+        # A list of pairs would be no copy at one moment: garbage is collected in the midst of it.
+        for call, until in self._doubtful.copy().items():
             self.run_now(self.holder.requeue_of(call))
             if until < time.monotonic():  # by now also what was still on its way was done
                 del self._doubtful[call]

@@ -369,7 +369,7 @@ class Reserving:
     def _others_decode(self) -> bool:
         """Whether another thread decodes an item, which may yet come back."""
         me = get_ident()
-        return any(number for thread, number in list(self._in_hand.items()) if thread != me)
+        return any(number for thread, number in self._in_hand.copy().items() if thread != me)
 
     def _renew(self, presence: Presence) -> None:
         """Keep what is reserved while an item is being decoded."""

@@ -62,7 +62,7 @@ def _senders_to(engine: Engine | None) -> list[Sending]:
 def raise_failures(engine: Engine) -> None:
     """Wait for the same, and raise what went wrong with any of it."""
     settle(engine)
-    for buffer, handle in tuple(failed.items()):
+    for buffer, handle in failed.copy().items():
         if buffer.engine is engine:
             buffer.raise_failure(handle)
 
