@@ -74,6 +74,10 @@ class TaskWorkers(TaskTaker[Data]):
         :param executor: a ``concurrent.futures.Executor`` such as ProcessPoolExecutor, for a
             handler that is a plain function. It is not shut down.
 
+        In the main thread SIGTERM and SIGINT stop it; afterwards they do what they did before. Only
+        of asyncio's own loop can be told what ``loop.add_signal_handler()`` was given before: on
+        others, such as uvloop's, give it again.
+
         Returns when it is stopped: by ``stop``; by SIGTERM or SIGINT, when the loop runs in the
         main thread, where it handles them until it returns; because the queue is shut down and no
         task is ready; or raises CancelledError because it was cancelled. No task is begun after
