@@ -19,7 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..drivers import drive
 from ..effects import On, Operation
@@ -31,11 +31,13 @@ from ..engines.contract.hosts import (
     QueueKey,
     Remember,
 )
-from ..engines.contract.requests import HostRequest
 from ..engines.contract.session import DEFAULTS, Engine, Options
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..identity.processes import host, state, user
 from . import at_exit
+
+if TYPE_CHECKING:
+    from ..engines.contract.requests import HostRequest
 
 #: Seconds for which dropped queues are collected, to be dealt with together.
 _GATHER = 0.05
