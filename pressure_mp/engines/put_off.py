@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from .contract.cancellation import mark_as_unknown
@@ -84,3 +84,19 @@ async def settled(
         raise
     put_off.add()
     return found
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Do it, however often the caller is cancelled meanwhile; who was, is when it is done."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # the cancellation is what the caller is told
+        raise cancelled
+    return task.result()

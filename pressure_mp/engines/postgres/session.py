@@ -14,7 +14,7 @@ from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options
 from ..contract.tasks import TakenTasks
-from ..put_off import put_off
+from ..put_off import put_off, to_its_end
 from . import table
 from .bells import Bell, LoopBell, ThreadBell
 from .listener import Listener
@@ -292,7 +292,7 @@ class AsyncPostgresSession(BaseSession):
 
     async def end(self) -> None:
         if self._placed:
-            await _uninterrupted(self._end())
+            await to_its_end(self._end())
         else:
             await self._end()  # which suspends nowhere: who has a reply is not cancelled here
 
@@ -307,22 +307,6 @@ class AsyncPostgresSession(BaseSession):
             return
         self._is_lane_clean = False
         try:
-            await _uninterrupted(self._call(taken, time.monotonic() + _LAST_WORDS))
+            await to_its_end(self._call(taken, time.monotonic() + _LAST_WORDS))
         except PressureError:
             pass  # the cancellation is what the caller is told
-
-
-async def _uninterrupted(work: Any) -> None:
-    """Do it to its end; who is cancelled meanwhile is so then."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        if not task.cancelled():
-            task.exception()  # the cancellation is what the caller is told
-        raise cancelled
-    task.result()

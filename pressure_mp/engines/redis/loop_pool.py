@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from ..put_off import to_its_end
 from .channels import Channel, SharedConnection
 from .lanes import Lane
 from .lines import Lines
@@ -141,18 +142,7 @@ class LoopPool(Pool):
         await asyncio.sleep(seconds)
 
     async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.ensure_future(coroutine)
-        cancelled: asyncio.CancelledError | None = None
-        while not task.done():
-            try:
-                await asyncio.wait({task})
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            if not task.cancelled():
-                task.exception()  # the cancellation is what the caller is told
-            raise cancelled
-        return task.result()
+        return await to_its_end(coroutine)
 
     async def in_background(self, coroutine: Coroutine[Any, Any, None], seconds: float) -> None:
         """Do what raises nothing, for one who was cancelled: who waits for it so long at most, and
