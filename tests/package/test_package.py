@@ -53,6 +53,31 @@ def test_a_public_name_loads_its_own_module_when_it_is_first_used():
     assert "pressure_mp.sync.tasks.task_queue" not in after
 
 
+#: What costs more than the queue's own modules, and a queue that only exists has no use for.
+SLOW_IMPORTS = (
+    *("asyncio", "dataclasses", "hashlib", "inspect", "json", "logging", "multiprocessing"),
+    *("selectors", "socket", "ssl", "subprocess", "tempfile", "uuid"),
+)
+
+
+def test_importing_queue_loads_nothing_that_it_does_not_need_before_its_first_call():
+    before = "import sys; before = {*sys.modules}"  # what the interpreter's own site loads
+    loaded = fresh(f"{before}; from pressure_mp import Queue; print(*({{*sys.modules}} - before))")
+    assert {*loaded.split()}.isdisjoint({*SLOW_IMPORTS, "redis", "hiredis", "psutil"})
+    own = {name for name in loaded.split() if name.startswith("pressure_mp.")}
+    assert "pressure_mp.sync.queues" in own
+    assert not [name for name in own if "task" in name]
+    assert not [name for name in own if name.startswith("pressure_mp.aio")]
+    assert own.isdisjoint(
+        {
+            "pressure_mp.engines.contract.requests",
+            "pressure_mp.engines.memory.engine",
+            "pressure_mp.engines.redis.engine",
+            "pressure_mp.operations.diagnosis",
+        }
+    )
+
+
 def test_every_public_name_is_there_and_listed():
     assert set(pressure_mp.__all__) <= set(dir(pressure_mp))
     for name in pressure_mp.__all__:
