@@ -23,6 +23,7 @@ from pressure_mp.drivers import adrive
 from pressure_mp.encoding.large import CHUNK
 from pressure_mp.engines.redis import outage
 from pressure_mp.engines.redis.requests import contents as requests_of_contents
+from pressure_mp.operations import large as operations
 
 LEASE = 0.25  # then contents are kept for the shortest time there is, 3 s
 SIZE = 8 * CHUNK
@@ -398,6 +399,19 @@ def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
         assert q.get().nbytes == 4 << 20
     finally:
         server.stop()
+
+
+def test_a_server_whose_memory_is_full_lets_go_of_what_is_not_queued_after_all(own_server, name):
+    q = Queue(name=name, url=own_server.url)
+    large = contents.sample(chunks=40)  # more than one call removes
+    inside.run(q, operations.store(large, None))
+    assert contents.count_chunks(q) == 40
+    with own_server.client() as client:
+        client.config_set("maxmemory", "1mb")
+        with pytest.raises(pressure_mp.BrokerError, match="OOM"):
+            q.put("no memory")
+        inside.run(q, operations.sweep(large.token))
+        assert contents.count_chunks(q) == contents.count_uploads(q) == 0
 
 
 def test_a_key_of_another_type_is_named(q, server):

@@ -3,10 +3,9 @@ multiprocessing."""
 
 from __future__ import annotations
 
-import multiprocessing
-
 import pytest
 from programs import sentinels as programs
+from started import quickly
 
 from pressure_mp import JoinableQueue, Queue
 
@@ -16,7 +15,7 @@ ITEMS = range(WORKERS * EACH)
 #: What each producer puts.
 SHARES = [ITEMS[worker::WORKERS] for worker in range(WORKERS)]
 
-_spawning = multiprocessing.get_context("spawn")
+METHOD = quickly.get_start_method()
 
 
 @pytest.fixture(params=["default", "buffering", "multiprocessing"])
@@ -26,7 +25,7 @@ def make(request, own_server):
 
     def make(joinable=False):
         if request.param == "multiprocessing":
-            made.append(_spawning.JoinableQueue() if joinable else _spawning.Queue())
+            made.append(quickly.JoinableQueue() if joinable else quickly.Queue())
             return made[-1]
         options = {"buffering": 1000} if request.param == "buffering" else {}
         made.append((JoinableQueue if joinable else Queue)(url=own_server.url, **options))
@@ -42,7 +41,7 @@ def starts(start):
     """Starts a process for each worker; these, and the pipe to each."""
 
     def starts(program, *args):
-        return [start(program, *args, method="spawn") for _ in range(WORKERS)]
+        return [start(program, *args, method=METHOD) for _ in range(WORKERS)]
 
     return starts
 
@@ -58,7 +57,7 @@ def join(started):
 
 def test_each_producer_puts_its_own_mark_behind_its_items(make, start, starts):
     q = make()
-    producers = [start(programs.produce, q, share, 1, method="spawn") for share in SHARES]
+    producers = [start(programs.produce, q, share, 1, method=METHOD) for share in SHARES]
     consumers = starts(programs.consume, q)
     assert received(consumers) == list(ITEMS)
     join(producers + consumers)
@@ -87,7 +86,7 @@ def test_a_mark_is_passed_on_to_the_next_consumer(make, starts):
 def test_marks_are_put_when_all_producers_have_ended(make, start, starts):
     q = make()
     consumers = starts(programs.consume, q)
-    join([start(programs.produce, q, share, 0, method="spawn") for share in SHARES])
+    join([start(programs.produce, q, share, 0, method=METHOD) for share in SHARES])
     programs.produce(None, q, (), WORKERS)
     assert received(consumers) == list(ITEMS)
     join(consumers)

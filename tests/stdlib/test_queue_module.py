@@ -19,19 +19,24 @@ def broker(url, monkeypatch):
     worlds.end()
 
 
+def few_calls(case):
+    """The tests that do not put tens of thousands of items: a plain, a buffered and an ordered
+    queue put as many, and of asyncio each call hands a task to another thread's event loop."""
+    params = names_in(case, cpython.BaseQueueTestMixin)
+    return [param for param in params if "many_threads" not in param.values[0]]
+
+
 @pytest.mark.parametrize("test", names_in(cases.QueueOverBroker, cpython.BaseQueueTestMixin))
 def test_queue(test, monkeypatch):
     run(cases.QueueOverBroker, test, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "test", names_in(cases.JoinableQueueOverBroker, cpython.BaseQueueTestMixin)
-)
+@pytest.mark.parametrize("test", few_calls(cases.JoinableQueueOverBroker))
 def test_joinable_queue(test, monkeypatch):
     run(cases.JoinableQueueOverBroker, test, monkeypatch)
 
 
-@pytest.mark.parametrize("test", names_in(cases.LifoQueueOverBroker, cpython.BaseQueueTestMixin))
+@pytest.mark.parametrize("test", few_calls(cases.LifoQueueOverBroker))
 def test_lifo_queue(test, monkeypatch):
     run(cases.LifoQueueOverBroker, test, monkeypatch)
 
@@ -48,24 +53,19 @@ def test_simple_queue(test, monkeypatch):
     run(cases.SimpleQueueOverBroker, test, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "case", [cases.BufferedQueueOverBroker, cases.BufferedJoinableQueueOverBroker]
-)
 @pytest.mark.parametrize("test", names_in(cases.QueueOverBroker, cpython.BaseQueueTestMixin))
-def test_a_queue_with_buffers(case, test, monkeypatch):
-    run(case, test, monkeypatch)
+def test_a_queue_with_buffers(test, monkeypatch):
+    run(cases.BufferedQueueOverBroker, test, monkeypatch)
+
+
+@pytest.mark.parametrize("test", few_calls(cases.JoinableQueueOverBroker))
+def test_a_joinable_queue_with_buffers(test, monkeypatch):
+    run(cases.BufferedJoinableQueueOverBroker, test, monkeypatch)
 
 
 @pytest.mark.parametrize("test", names_in(cases.SimpleQueueOverBroker, cpython.BaseSimpleQueueTest))
 def test_a_simple_queue_with_buffers(test, monkeypatch):
     run(cases.BufferedSimpleQueueOverBroker, test, monkeypatch)
-
-
-def few_calls(case):
-    """The tests that do not put tens of thousands of items: each call hands a task to another
-    thread's event loop here."""
-    params = names_in(case, cpython.BaseQueueTestMixin)
-    return [param for param in params if "many_threads" not in param.values[0]]
 
 
 @pytest.mark.parametrize("case", [cases.QueueOfAsyncio, cases.JoinableQueueOfAsyncio])

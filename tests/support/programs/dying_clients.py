@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import psutil
 import redis
 import waiting
+from started import quickly
 
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.identity import client as identity
@@ -42,8 +42,7 @@ class Doomed:
 
     def __init__(self, observer: redis.Redis, queue: Any, operation: str, **options: Any) -> None:
         self._observer = observer
-        context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=wait, args=(queue, operation), kwargs=options)
+        self.process = quickly.Process(target=wait, args=(queue, operation), kwargs=options)
         self.process.start()
 
     def connection(self) -> str | None:

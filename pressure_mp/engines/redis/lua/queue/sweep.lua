@@ -6,6 +6,10 @@
 -- uses: storage chunks
 -- `left`: how many contents there are more to remove; call again. What is queued meanwhile stays.
 local token, uploads, chunks = ARGV[1], KEYS[3], KEYS[4]
-local until_when = tonumber(redis.call('ZSCORE', uploads, token) or 'inf')
-if until_when < math.huge then redis.call('ZADD', uploads, 0, token) end
+-- A server whose memory is full refuses to write that the token's time is up, but not to remove.
+if tonumber(redis.call('ZSCORE', uploads, token) or 'inf') < math.huge then
+  local _, all = drop(chunks, token, FEW)
+  if not all then return {'done', 1} end
+  redis.call('ZREM', uploads, token)
+end
 return {'done', sweep(uploads, chunks, redis.call('EXISTS', KEYS[1]) == 1 and size(KEYS[2]) == 0)}
