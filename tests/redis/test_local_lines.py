@@ -127,7 +127,9 @@ def test_those_who_waited_ask_at_the_same_time_when_there_is_enough_for_all(kind
 
     async def take():
         while True:
-            await (twin.take() if kind is TaskQueue else twin.get())
+            found = await (twin.take() if kind is TaskQueue else twin.get())
+            if kind is not Queue:  # else this process would have it when the server ends
+                await (found.ack() if kind is TaskQueue else twin.task_done())
 
     async def put():
         while True:
