@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from .effects import MORE, AnyOperation, Ask, Effect, Keep, On, Operation, T, Until, Wait
+from .engines.contract.cancellation import mark_as_waiting
 from .engines.contract.session import AsyncSession, Session
 from .exceptions import PressureError
 
@@ -159,7 +160,11 @@ async def adrive(
 
 async def _aperform(effect: Effect, session: AsyncSession) -> Any:
     if isinstance(effect, Wait):
-        return await session.wait(*effect)
+        try:
+            return await session.wait(*effect)
+        except BaseException as error:
+            mark_as_waiting(error)
+            raise
     if isinstance(effect, Keep):
         session.found = effect.found
         return None

@@ -11,6 +11,7 @@ from ..background.lease import LAST_TRY, Lease
 from ..drivers import Watch, adrive, ending
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
+from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How, Stats
 from ..engines.contract.session import Binding
 from ..exceptions import ArgumentTypeError, PressureError, QueueDoesNotExistError
@@ -140,13 +141,15 @@ class Handle:
         except PressureError as error:
             raise_as_of_asyncio(error)
 
-    async def _give_up(self, lease: Lease, claim: Claim) -> None:
-        """A call was cancelled: what it took, if anything, goes back."""
-        if not claim.call:
+    async def _give_up(self, lease: Lease, claim: Claim, error: BaseException) -> None:
+        """A call was ended by this, mostly a cancellation: what it took, if anything, goes back."""
+        if not claim.call or was_waiting(error):
             return
         with suppress(PressureError):  # the lease's next look tries again
             requeuing = ending(lease.disown(claim), monotonic() + LAST_TRY)
             await uninterrupted(self._run_at_once(requeuing))
+            if not is_unknown(error):
+                lease.trust(claim)
 
     async def _close_handle(self) -> None:
         handle = self._sync

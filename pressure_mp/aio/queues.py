@@ -442,8 +442,8 @@ class JoinableQueue(Queue[Item]):
             return await self._run_at_once(taking)
         except PressureError:
             raise
-        except BaseException:  # cancelled
-            await self._give_up(here.lease, claim)
+        except BaseException as error:  # cancelled
+            await self._give_up(here.lease, claim, error)
             raise
 
     async def task_done(self) -> None:

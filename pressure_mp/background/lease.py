@@ -148,6 +148,10 @@ class Lease:
         self._doubtful[call] = time.monotonic() + self._length / 1000
         self.keep()
 
+    def trust(self, claim: Claim) -> None:
+        """The broker has answered that call, and what it gave went back."""
+        self._doubtful.pop(claim.call, None)
+
     @property
     def has_doubts(self) -> bool:
         """Whether there is such a call."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 
+import inside
 import pytest
 from oracle import loops
 from waiting import LIMIT
@@ -113,5 +114,36 @@ def test_a_large_item_is_got_by_one_who_is_cancelled_when_it_can_no_longer_go_ba
         assert got == [LARGE]
         assert await q.empty()
         await q.delete()
+
+    loops.run(main)
+
+
+def test_what_a_cancelled_get_took_goes_back_once_and_nothing_if_it_only_waited(
+    valkey, name, proxy_of
+):
+    proxy = proxy_of(valkey)
+    proxy.requests = bytearray()
+
+    async def main():
+        async with aio.JoinableQueue(name=name, url=proxy.url) as q:
+            waiting = [asyncio.ensure_future(q.get()) for _ in range(20)]
+            await loops.until(lambda: inside.in_lines(inside.engine(q.sync)) == len(waiting) - 1)
+            await loops.until(lambda: b"BLMOVE" in proxy.requests)
+            for task in waiting:
+                task.cancel()
+            await asyncio.wait(waiting)
+            assert not called(proxy, "requeue")
+            await q.put(1)
+            proxy.requests, proxy.delay = bytearray(), 0.02
+            getting = asyncio.ensure_future(q.get())
+            await loops.until(lambda: called(proxy, "take"))
+            getting.cancel()
+            await asyncio.wait([getting])
+            assert called(proxy, "requeue")
+            assert not inside.presence(q.sync).lease.has_doubts
+            proxy.delay = 0.0
+            assert await q.get() == 1
+            await q.task_done()
+            await q.delete()
 
     loops.run(main)

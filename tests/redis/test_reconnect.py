@@ -25,6 +25,8 @@ from pressure_mp import (
     WrongKeyTypeError,
 )
 from pressure_mp.drivers import adrive
+from pressure_mp.engines.contract.items import Take
+from pressure_mp.engines.contract.replies import NoItem
 from pressure_mp.engines.redis.pool import Pool
 from pressure_mp.engines.redis.wire import finish
 
@@ -41,6 +43,26 @@ def own_server():
     server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
     yield server.start()
     server.stop()
+
+
+@pytest.mark.parametrize("losses", [1, 2])
+def test_a_connection_that_breaks_when_the_time_is_up_is_made_again(proxy, lossy, losses):
+    def last_call():
+        inside.engine(lossy).close()
+        proxy.lose(losses)  # instead of the reply to a greeting
+        return Take(waits=False), time.monotonic()
+
+    async def main():
+        session = inside.bind(lossy).asession()
+        reply = await session.call(*last_call())
+        await session.end()
+        return reply
+
+    session = inside.bind(lossy).session()
+    assert session.call(*last_call()) == NoItem()
+    session.end()
+    assert asyncio.run(main()) == NoItem()
+    assert proxy.lost == 2 * losses
 
 
 @pytest.mark.parametrize("losses", [1, 3])

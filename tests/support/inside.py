@@ -39,6 +39,12 @@ def in_lines(engine: Any) -> int:
     return sum(len(pool.lines) for pool in list(engine._loops.values()))
 
 
+def calls_under_way(handle: Handle) -> int:
+    """How many calls of the running event loop wait for a reply over its shared connections."""
+    servers = engine(handle).loop_pool._servers.values()
+    return sum(len(server._shared._slots) for server in servers if server._shared)
+
+
 def binding(handle: Handle) -> Any:
     """What it has bound; None before its first operation."""
     return handle._binding

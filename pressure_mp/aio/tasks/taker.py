@@ -80,7 +80,7 @@ class TaskTaker(TaskHandle[Data]):
         except BaseException as error:
             # Cancelled; or a warning is an error in this program.
             if isinstance(error, RejectedItemWarning) or not isinstance(error, PressureError):
-                await self._give_up(handle._here.lease, claim)
+                await self._give_up(handle._here.lease, claim, error)
             raise
 
     async def ack(

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 ONE_TRY = 0.0
 
 
+#: Seconds for which each other call tries to connect, if its ``end`` comes sooner: a connection
+#: that breaks in the moment in which a caller's time is up does not tell that the broker is away.
+SHORTEST_TRY = 0.3
+
+
 #: Seconds after which a wait is over in any case: another implementation that shuts a
 #: queue down wakes nobody of ours, and one that is killed wakes nobody at all.
 TICK = 0.9
@@ -36,8 +41,8 @@ class Session(Protocol):
         but for what a request with ``waits`` says.
 
         An engine that has lost its broker tries again for some time. What was never sent it tries
-        until ``end`` at most, on the monotonic clock; what was sent it goes on to ask for, so that
-        its outcome is known.
+        until ``end`` at most, on the monotonic clock, or for ``SHORTEST_TRY`` seconds; what was
+        sent it goes on to ask for, so that its outcome is known.
         """
 
     def send_ahead(self, request: Request) -> None:

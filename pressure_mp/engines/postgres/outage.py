@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ...exceptions import BrokerUnavailable, WrongServerError
-from ..contract.session import ONE_TRY, Options
+from ..contract.session import ONE_TRY, SHORTEST_TRY, Options
 from .errors import ConnectionLost, MadeBefore
 from .pool import Pool
 from .wire import Row, Statement
@@ -36,8 +36,8 @@ async def persist(
     """Execute it until there is a reply: over new connections, when the one in use is lost.
 
     ``params`` is told whether the same may have been executed before. What was never sent is tried
-    until ``end`` at most, unless it ``settles`` something; what was sent for ``reconnect`` seconds.
-    Raises BrokerUnavailable when the time is up.
+    until ``end`` or for ``SHORTEST_TRY`` seconds, unless it ``settles`` something; what was sent
+    for ``reconnect`` seconds. Raises BrokerUnavailable when the time is up.
     """
     tried = time.monotonic()
     began: float | None = None
@@ -71,7 +71,7 @@ def _until(options: Options, end: float | None, began: float, settles: bool) -> 
         return end
     ends = [began + options.reconnect]
     if end is not None and not settles:
-        ends.append(end)
+        ends.append(max(end, began + SHORTEST_TRY))
     if options.until is not None:
         ends.append(options.until)
     return min(ends)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from ..contract.items import Put, Take
 from ..contract.session import TICK, Durability, Options
+from ..contract.tasks import TakeTasks
 from . import keys, scripts, signals
 from .address import RedisAddress
 from .commands import Command, Commands
-from .fast_paths import FastPath
+from .fast_paths import FastPath, Shortcut
 from .lanes import Lane
 from .rounds import Rounds
 
@@ -81,6 +83,10 @@ class RedisBinding:
         self.shareable = {op for op, script in self.scripts.items() if not script.wants_connection}
         self.shareable -= self._durable | set(CONTENT_OPERATIONS)
         self.shareable |= {"wake", "ring"}
+        #: Those that name the connection in which their caller will wait: without one who waits,
+        #: they may share one as well.
+        self.shareable_at_once = set(self.scripts) - self.shareable - self._durable
+        self.shareable_at_once -= set(CONTENT_OPERATIONS)
         self.commands = Commands(self._command)
         #: The fast paths of a put and of a take of one item, of queues that have any.
         self.offer: FastPath | None = None
@@ -88,6 +94,9 @@ class RedisBinding:
         if discipline == keys.FIFO:
             self.offer = FastPath("offer")
             self.poll = FastPath("poll", waiting=FastPath("stand_by"))
+        #: In event loops, before a request that waits: the same, which only tries, over the shared
+        #: connection.
+        self.tries: dict[type, Shortcut] = {kind: Shortcut() for kind in (Put, Take, TakeTasks)}
         #: Whether a queue of tasks keeps those that are processed, as far as is known.
         self.keeps_processed = False
         self.rounds = place.rounds(name, discipline)

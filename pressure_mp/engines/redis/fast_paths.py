@@ -5,20 +5,15 @@ from __future__ import annotations
 from .statuses import DECLINED, Reply
 
 
-class FastPath:
-    """One of them. After it was declined it is not tried again until some full calls were served at
-    once, one after the other: whoever often has to wait makes one call less.
-
-    ``waiting`` is another one, for a caller that may wait: that also takes the role to wait with.
-    Its arguments are client id, ticket, and lease in milliseconds.
-    """
+class Shortcut:
+    """Something that is tried before a full call. After it did not help it is not tried again until
+    some full calls were served at once, one after the other: whoever often has to wait makes one
+    call less."""
 
     #: So many. One that is declined takes about as long as some full calls take longer.
     PROBATION = 5
 
-    def __init__(self, op: str, waiting: FastPath | None = None) -> None:
-        self.op = op
-        self.waiting = waiting
+    def __init__(self) -> None:
         self.is_open = True
         self._missing = 0
 
@@ -34,6 +29,19 @@ class FastPath:
             return
         self._missing -= 1
         self.is_open = self._missing <= 0
+
+
+class FastPath(Shortcut):
+    """A smaller script.
+
+    ``waiting`` is another one, for a caller that may wait: that also takes the role to wait with.
+    Its arguments are client id, ticket, and lease in milliseconds.
+    """
+
+    def __init__(self, op: str, waiting: FastPath | None = None) -> None:
+        super().__init__()
+        self.op = op
+        self.waiting = waiting
 
     def did(self, reply: Reply) -> bool:
         """Whether the smaller call did it; else the full one is to be made."""

@@ -6,6 +6,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable
+from itertools import islice
+
+#: One who is served at once lets so many others ask too, of so many who are the first in line.
+_MORE, _TOGETHER = 2, 16
 
 
 class Lines:
@@ -39,6 +43,8 @@ class Place:
     def __init__(self, lines: Lines, key: Hashable, line: OrderedDict[Place, None]) -> None:
         self._lines, self._key, self._line = lines, key, line
         self._turn: asyncio.Future[bool] | None = None
+        #: Whether this one asks the server, or is about to: as the first, or as one who may too.
+        self.asks = False
 
     @property
     def is_first(self) -> bool:
@@ -72,6 +78,15 @@ class Place:
             self._lines.drop(self._key)
         elif was_first:
             next(iter(self._line))._come(True)
+
+    def let_others_ask(self) -> None:
+        """There seems to be enough for several: those who are now the first in line may ask for it
+        at the same time. Each keeps its place meanwhile; but one may be told that there is nothing
+        just before something comes, which the next one gets."""
+        more = [place for place in islice(self._line, _TOGETHER) if not place.asks]
+        for place in more[:_MORE]:
+            place.asks = True
+            place._come(False)
 
     def let_all_go(self) -> None:
         """What all of them wait for has come."""

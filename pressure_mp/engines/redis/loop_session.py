@@ -26,10 +26,11 @@ from .loop_pool import LoopPool
 from .one_script import FirstScript
 from .requests.table import implementation
 from .session import Begun, RedisSession
-from .statuses import DONE, Reply
+from .statuses import DONE, FIRST, NOW, TRY, Reply
+from .turns import Turns
 from .wire import Carrier
 
-#: Bytes of an argument, from which on a call is not made over the shared connection: others would
+#: Bytes of arguments, from which on a call is not made over the shared connection: others would
 #: wait for it; and a call that is cancelled half way is not done.
 _LARGE = 1 << 16
 #: Seconds for what was taken to go back, if the server cannot be reached, or is silent. It keeps
@@ -81,34 +82,64 @@ class LoopSession(RedisSession):
                 if reply is not None:
                     return reply
             place = self._place = self._pool.lines.join(key)
+        elif place.asks and self.waiter is None:  # it does not wait at the server
+            reply, _ = await self._try_at_once(request, end)
+            if reply is not None:
+                place.leave()
+                place.let_others_ask()
+                return reply
+            place.asks = False
         if not place.is_first:
             return later
+        place.asks, is_first_call = True, self.waiter is None
         if said is not None and isinstance(found, FirstScript):
             reply = await found.rest(self, request, end, said)
         else:
             reply = await found(self, request, end)
-        if not isinstance(reply, Later):
-            if type(request) is Join:
-                place.let_all_go()
-            else:
-                place.leave()
+        self._note_outcome(request, place, is_first_call, not isinstance(reply, Later))
         return reply
 
+    def _note_outcome(
+        self, request: Request, place: Place, is_first_call: bool, is_served: bool
+    ) -> None:
+        """What the call of one who was the first in line tells those behind it."""
+        shortcut = self.binding.tries.get(type(request))
+        if is_first_call and shortcut is not None:
+            shortcut.note(is_served)
+        if not is_served:
+            return
+        if type(request) is Join:
+            place.let_all_go()
+            return
+        place.leave()
+        # What several put goes in the order in which they came.
+        if is_first_call and shortcut is not None and shortcut.is_open and type(request) is not Put:
+            place.let_others_ask()
+
     async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
-        """What can be done without a place: the reply, None if the caller has to wait; and what a
-        first script said that did not serve it."""
+        """What can be done without being the first in line: the reply, None if the caller has to
+        wait; and what a first script said that did not serve it."""
         found = implementation(request)
-        if isinstance(request, (Join, TakeTasks)):
-            asked = request._replace(waits=False) if isinstance(request, TakeTasks) else request
-            reply = await found(self, asked, end)
-            return (None if isinstance(reply, Later) else reply), None
-        if not isinstance(found, FirstScript):
+        if isinstance(request, Join):
+            reply = await found(self, request, end)
+        elif isinstance(request, TakeTasks):
+            reply = await found(self, request._replace(waits=False), end)
+        elif not isinstance(found, FirstScript):
             return None, None
-        script = found.first(self.binding, request)
-        if script is None:
+        elif (script := found.first(self.binding, request)) is not None:
+            said = await self.script(*script, end)
+            return found.read(request, said), said
+        elif self.binding.tries[type(request)].is_open:
+            assert isinstance(request, (Put, Take))
+            self.waiter = Turns(self, tries=True)
+            reply = await found.rest(self, request._replace(waits=False), end, None)
+        else:
             return None, None
-        said = await self.script(*script, end)
-        return found.read(request, said), said
+        if not isinstance(reply, Later):
+            return reply, None
+        if (shortcut := self.binding.tries.get(type(request))) is not None:
+            shortcut.close()
+        return None, None
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         place = self._place
@@ -155,9 +186,11 @@ class LoopSession(RedisSession):
         return await super()._evaluate(wire, op, args, number, limit, again)
 
     def _is_shared(self, op: str, args: tuple[Any, ...]) -> bool:
-        if op not in self.binding.shareable:
+        if op not in self.binding.shareable and not (
+            op in self.binding.shareable_at_once and _is_at_once(args)
+        ):
             return False
-        return not any(type(arg) is bytes and len(arg) >= _LARGE for arg in args)
+        return sum(len(arg) for arg in args if type(arg) is bytes) < _LARGE
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
         if self._is_shared(op, args):
@@ -199,6 +232,12 @@ class LoopSession(RedisSession):
         session = LoopSession(self.binding, self._pool)
         with suppress(OSError, PressureError):  # the cancellation is what the caller is told
             await session.call_once("take_back", taken, time.monotonic() + _TO_GO_BACK)
+
+
+def _is_at_once(args: tuple[Any, ...]) -> bool:
+    """Whether a call that turns make is one that waits for nothing, and holds nothing."""
+    mode, turn = args[-3:-1]
+    return mode in (TRY, NOW) and turn == FIRST
 
 
 #: Requests that may wait. Without ``waits`` they give up their place.

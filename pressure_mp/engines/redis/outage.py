@@ -6,7 +6,7 @@ import random
 import time
 
 from ...exceptions import WrongServerError
-from ..contract.session import ONE_TRY, Options
+from ..contract.session import ONE_TRY, SHORTEST_TRY, Options
 from .errors import Moved
 from .pool import Pool
 
@@ -40,8 +40,8 @@ class Outage:
 
     The call's time ends ``reconnect`` seconds after the failure began: after the last sign of life
     of a call that was sent, after the first try of one that was not. One that need not be settled
-    ends at ``end`` too, which is on the monotonic clock; what must be is tried whatever ``end``
-    is, but for ``ONE_TRY``.
+    ends at ``end`` too, which is on the monotonic clock, but not before ``SHORTEST_TRY`` seconds
+    are over; what must be is tried whatever ``end`` is, but for ``ONE_TRY``.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Outage:
             return self._end
         ends = [self._began + self._options.reconnect]
         if self._end is not None and not self.must_settle:
-            ends.append(self._end)
+            ends.append(max(self._end, self._began + SHORTEST_TRY))
         if self._options.until is not None:
             ends.append(self._options.until)
         return min(ends)

@@ -36,6 +36,8 @@ CHANGED = b"changed"  # since the caller read the data
 # then.
 RESERVED = b"reserved"
 
-# How a call takes part in a queue's line.
+# How a call takes part in a queue's line: its mode, and its turn if it is an operation's first.
+FIRST = "first"
 WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn
+TRY = b"try"  # serve it if it passes nobody who waits; else it comes again, in mode wait
 NOW = b"now"  # serve it at once or not at all; a role it held goes back

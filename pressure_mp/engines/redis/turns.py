@@ -14,7 +14,7 @@ from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
 from .roles import GRACE, free_roles, wake
-from .statuses import BUSY, DONE, EMPTY, FULL, NOW, RESERVED, WAIT, Reply
+from .statuses import BUSY, DONE, EMPTY, FIRST, FULL, NOW, RESERVED, TRY, WAIT, Reply
 
 #: The statuses after which trying again may help; a signal to park on follows them.
 _LATER = (EMPTY, FULL, BUSY)
@@ -26,16 +26,18 @@ FIRST_WATCH = 0.05
 class Turns:
     """One operation that takes its turns at a role, call by call.
 
-    To each call it adds who calls: client id, ticket, mode (wait or now), the turn, and the
+    To each call it adds who calls: client id, ticket, mode (wait, try or now), the turn, and the
     lease in milliseconds. A call in mode ``now`` takes what is there at that moment, and gives back
-    a role that was held while waiting.
+    a role that was held while waiting. One that ``tries`` is the only one of its operation that
+    does not wait, and passes nobody who does.
     """
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, tries: bool = False) -> None:
         self._caller = caller
+        self._tries = tries
         self._lease = caller.binding.options.lease
         self._who = (client_id(), ticket())
-        self._turn = "first"
+        self._turn = FIRST
         self._signal = ""
         self._has_role = False  # meanwhile: it waits with it
         self._in_line = ""
@@ -55,24 +57,24 @@ class Turns:
     ) -> Reply:
         """One try. A ``fast`` path's ``waiting`` is taken before the full call, as long as nobody
         else has the role."""
-        if self._turn == "first":
+        if self._turn == FIRST:
             self._waiting = fast.waiting if fast is not None else None
             self._alone = waits and self._waiting is not None and self._waiting.is_open
         self._alone = self._alone and waits
-        self._may_hold = True
+        self._may_hold = waits or self._turn != FIRST
         try:
-            reply = await self._try(op, args, WAIT if waits else NOW, end)
-            if reply[0] == BUSY and not waits and reply[2] == RESERVED:
+            reply = await self._try(op, args, WAIT if waits else TRY if self._tries else NOW, end)
+            if reply[0] == BUSY and not (waits or self._tries) and reply[2] == RESERVED:
                 reply = await self._outwait(op, args, end)
             if reply[0] in _LATER and waits:
                 await self._prepare_to_wait(reply, end)
         except PressureError:
             # A call before the first wait that failed with an error of ours held nothing.
-            self._may_hold = self._turn != "first"
+            self._may_hold = self._turn != FIRST
             raise
         if fast is not None and reply[0] in _LATER and waits:
             fast.close()
-        elif fast is not None and self._turn == "first":
+        elif fast is not None and self._turn == FIRST:
             fast.note(reply[0] == DONE)
         self._may_hold = reply[0] in _LATER and waits
         if not self._may_hold:
@@ -103,6 +105,7 @@ class Turns:
         """A reader or a writer has the role for a moment, or has items that it handed out: one that
         may not wait waits for that, in line."""
         latest = time.monotonic() + GRACE
+        self._may_hold = True
         while True:
             reply = await self._try(op, args, WAIT, end)
             if reply[0] not in _LATER:
@@ -158,7 +161,7 @@ class Turns:
         """
         since, self._lost_since = self._lost_since, None
         _, role, whose, *_ = reply
-        if self._turn == "first" or whose != b"foreign":
+        if self._turn == FIRST or whose != b"foreign":
             return
         seen = await self._caller.script("inspect", (0,), end)
         if seen[0] != DONE:

@@ -4,7 +4,7 @@
 --   limit     how many items at most
 --   size      after how many bytes to stop
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
---   mode      wait | now
+--   mode      wait | try | now
 -- replies: done items... | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count chunks batch consume incarnation
 -- once: yes

@@ -4,7 +4,7 @@
 --   number    how many items there are
 --   writer    for whom the space behind them is reserved; or empty
 --   period    its number for this reservation
---   mode      wait | now
+--   mode      wait | try | now
 -- replies: done taken left wanted | full space length | busy producer whose | busy consumer whose length | closed | missing
 -- uses: role line bound count space looks
 -- once: yes
@@ -34,7 +34,7 @@ local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
 local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[12], KEYS[13], KEYS[14])
 local full = at_bound or (signs == 0 and not lost)
-if state == 'foreign' or state == 'reserved' or (state == 'ours' and (mode == 'wait' or full)) then
+if state == 'foreign' or state == 'reserved' or (state == 'ours' and (mode ~= 'now' or full)) then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('producer', state, KEYS[11], entry, who)
 end
@@ -46,7 +46,7 @@ if full then
   end
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
-  if mode == 'now' then
+  if mode ~= 'wait' then
     give_back(state, free, claim, holder)
   else
     hold(state, free, claim, holder, ticket, client, conn, lease)

@@ -8,7 +8,7 @@
 --   size    after how many bytes to stop
 --   reader  who fetches ahead of its need, and so takes no more than its share; else empty
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
---   mode    wait | now
+--   mode    wait | try | now
 -- replies: done seqs items | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- once: yes

@@ -4,7 +4,7 @@
 --   limit     how many items at most
 --   size      how many bytes at most; but one item is always taken
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
---   mode      wait | now
+--   mode      wait | try | now
 -- replies: done items | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count storage chunks consume incarnation
 -- once: yes

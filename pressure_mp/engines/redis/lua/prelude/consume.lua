@@ -18,7 +18,7 @@ local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if length == 0 and over then return over end
   if state == 'foreign' or state == 'reserved' then return 'busy' end
   if state == 'ours' and length == 0 then return 'busy' end
-  if state == 'ours' and mode == 'wait' then
+  if state == 'ours' and mode ~= 'now' then
     local left = length - limit
     if left < 0 or left < count_waiting('consumer', waiting, held, milliseconds()) then return 'busy' end
   end

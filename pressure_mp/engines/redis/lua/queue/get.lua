@@ -2,7 +2,7 @@
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads chunks producer_free
 -- args: eof client ticket mode turn lease conn
 --   eof       1: when every producer that registered has ended, an empty queue is at its end
---   mode      wait | now
+--   mode      wait | try | now
 -- replies: done item | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count storage chunks consume incarnation
 -- once: yes

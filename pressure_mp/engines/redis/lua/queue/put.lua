@@ -4,7 +4,7 @@
 --   overfill  1: do not look at the bound
 --   order     where the item belongs, as its discipline wants to know it
 --   chunked    1: the item is a manifest, and its content was stored
---   mode      wait | now
+--   mode      wait | try | now
 -- replies: done | full space length | lost | unordered other | busy producer whose | busy consumer whose length | closed | missing
 -- uses: role line bound count storage chunks incarnation space looks
 -- once: yes
@@ -40,7 +40,7 @@ local function taken()
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[9]}
   return busy('producer', state, KEYS[12], entry, who)
 end
-if state == 'foreign' or state == 'reserved' or (state == 'ours' and mode == 'wait') then return taken() end
+if state == 'foreign' or state == 'reserved' or (state == 'ours' and mode ~= 'now') then return taken() end
 
 local length = size(data)
 local signs = redis.call('LLEN', not_full)
@@ -55,7 +55,7 @@ if overfill ~= '1' and (at_bound or (signs == 0 and not lost)) then
   end
   -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
-  if mode == 'now' then
+  if mode ~= 'wait' then
     give_back(state, free, claim, holder)
   else
     hold(state, free, claim, holder, ticket, client, ARGV[10], ARGV[9])
