@@ -10,9 +10,11 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from brokers.servers import START_LIMIT, _die_too, free_port
@@ -46,7 +48,10 @@ class Postgres:
     @property
     def url(self) -> str:
         """Of one who may do everything."""
-        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        return self.url_at(self.port)
+
+    def url_at(self, port: int) -> str:
+        return f"postgresql://postgres@127.0.0.1:{port}/postgres"
 
     @property
     def limited_url(self) -> str:
@@ -105,7 +110,7 @@ class Postgres:
             time.sleep(0.02)
         return False
 
-    def execute(self, text: str) -> list[tuple[object, ...]]:
+    def execute(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a statement of one who may do everything."""
         import psycopg
 
@@ -114,10 +119,16 @@ class Postgres:
             return cursor.fetchall() if cursor.description else []
 
     def kill(self) -> None:
-        """SIGQUIT, which to the server is a crash of all its processes; and wait."""
+        """SIGKILL to all its processes, and wait until they are gone."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGQUIT)
+        main = psutil.Process(self._process.pid)
+        main.suspend()  # it starts no more of them
+        processes = [*main.children(), main]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self._process.wait()
+        psutil.wait_procs(processes)
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
