@@ -52,7 +52,9 @@ def deal_with_rest(queue: JoinableQueue) -> list[str]:
     return rest
 
 
-def test_what_was_not_got_before_a_kill_is_not_lost(server, name, nursery, seed, long, pace, figures):
+def test_what_was_not_got_before_a_kill_is_not_lost(
+    server, name, nursery, seed, long, pace, figures
+):
     items, strikes = (100_000 * pace, 1_000) if long else (10_000 * pace, 200 * pace**0.5)
     queue = Queue.create(name, BOUND, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
@@ -82,7 +84,9 @@ def test_what_was_not_got_before_a_kill_is_not_lost(server, name, nursery, seed,
     assert histories.longest_stall(history.operations) < STALL
 
 
-def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, seed, long, pace, figures):
+def test_what_a_killed_consumer_had_is_delivered_again(
+    server, name, nursery, seed, long, pace, figures
+):
     items, strikes = (100_000 * pace, 1_000) if long else (10_000 * pace, 200 * pace**0.5)
     queue = JoinableQueue.create(name, BOUND, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
