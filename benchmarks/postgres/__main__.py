@@ -4,8 +4,8 @@ there; with a million queued; and while somebody has an old snapshot.
 ``python -m benchmarks.postgres``, with the ``bench`` extra and PostgreSQL installed; ``--only``
 chooses. It starts its own servers on loopback: with their defaults, and so that no commit waits for
 the disk. What is compared takes turns in many short trials; each figure is the lowest decile of its
-trials, because other programs on the machine only ever add to the time. The server and all processes
-share one processor.
+trials, because other programs on the machine only ever add to the time. The server and all
+processes share one processor.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from brokers.servers import START_LIMIT, _die_too, free_port
+from waiting import until
 
 #: Where Debian has the programs of each version.
 _FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -57,6 +58,29 @@ class Postgres:
     def limited_url(self) -> str:
         """Of one who has the rights that queues need."""
         return f"postgresql://{ROLE}@127.0.0.1:{self.port}/postgres"
+
+    def standby(self) -> Postgres:
+        """Another server, which takes over what this one does as it does it. From now on a commit
+        waits for it."""
+        other = Postgres(*self._settings)
+        data = str(other.directory / "data")
+        other._run("pg_basebackup", "-R", "-D", data, "-d", self.url, "-c", "fast")
+        try:
+            other.start()
+            self._wait_for_confirmations()
+        except BaseException:
+            other.stop()
+            raise
+        return other
+
+    def _wait_for_confirmations(self) -> None:
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.execute("SELECT pg_reload_conf()")
+        until(lambda: self.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
+
+    def promote(self) -> None:
+        """It follows no other any more."""
+        assert self.execute("SELECT pg_promote()") == [(True,)]
 
     def start(self) -> Postgres:
         data = self.directory / "data"
