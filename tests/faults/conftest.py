@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from brokers import postgres as postgres_servers
+from brokers.postgres import Postgres
 from brokers.servers import Server
 from faults.nursery import Nursery
 
-KINDS = ["valkey", "debian_redis"]
+#: The fixtures of each kind of server: for the whole run; and that may be killed.
+KINDS = {"server": ["valkey", "debian_redis", "postgres"], "durable": ["valkey", "postgres"]}
+_ASKED = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis,postgres").split(",")
 _figures: list[str] = []
 
 
@@ -55,10 +60,21 @@ def pytest_terminal_summary(
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The long form uses each kind of server; the short form one for each test, as the seed
     says."""
-    if "server" in metafunc.fixturenames:
-        option = metafunc.config.option
-        one = random.Random(f"{option.fault_seed} {metafunc.function.__name__}").choice(KINDS)
-        metafunc.parametrize("server", KINDS if option.long else [one], indirect=True)
+    option = metafunc.config.option
+    chance = random.Random(f"{option.fault_seed} {metafunc.function.__name__}")
+    for fixture in KINDS.keys() & metafunc.fixturenames:
+        kinds = [kind for kind in KINDS[fixture] if _is_asked(kind, metafunc)]
+        if kinds and not option.long:
+            kinds = [chance.choice(kinds)]
+        metafunc.parametrize(fixture, kinds, indirect=True)
+
+
+def _is_asked(kind: str, metafunc: pytest.Metafunc) -> bool:
+    if kind.removeprefix("debian_") not in _ASKED:
+        return False
+    return kind != "postgres" or (
+        postgres_servers.is_there() and metafunc.definition.get_closest_marker("protocol") is None
+    )
 
 
 class Figures:
@@ -100,23 +116,36 @@ def long(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
+def pace(server: Server | Postgres) -> float:
+    """How much the clients do while others do 1: at PostgreSQL each operation is a transaction."""
+    return 0.1 if isinstance(server, Postgres) else 1
+
+
+@pytest.fixture
 def nursery(tmp_path: Path) -> Iterator[Nursery]:
     with Nursery(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest) -> Server:
+def server(request: pytest.FixtureRequest) -> Server | Postgres:
     """See pytest_generate_tests."""
-    found: Server = request.getfixturevalue(request.param)
+    found: Server | Postgres = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
-def durable() -> Iterator[Server]:
+def durable(request: pytest.FixtureRequest) -> Iterator[Server | Postgres]:
     """A server of its own that has on disk what it acknowledged, so that it may be killed."""
-    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
+    server: Server | Postgres
+    if request.param == "postgres":
+        server = Postgres("fsync=on", "full_page_writes=on")
+    else:
+        server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
     try:
-        yield server.start()
+        server.start()
+        if isinstance(server, Postgres):
+            postgres_servers.prepare(server)
+        yield server
     finally:
         server.stop()

@@ -19,11 +19,12 @@ BOUND = 50
 
 
 def test_every_item_comes_once_over_connections_that_break(
-    server, name, nursery, seed, long, figures
+    server, name, nursery, seed, long, pace, figures
 ):
-    items, cuts, limit = (100_000, 1_000, 600.0) if long else (12_500, 50, 12.0)
+    items, cuts, limit = (100_000, 1_000, 600.0) if long else (12_500, 50 * pace**0.5, 12.0)
+    items = int(items * pace)
     queue = Queue.create(name, BOUND, url=server.url)
-    with Proxy(server.port, Faults(seed)) as proxy:
+    with Proxy(server, Faults(seed)) as proxy:
         options = {"url": proxy.url}
         for _ in range(CONSUMERS):
             nursery.start("consume", name=name, options=options)
@@ -58,11 +59,12 @@ def test_every_item_comes_once_over_connections_that_break(
 
 
 def test_every_item_comes_once_through_buffers_over_connections_that_break(
-    server, name, nursery, seed, long, figures
+    server, name, nursery, seed, long, pace, figures
 ):
-    items, limit = (200_000, 800.0) if long else (20_000, 300.0)
+    items, limit = (200_000, 800.0) if long else (20_000 * pace**0.5, 300.0)
+    items = int(items / PRODUCERS) * PRODUCERS
     queue = Queue.create(name, url=server.url)
-    with Proxy(server.port, Faults(seed, replies=50_000)) as proxy:
+    with Proxy(server, Faults(seed, replies=50_000)) as proxy:
         options = {"url": proxy.url, "buffering": 20, "prefetch": 20}
         for _ in range(CONSUMERS):
             nursery.start("consume", name=name, options=options)

@@ -15,7 +15,7 @@ from waiting import Background
 
 from pressure_mp import Queue
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.protocol]
 
 BOUNDS = [0, 1, 1, 2, 3, 5]
 OPERATIONS = 40
@@ -100,6 +100,6 @@ def test_every_history_over_connections_that_break_is_one_of_a_queue(
     server, name, nursery, seed, long, figures
 ):
     seconds = 120 if long else 8
-    with Proxy(server.port, Faults(seed, requests=20_000, replies=20_000)) as proxy:
+    with Proxy(server, Faults(seed, requests=20_000, replies=20_000)) as proxy:
         many_histories(nursery, server, proxy.url, name, seed, figures, seconds, 0)
         figures.note(faults=proxy.made)

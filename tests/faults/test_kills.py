@@ -8,7 +8,7 @@ import time
 import pytest
 from faults import clients, histories
 from faults.history_checker import Deliveries, History, check, nothing_invented
-from faults.killer import LEASE, Killer, Leases
+from faults.killer import LEASE, Killer, leases_of
 from waiting import Background
 
 from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
@@ -21,7 +21,7 @@ BOUND = 20
 STALL = 30.0
 
 
-def run(killer: Killer, queue: Queue, items: int, strikes: int, limit: float) -> None:
+def run(killer: Killer, queue: Queue, items: float, strikes: float, limit: float) -> None:
     """Let so many things happen, and see so many items through; then shut the queue down."""
     killer.run(lambda: queue.stats().consumed_messages, items, strikes, limit)
     clients.shut_down(queue, killer.nursery.directory)
@@ -52,8 +52,10 @@ def deal_with_rest(queue: JoinableQueue) -> list[str]:
     return rest
 
 
-def test_what_was_not_got_before_a_kill_is_not_lost(server, name, nursery, seed, long, figures):
-    items, strikes = (100_000, 1_000) if long else (10_000, 200)
+def test_what_was_not_got_before_a_kill_is_not_lost(
+    server, name, nursery, seed, long, pace, figures
+):
+    items, strikes = (100_000 * pace, 1_000) if long else (10_000 * pace, 200 * pace**0.5)
     queue = Queue.create(name, BOUND, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
     population = {"consume": arguments, "produce": {**arguments, "items": 10**9}}
@@ -82,12 +84,14 @@ def test_what_was_not_got_before_a_kill_is_not_lost(server, name, nursery, seed,
     assert histories.longest_stall(history.operations) < STALL
 
 
-def test_what_a_killed_consumer_had_is_delivered_again(server, name, nursery, seed, long, figures):
-    items, strikes = (100_000, 1_000) if long else (10_000, 200)
+def test_what_a_killed_consumer_had_is_delivered_again(
+    server, name, nursery, seed, long, pace, figures
+):
+    items, strikes = (100_000 * pace, 1_000) if long else (10_000 * pace, 200 * pace**0.5)
     queue = JoinableQueue.create(name, BOUND, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
     population = {"work": {**arguments, "seed": seed}, "produce": {**arguments, "items": 10**9}}
-    leases = Leases(server.client(), f"__pressure__:{name}:mp:presence")
+    leases = leases_of(server, name, "fifo")
     killer = Killer(nursery, population, 4, random.Random(seed), leases)
     run(killer, queue, items, strikes, 600 if long else 300)
     history = History(histories.read(nursery.directory), deal_with_rest(queue))

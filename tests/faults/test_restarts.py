@@ -8,7 +8,7 @@ import time
 import pytest
 from faults import clients, histories
 from faults.history_checker import History, check
-from waiting import Background, blocked, until
+from waiting import Background, parks, until
 
 from pressure_mp import Queue
 
@@ -37,7 +37,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
         getting = [Background(idle.get) for _ in range(2)]
         putting = [Background(full.put, restart + half) for half in (0, 0.5)]
         time.sleep(chance.uniform(0.3, 1.5))
-        until(lambda: blocked(durable.client()) >= 4)
+        until(lambda waiting=(*getting, *putting): all(map(parks, waiting)))
         durable.kill()
         time.sleep(chance.uniform(0, 2))
         durable.start()

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from faults import clients, histories
-from faults.killer import LEASE, Killer, Leases
+from faults.killer import LEASE, Killer, leases_of
 from faults.proxy import Faults, Proxy
 from faults.task_checker import Lives
 from waiting import until
@@ -76,7 +76,7 @@ def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, lo
     queue = TaskQueue.create(name, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}, "seed": seed}
     population = {"work_tasks": arguments, "put_tasks": {**arguments, "items": 10**9}}
-    leases = Leases(server.client(), f"__pressure__:mp:{{{name}}}:presence")
+    leases = leases_of(server, name, "tasks")
     killer = Killer(nursery, population, WORKERS, random.Random(seed), leases, PAUSE)
     killer.run(lambda: processed(queue), tasks, strikes, 600 if long else 300)
     end_producers(nursery)
@@ -90,7 +90,7 @@ def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, lo
 def test_no_task_is_lost_over_connections_that_break(server, name, nursery, seed, long, figures):
     tasks, cuts, limit = (50_000, 1_000, 600.0) if long else (3_000, 30, 10.0)
     queue = TaskQueue.create(name, url=server.url)
-    with Proxy(server.port, Faults(seed)) as proxy:
+    with Proxy(server, Faults(seed)) as proxy:
         arguments = {"name": name, "options": {"url": proxy.url}, "seed": seed}
         for _ in range(WORKERS):
             nursery.start("work_tasks", **arguments)

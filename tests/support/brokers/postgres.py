@@ -10,12 +10,15 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from brokers.servers import START_LIMIT, _die_too, free_port
+from waiting import until
 
 #: Where Debian has the programs of each version.
 _FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -46,12 +49,38 @@ class Postgres:
     @property
     def url(self) -> str:
         """Of one who may do everything."""
-        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        return self.url_at(self.port)
+
+    def url_at(self, port: int) -> str:
+        return f"postgresql://postgres@127.0.0.1:{port}/postgres"
 
     @property
     def limited_url(self) -> str:
         """Of one who has the rights that queues need."""
         return f"postgresql://{ROLE}@127.0.0.1:{self.port}/postgres"
+
+    def standby(self) -> Postgres:
+        """Another server, which takes over what this one does as it does it. From now on a commit
+        waits for it."""
+        other = Postgres(*self._settings)
+        data = str(other.directory / "data")
+        other._run("pg_basebackup", "-R", "-D", data, "-d", self.url, "-c", "fast")
+        try:
+            other.start()
+            self._wait_for_confirmations()
+        except BaseException:
+            other.stop()
+            raise
+        return other
+
+    def _wait_for_confirmations(self) -> None:
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.execute("SELECT pg_reload_conf()")
+        until(lambda: self.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"))
+
+    def promote(self) -> None:
+        """It follows no other any more."""
+        assert self.execute("SELECT pg_promote()") == [(True,)]
 
     def start(self) -> Postgres:
         data = self.directory / "data"
@@ -105,7 +134,7 @@ class Postgres:
             time.sleep(0.02)
         return False
 
-    def execute(self, text: str) -> list[tuple[object, ...]]:
+    def execute(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a statement of one who may do everything."""
         import psycopg
 
@@ -114,10 +143,16 @@ class Postgres:
             return cursor.fetchall() if cursor.description else []
 
     def kill(self) -> None:
-        """SIGQUIT, which to the server is a crash of all its processes; and wait."""
+        """SIGKILL to all its processes, and wait until they are gone."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGQUIT)
+        main = psutil.Process(self._process.pid)
+        main.suspend()  # it starts no more of them
+        processes = [*main.children(), main]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self._process.wait()
+        psutil.wait_procs(processes)
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:

@@ -35,7 +35,10 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
+        return self.url_at(self.port)
+
+    def url_at(self, port: int) -> str:
+        return f"redis://127.0.0.1:{port}"
 
     @property
     def socket(self) -> str:

@@ -8,8 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-import redis
+from brokers.postgres import Postgres
+from brokers.servers import Server
 
 from faults.nursery import Client, Nursery
 
@@ -18,23 +20,61 @@ PAUSE = 0.08  # seconds between two events, on average
 KILL, NAP, SLEEP, COMA = "killed", "stopped shortly", "stopped beyond the lease", "stopped, killed"
 
 
-@dataclass(frozen=True)
-class Leases:
-    """The leases of consumers, as the broker keeps them under a key."""
-
-    server: redis.Redis
-    key: str
+class Leases(Protocol):
+    """The leases of those that take from a queue, as the broker keeps them."""
 
     @property
     def now(self) -> int:
         """The broker's time, in milliseconds."""
-        seconds, microseconds = self.server.time()
-        return seconds * 1000 + microseconds // 1000
 
     def end_of(self, client: Client) -> int:
         """When a client's lease ends, 0 when it has none."""
-        leases = self.server.hgetall(self.key).items()
+
+
+@dataclass(frozen=True)
+class LeasesInRedis:
+    """They are under a key."""
+
+    server: Server
+    key: str
+
+    @property
+    def now(self) -> int:
+        seconds, microseconds = self.server.client().time()
+        return seconds * 1000 + microseconds // 1000
+
+    def end_of(self, client: Client) -> int:
+        leases = self.server.client().hgetall(self.key).items()
         return next((int(end) for owner, end in leases if _pid_of(owner) == client.pid), 0)
+
+
+@dataclass(frozen=True)
+class LeasesInPostgres:
+    """They are in a table, also of those that only put."""
+
+    server: Postgres
+    name: str
+
+    @property
+    def now(self) -> int:
+        return int(self.server.execute("SELECT pressure_mp.clock()")[0][0])
+
+    def end_of(self, client: Client) -> int:
+        leases = self.server.execute(
+            "SELECT l.owner, l.until FROM pressure_mp.leases l JOIN pressure_mp.queues q "
+            f"ON l.queue = q.id WHERE q.name = '{self.name}' AND l.role <> 'p'"
+        )
+        return next((end for owner, end in leases if _pid_of(owner.encode()) == client.pid), 0)
+
+
+def leases_of(server: Server | Postgres, name: str, discipline: str) -> Leases:
+    """Those of a queue."""
+    if isinstance(server, Postgres):
+        return LeasesInPostgres(server, name)
+    tasks = discipline == "tasks"
+    return LeasesInRedis(
+        server, f"__pressure__:{f'mp:{{{name}}}' if tasks else f'{name}:mp'}:presence"
+    )
 
 
 def _pid_of(owner: bytes) -> int:
@@ -95,7 +135,7 @@ class Killer:
                 if self.leases and end <= self.leases.now:
                     self.slept.add(victim.name)
 
-    def run(self, seen: Callable[[], int], items: int, strikes: int, limit: float) -> None:
+    def run(self, seen: Callable[[], int], items: float, strikes: float, limit: float) -> None:
         """Let so many things happen, and see so many items through."""
         deadline = time.monotonic() + limit
         self.populate()

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
 #: The faults, in the order of their counters.
 CUT = "cut"  #: both sides are closed, in the middle of whatever was on its way
@@ -191,19 +191,28 @@ def _main(port: int, faults: Faults, counters: Any, control: Connection) -> None
     asyncio.run(_Proxy(port, faults, counters).serve(control))
 
 
+class Behind(Protocol):
+    """The server that a proxy leads to."""
+
+    port: int
+
+    def url_at(self, port: int) -> str:
+        """Its URL, if it were at another port."""
+
+
 class Proxy:
     """The proxy's process, as the test sees it; ``url`` is where clients connect."""
 
-    def __init__(self, port: int, faults: Faults) -> None:
+    def __init__(self, server: Behind, faults: Faults) -> None:
         context = multiprocessing.get_context("spawn")
         self._counters = context.Array("q", len(KINDS), lock=False)
         self._control, theirs = context.Pipe()
         self._process = context.Process(
-            target=_main, args=(port, faults, self._counters, theirs), daemon=True
+            target=_main, args=(server.port, faults, self._counters, theirs), daemon=True
         )
         self._process.start()
         theirs.close()
-        self.url = f"redis://127.0.0.1:{self._control.recv()}"
+        self.url = server.url_at(self._control.recv())
 
     @property
     def made(self) -> dict[str, int]:

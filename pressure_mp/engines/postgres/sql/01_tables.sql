@@ -215,13 +215,13 @@ CREATE INDEX tasks_taken ON pressure_mp.tasks (queue, owner, call) WHERE state =
 CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
     WHERE state IN ('B', 'D');
 
--- How many tasks went which way.
+-- How many tasks went which way. The number, which only grows, is in the index, as a queue's version.
 CREATE TABLE pressure_mp.ways (
     queue bigint NOT NULL,
     way bytea NOT NULL,
-    number bigint NOT NULL,
-    PRIMARY KEY (queue, way)
-) WITH (fillfactor = 50);
+    number bigint NOT NULL
+);
+CREATE INDEX ways_way ON pressure_mp.ways (queue, way, number);
 
 -- A reply, before it is told. "undo" is what a call took for good.
 CREATE TYPE pressure_mp.reply AS (

@@ -66,10 +66,11 @@ END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.count_others(c pressure_mp.caller, a_line text)
 RETURNS bigint
-LANGUAGE sql VOLATILE AS $$
-    SELECT count(*) FROM pressure_mp.waiting w
-        WHERE w.slot = c.slot AND w.line = a_line AND w.session <> c.session
-$$;
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM pressure_mp.waiting w
+        WHERE w.slot = c.slot AND w.line = a_line AND w.session <> c.session);
+END $$;
 
 -- Keep the caller's place, or give it the last one.
 CREATE OR REPLACE FUNCTION pressure_mp.stand(c pressure_mp.caller, a_line text,
@@ -119,17 +120,19 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.wake_all(a_slot bigint, a_line text, own bigint)
-RETURNS void LANGUAGE sql VOLATILE AS $$
-    SELECT pressure_mp.wake(w, own) FROM pressure_mp.waiting w
-        WHERE w.slot = a_slot AND w.line = a_line AND NOT w.woken
-$$;
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pressure_mp.wake(w, own) FROM pressure_mp.waiting w
+        WHERE w.slot = a_slot AND w.line = a_line AND NOT w.woken;
+END $$;
 
 -- Those of the caller's process who were woken, and did not call since.
 CREATE OR REPLACE FUNCTION pressure_mp.woken_of(a_slot bigint, own bigint) RETURNS bytea[]
-LANGUAGE sql VOLATILE AS $$
-    SELECT array_agg(convert_to(w.session, 'UTF8')) FROM pressure_mp.waiting w
-        WHERE w.slot = a_slot AND w.woken AND w.listener = own
-$$;
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (SELECT array_agg(convert_to(w.session, 'UTF8')) FROM pressure_mp.waiting w
+        WHERE w.slot = a_slot AND w.woken AND w.listener = own);
+END $$;
 
 -- Wake those at a queue of items who would be told something else than to wait.
 CREATE OR REPLACE FUNCTION pressure_mp.wake_items(a_slot bigint, a_prefix text, a_name text,

@@ -286,10 +286,11 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.items_of(entries pressure_mp.items[]) RETURNS bytea[]
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT array_agg(e.item ORDER BY e.o) FROM unnest(entries) WITH ORDINALITY
-        e (queue, rank, position, number, deliveries, size, token, tenant, item, o)
-$$;
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN (SELECT array_agg(e.item ORDER BY e.o) FROM unnest(entries) WITH ORDINALITY
+        e (queue, rank, position, number, deliveries, size, token, tenant, item, o));
+END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.take(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$

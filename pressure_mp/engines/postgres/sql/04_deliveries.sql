@@ -53,12 +53,16 @@ $$;
 -- Renew a lease; one that ends later stays, and one that ends hardly earlier.
 CREATE OR REPLACE FUNCTION pressure_mp.renew_lease(a_queue bigint, a_role text, a_owner text,
     a_lease bigint)
-RETURNS void LANGUAGE sql VOLATILE AS $$
-    INSERT INTO pressure_mp.leases AS l VALUES
-        (a_queue, a_role, a_owner, pressure_mp.clock() + a_lease)
-    ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until
-        WHERE excluded.until - l.until > a_lease / 20  -- not with each call
-$$;
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_until bigint := pressure_mp.clock() + a_lease;
+BEGIN
+    PERFORM FROM pressure_mp.leases l WHERE l.queue = a_queue AND l.role = a_role
+        AND l.owner = a_owner AND l.until >= a_until - a_lease / 20;  -- not with each call
+    IF NOT FOUND THEN
+        PERFORM pressure_mp.set_lease(a_queue, a_role, a_owner, a_until);
+    END IF;
+END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.take_with_hold(q pressure_mp.queues, c pressure_mp.caller,
     args jsonb)
@@ -292,10 +296,11 @@ $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.set_lease(a_queue bigint, a_role text, a_owner text,
     a_until bigint)
-RETURNS void LANGUAGE sql VOLATILE AS $$
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
     INSERT INTO pressure_mp.leases VALUES (a_queue, a_role, a_owner, a_until)
-    ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until
-$$;
+    ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until;
+END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.renew(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$

@@ -1,24 +1,36 @@
 -- What becomes of a task: the transitions, which are counted. Each function returns the task as it
 -- is then. "moment" is the time of the call.
 
+CREATE OR REPLACE FUNCTION pressure_mp.count_one(a_queue bigint, a_way bytea, n bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE pressure_mp.ways w SET number = w.number + n
+        WHERE w.ctid = (SELECT v.ctid FROM pressure_mp.ways v
+            WHERE v.queue = a_queue AND v.way = a_way ORDER BY v.number DESC LIMIT 1);
+    IF NOT FOUND THEN
+        INSERT INTO pressure_mp.ways VALUES (a_queue, a_way, n);
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION pressure_mp.count_way(a_queue bigint, a_before text, a_after text,
-    a_tube bytea,
-    n bigint DEFAULT 1) RETURNS void LANGUAGE sql VOLATILE AS $$
-    INSERT INTO pressure_mp.ways AS w
-        SELECT a_queue, v.way, n FROM (VALUES
-            (convert_to(a_before || '-' || a_after, 'UTF8'), true),
-            (convert_to(a_before || '-' || a_after || ' ', 'UTF8') || a_tube, a_tube <> '')
-        ) v (way, counts) WHERE v.counts
-    ON CONFLICT (queue, way) DO UPDATE SET number = w.number + excluded.number
-$$;
+    a_tube bytea, n bigint DEFAULT 1) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    way bytea := convert_to(a_before || '-' || a_after, 'UTF8');
+BEGIN
+    PERFORM pressure_mp.count_one(a_queue, way, n);
+    IF a_tube <> '' THEN
+        PERFORM pressure_mp.count_one(a_queue, way || '\x20'::bytea || a_tube, n);
+    END IF;
+END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.count_in_tube(a_queue bigint, a_before text, a_after text,
-    a_tube bytea) RETURNS void LANGUAGE sql VOLATILE AS $$
-    INSERT INTO pressure_mp.ways AS w
-        SELECT a_queue, convert_to(a_before || '-' || a_after || ' ', 'UTF8') || a_tube, 1
-            WHERE a_tube <> ''
-    ON CONFLICT (queue, way) DO UPDATE SET number = w.number + 1
-$$;
+    a_tube bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF a_tube <> '' THEN
+        PERFORM pressure_mp.count_one(a_queue,
+            convert_to(a_before || '-' || a_after || ' ', 'UTF8') || a_tube, 1);
+    END IF;
+END $$;
 
 -- Count the way of a task from one tube to another.
 CREATE OR REPLACE FUNCTION pressure_mp.count_shift(a_queue bigint, a_before text, a_after text,

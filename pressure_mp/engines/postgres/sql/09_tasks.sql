@@ -113,9 +113,13 @@ END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.get_task(a_queue bigint, a_id bytea)
 RETURNS pressure_mp.tasks
-LANGUAGE sql VOLATILE AS $$
-    SELECT t.* FROM pressure_mp.tasks t WHERE t.queue = a_queue AND t.id = a_id
-$$;
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t pressure_mp.tasks;
+BEGIN
+    SELECT * INTO t FROM pressure_mp.tasks v WHERE v.queue = a_queue AND v.id = a_id;
+    RETURN t;
+END $$;
 
 -- "parts" are the tube, and the id of a task to be acknowledged first.
 CREATE OR REPLACE FUNCTION pressure_mp.take_tasks(q pressure_mp.queues, c pressure_mp.caller,

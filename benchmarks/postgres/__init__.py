@@ -1,0 +1,1 @@
+"""Queues in PostgreSQL beside others that are kept there."""

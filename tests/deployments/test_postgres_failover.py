@@ -1,0 +1,44 @@
+"""A standby of PostgreSQL takes over while producers and consumers work: ``tox -e failover``."""
+
+from __future__ import annotations
+
+import pytest
+from brokers import postgres as servers
+from brokers.postgres import Postgres
+from faults.traffic import Traffic
+
+pytestmark = [pytest.mark.failover, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def primary():
+    if not servers.is_there():
+        pytest.skip("psycopg or PostgreSQL is not installed")
+    server = Postgres("fsync=on")
+    try:
+        server.start()
+        servers.prepare(server)
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def standby(primary):
+    server = primary.standby()
+    yield server
+    server.stop()
+
+
+def test_nothing_is_lost_or_comes_twice_when_a_standby_takes_over(primary, standby, name):
+    hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
+    url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
+    running = Traffic(name, url, {"reconnect": 60, "lease": 1}).start()
+    running.wait_for_more()
+    primary.kill()
+    standby.promote()
+    running.wait_for_more()
+    running.finish()
+    print(running)
+    assert (running.lost, running.duplicated, running.invented) == (0, 0, 0)
+    assert running.is_in_order
