@@ -135,7 +135,8 @@ BEGIN
     END CASE;
 END $$;
 
--- Ids for so many tasks, which no other task gets, also if these are never put.
+-- Ids for so many tasks, which no other task gets, also if these are never put. The disk is not waited
+-- for: the commit of these tasks comes later in the log, and waits for this too.
 CREATE OR REPLACE FUNCTION pressure_mp.make_ids(q pressure_mp.queues, moment bigint, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -153,6 +154,7 @@ BEGIN
             counter = CASE WHEN counts THEN last ELSE v.counter END,
             arrival = CASE WHEN counts THEN v.arrival ELSE last END
         WHERE v.id = q.id AND v.version >= q.version;
+    PERFORM set_config('synchronous_commit', 'off', true);
     RETURN pressure_mp.told('ids', NULL, ids, NULL);
 END $$;
 
