@@ -13,7 +13,7 @@ from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How, Stats
-from ..engines.contract.session import Binding
+from ..engines.contract.session import AsyncSession, Binding
 from ..exceptions import ArgumentTypeError, PressureError, QueueDoesNotExistError
 from ..hidden import hide_in
 from ..identity.client import client_id
@@ -21,6 +21,7 @@ from ..identity.processes import host
 from ..in_flight import Claim
 from ..operations.items import ItemOperations
 from ..sync import handles as sync
+from ..sync.transactions import transactional
 from . import sending
 from .errors import raise_as_of_asyncio
 from .shielding import uninterrupted
@@ -129,11 +130,25 @@ class Handle:
             await sending.flush(registry.engine(self._sync._address))
         return await self._run_at_once(operation)
 
+    async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
+        """Run it in a transaction of the caller's, when the broker has what this loop put before.
+        Raises what went wrong with that."""
+        if sending.busy:
+            await sending.flush(registry.engine(self._sync._address))
+        binding = self._sync._binding or await self._open()
+        session = transactional(binding, self._sync._address).asession_in(connection)
+        return await self._run_on(session, operation)
+
     async def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
         binding = self._sync._binding or await self._open()
+        return await self._run_on(binding.asession(), operation, watch)
+
+    async def _run_on(
+        self, session: AsyncSession, operation: AnyOperation[T], watch: Watch | None = None
+    ) -> T:
         try:
-            return await adrive(operation, binding.asession(), watch)
+            return await adrive(operation, session, watch)
         except QueueDoesNotExistError:
             if self._sync._anonymous:
                 self._sync._check_open()  # closed, and nobody else had it

@@ -26,6 +26,7 @@ from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
 from ..sync.handles import check_max_items, check_maxsize
 from ..sync.options import QueueOptions, SignatureOf
+from ..sync.transactions import check_waits_for_nothing
 from .handles import ItemHandle
 from .incoming import Reserving
 from .outgoing import Outgoing
@@ -139,10 +140,21 @@ class Queue(ItemHandle, Generic[Item]):
 
     # Putting
 
-    async def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
-        """Put ``item`` into the queue; as :meth:`pressure_mp.Queue.put`."""
+    async def put(
+        self,
+        item: Item,
+        block: bool = True,
+        timeout: float | None = None,
+        *,
+        connection: object | None = None,
+    ) -> None:
+        """Put ``item`` into the queue; as :meth:`pressure_mp.Queue.put`. A ``connection`` is a
+        ``psycopg.AsyncConnection``, or one of SQLAlchemy over it."""
         handle = self._sync
         handle._check_open()
+        if connection is not None:
+            await self._put_in(connection, item, timeout)
+            return
         seconds = handle._seconds(timeout) if block else None
         try:
             ahead = handle._sends_ahead and not self._was_shut_down
@@ -156,6 +168,16 @@ class Queue(ItemHandle, Generic[Item]):
                 await self._here.outgoing.make_way(bool(block), end)
             order, left = handle._order(item), seconds_left(end)
             await self._put(self._operations.put_object(item, bool(block), left, order))
+        except Full as error:
+            error.item = item
+            raise
+
+    async def _put_in(self, connection: object, item: Item, timeout: float | None) -> None:
+        check_waits_for_nothing("a timeout", timeout)
+        order = self._sync._order(item)
+        putting = self._operations.put_object(item, False, None, order)
+        try:
+            await self._putting_in(connection, putting)
         except Full as error:
             error.item = item
             raise
@@ -178,22 +200,41 @@ class Queue(ItemHandle, Generic[Item]):
             operation = self._operations.as_producer(handle._here, handle._token, operation)
         return await self._run(operation)
 
+    async def _putting_in(self, connection: object, operation: AnyOperation[T]) -> T:
+        """The same in a transaction of the caller's."""
+        handle = self._sync
+        if handle._eof:
+            operation = self._operations.as_producer(handle._here, handle._token, operation)
+        return await self._run_in(connection, operation)
+
     async def put_nowait(self, item: Item) -> None:
         """``put(item, block=False)``."""
         await self.put(item, False)
 
     async def put_many(
-        self, items: Iterable[Item], block: bool = True, timeout: float | None = None
+        self,
+        items: Iterable[Item],
+        block: bool = True,
+        timeout: float | None = None,
+        *,
+        connection: object | None = None,
     ) -> None:
         """Put all ``items`` into the queue, in order; as :meth:`pressure_mp.Queue.put_many`."""
         handle = self._sync
         handle._check_open()
+        if connection is not None:
+            check_waits_for_nothing("a timeout", timeout)
+            block = False
         seconds = handle._seconds(timeout) if block else None
         await self.flush()
         given = list(items)
         try:
             orders = handle._orders(given)
-            await self._put(self._operations.put_objects(given, bool(block), seconds, orders))
+            putting = self._operations.put_objects(given, bool(block), seconds, orders)
+            if connection is None:
+                await self._put(putting)
+            else:
+                await self._putting_in(connection, putting)
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise

@@ -19,6 +19,9 @@ from .lease import Lease, find
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
 _LOST = "it was taken, but the reply did not come through"
+#: Seconds for which a task without a ttr stays with this process, in whose transaction it is
+#: acknowledged.
+_LONGEST_TRANSACTION = 60.0
 
 
 class Takers:
@@ -85,6 +88,16 @@ class Takers:
         """This process does not have the tasks any more by those takes."""
         with self._guard:
             self._lose(tasks)
+
+    def lose_later(self, tasks: Iterable[Held]) -> None:
+        """A transaction that nobody hears of ends it that this process has the tasks, unless it
+        fails. So these are kept as long as it can have them; without a ttr, for a minute."""
+        soon = time.monotonic() + _LONGEST_TRANSACTION
+        with self._guard:
+            for task, call in tasks:
+                found, until = self._held.get(task, (0, 0.0))
+                if found == call and until == float("inf"):
+                    self._held[task] = call, soon
 
     def _lose(self, tasks: Iterable[tuple[bytes, int]]) -> None:
         for task, call in tasks:

@@ -53,6 +53,9 @@ class Keeper(Protocol):
     def lose(self, tasks: Sequence[Held]) -> None:
         """It has these no more."""
 
+    def lose_later(self, tasks: Sequence[Held]) -> None:
+        """It has these no more once a transaction commits, which nobody tells it."""
+
 
 #: Makes the request for a change of the data, and for whether it is to be told.
 Making = Callable[
@@ -77,6 +80,19 @@ class TaskSettling(TaskQueueOperations):
             return AckTask(task.id, incarnation(), task.call, delay, tube, edit, whole)
 
         return self._by_taker("ack", task, here, update, make)
+
+    def ack_at_commit(
+        self, task: Subject, here: Keeper, update: Any, delay: int | None, tube: str | None
+    ) -> Operation[DecodedTask]:
+        """The same when a transaction of the caller's commits. Until then it is taken, and is told
+        as it is."""
+
+        def make(edit: Edit | None, whole: bool) -> AckTask:
+            return AckTask(task.id, incarnation(), task.call, delay, tube, edit, whole)
+
+        settled, _ = yield from self._edit("ack", task, update, make)
+        here.lose_later([(task.id, task.call)])
+        return self._tell(task, settled, None)
 
     def release(
         self,
@@ -195,3 +211,14 @@ class TaskSettling(TaskQueueOperations):
                 problems[start + place] = self._refusal(why, batch[place][0], "ack")
             here.lose([held for place, held in enumerate(batch) if place not in reply])
         return problems
+
+    def ack_many_at_commit(self, tasks: Sequence[Held], here: Keeper) -> Operation[None]:
+        """Tasks were processed, if a transaction of the caller's commits. Raises what is wrong with
+        the first that cannot be acknowledged."""
+        for _, batch in batches(tasks):
+            reply: AckTasksReply = yield AckTasks(incarnation(), batch)
+            if reply is Outcome.MISSING:
+                raise self._missing()
+            for place in sorted(reply):
+                raise self._refusal(reply[place], batch[place][0], "ack")
+            here.lose_later(batch)

@@ -143,6 +143,13 @@ class BufferedItemHandle(ItemHandle):
             operation = self._operations.as_producer(self._here, self._token, operation)
         return self._run(operation)
 
+    def _putting_in(self, connection: object, operation: AnyOperation[T]) -> T:
+        """The same in a transaction of the caller's."""
+        self._was_put_to = True
+        if self._eof:
+            operation = self._operations.as_producer(self._here, self._token, operation)
+        return self._run_in(connection, operation)
+
     def _settle_reader(self) -> None:
         """What this handle read ahead and handed out has left the queue: so no put here waits for
         space that there is already."""

@@ -36,6 +36,7 @@ from ..operations.control import FIFO
 from ..operations.items import ItemOperations
 from ..operations.queues import QueueOperations
 from .options import ConnectionOptions
+from .transactions import transactional
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -213,6 +214,14 @@ class Handle:
     def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
         return self._run_on(self._session(), operation, watch)
+
+    def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
+        """Run it in a transaction of the caller's, when the broker has what this process put
+        before. Raises what went wrong with that."""
+        if unsent.senders or unsent.failed:
+            self._flush_puts()
+        session = transactional(self._attached(), self._address).session_in(connection)
+        return self._run_on(session, operation)
 
     def _session(self) -> Session:
         return (self._binding or self._attach()).session()

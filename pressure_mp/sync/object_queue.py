@@ -34,6 +34,7 @@ from .defaults import chosen, is_stated
 from .handles import check_max_items, check_maxsize
 from .options import QueueOptions, SignatureOf, read
 from .readable import Readable
+from .transactions import check_waits_for_nothing
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from typing_extensions import Self, Unpack
@@ -128,7 +129,14 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
     def _make_operations(self) -> ObjectOperations:
         return ObjectOperations(self._name, FIFO)
 
-    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
+    def put(
+        self,
+        item: Item,
+        block: bool = True,
+        timeout: float | None = None,
+        *,
+        connection: object | None = None,
+    ) -> None:
         """Put ``item`` into the queue; when this returns, the broker has it, or with ``buffering``,
         as of most anonymous queues, this handle's buffer.
 
@@ -157,8 +165,21 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         is not part of ``timeout``. Arrays are sent from their own memory: what another thread
         writes into one meanwhile may or may not be in the item (on a signed queue, such an item is
         refused).
+
+        :param connection: a connection to the queue's own PostgreSQL database, of psycopg, or of
+            SQLAlchemy or Django over psycopg: the put is part of its transaction. The item is in
+            the queue if and only if that commits, and takes its place then; before, nobody sees it,
+            and nobody is kept waiting. Nothing is waited for: Full is raised when the queue is full
+            now, and a ``timeout`` is an ArgumentError. Items of others may have come before the
+            commit, which then goes over the bound. The commit fails if the queue was shut down or
+            deleted meanwhile. ArgumentError says why a connection cannot be used;
+            docs/postgres.md tells the rest.
+
         (``queue.Queue.put``; specification: Put)
         """
+        if connection is not None:
+            self._put_in(connection, item, timeout)
+            return
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._outgoing is not None:
@@ -176,6 +197,16 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             error.item = item
             raise
 
+    def _put_in(self, connection: object, item: Item, timeout: float | None) -> None:
+        check_waits_for_nothing("a timeout", timeout)
+        self._check_open()
+        order = self._order(item)
+        try:
+            self._putting_in(connection, self._operations.put_object(item, False, None, order))
+        except Full as error:
+            error.item = item
+            raise
+
     def _order(self, item: Item) -> bytes:
         """Where the item belongs, as the discipline wants to know it."""
         return b""
@@ -185,7 +216,12 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         return ()
 
     def put_many(
-        self, items: Iterable[Item], block: bool = True, timeout: float | None = None
+        self,
+        items: Iterable[Item],
+        block: bool = True,
+        timeout: float | None = None,
+        *,
+        connection: object | None = None,
     ) -> None:
         """Put all ``items`` into the queue, in order, up to 1,000 or 1 MB in each round trip.
 
@@ -198,16 +234,26 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
         After BrokerUnavailable or NotDurable up to 1,000 items of ``rest`` may be queued too.
 
         With ``buffering`` too it returns when the broker has them, and what was put before.
+
+        :param connection: as for :meth:`put`. The items have places next to each other, in order,
+            up to 1,000 or 1 MB of them; others may come in between.
         """
         self._check_open()
-        if timeout is not None and block:
+        if connection is not None:
+            check_waits_for_nothing("a timeout", timeout)
+            block = False
+        elif timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._buffers is not None:
             self._buffers.before_put(self)
         given = list(items)
         try:
             orders = self._orders(given)
-            self._putting(self._operations.put_objects(given, bool(block), timeout, orders))
+            putting = self._operations.put_objects(given, bool(block), timeout, orders)
+            if connection is None:
+                self._putting(putting)
+            else:
+                self._putting_in(connection, putting)
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise

@@ -104,14 +104,22 @@ class PriorityQueue(_OrderedQueue[Item]):
         """As :meth:`Queue.attach`; ``key`` is as for the class itself."""
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options))
 
-    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
+    def put(
+        self,
+        item: Item,
+        block: bool = True,
+        timeout: float | None = None,
+        *,
+        connection: object | None = None,
+    ) -> None:
         """Put ``item`` into the queue by its priority; the rest is as for :meth:`Queue.put`.
 
         Raises ArgumentTypeError, a TypeError, when it has no priority, or one that Python cannot
         compare with those that are queued (a str and an int, for example), and ArgumentError for
-        nan. Then nothing was queued.
+        nan. Then nothing was queued. With ``connection`` the commit fails if such an item is queued
+        by then.
         """
-        super().put(item, block, timeout)
+        super().put(item, block, timeout, connection=connection)
 
     def _order(self, item: Item) -> bytes:
         if self._key is not None:
@@ -211,14 +219,21 @@ class FairQueue(_OrderedQueue[Item]):
         own = {"key": key, "weight": weight}
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
-    def put(self, item: Item, block: bool = True, timeout: float | None = None) -> None:
+    def put(
+        self,
+        item: Item,
+        block: bool = True,
+        timeout: float | None = None,
+        *,
+        connection: object | None = None,
+    ) -> None:
         """Put ``item`` into the queue, behind those of its key; as :meth:`Queue.put` otherwise.
 
         Full has the item as ``item``, and as ``current_size`` how many were queued. Raises
         ArgumentTypeError, a TypeError, for what cannot be a key or a weight, and ArgumentError
         for nan and for a weight below 1. Then nothing was queued.
         """
-        super().put(item, block, timeout)
+        super().put(item, block, timeout, connection=connection)
 
     def snapshot(self, limit: int = 1000) -> Snapshot:
         """What is queued, for monitoring; nothing is taken. Never waits.

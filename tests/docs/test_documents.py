@@ -29,10 +29,14 @@ def names(document):
 
 
 @pytest.mark.parametrize("program", list(blocks("python")))
-def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path):
+def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path, request):
     path = tmp_path / "program.py"
     path.write_text(program)
-    environ = {**os.environ, "PRESSURE_URL": valkey.url, "PRESSURE_PREFIX": name}
+    url = valkey.url
+    if "postgres.md" in request.node.name:
+        pytest.importorskip("sqlalchemy")
+        url = request.getfixturevalue("postgres").url
+    environ = {**os.environ, "PRESSURE_URL": url, "PRESSURE_PREFIX": name}
     run = subprocess.run(
         [sys.executable, path], env=environ, capture_output=True, text=True, timeout=30
     )

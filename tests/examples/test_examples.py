@@ -20,6 +20,7 @@ TRIED = {
     "fair_service.py",
     "legacy_after.py",
     "legacy_before.py",
+    "orders_in_postgres.py",
     "priority_crawler.py",
     "pump.py",
     "shell_pipeline.sh",
@@ -121,6 +122,14 @@ def test_delayed_retries_come_when_their_time_has_come(broker):
     assert lines[2] == (
         "'to nobody' was given up after 5 deliveries: LookupError: there is no such address"
     )
+
+
+def test_every_order_in_postgres_is_shipped_once(postgres):
+    output = finish(start("orders_in_postgres.py", url=postgres.url))
+    assert output.splitlines() == [
+        f"order {number} was shipped, at delivery {2 if number == 4 else 1} of its task"
+        for number in (1, 2, 4, 5, 7, 8)
+    ]
 
 
 def test_two_machines_when_the_producer_starts_first(valkey, name):

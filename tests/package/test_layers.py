@@ -63,7 +63,7 @@ ROOMS = {
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
-    "cli": "_version engines exceptions",
+    "cli": "_version engines engines.postgres exceptions",
 }
 
 

@@ -23,8 +23,8 @@ def schema(postgres):
 
 
 def run(*arguments, status=0):
-    command = [sys.executable, "-m", "pressure_mp.engines.postgres", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", "from pressure_mp.cli import main; main()", "postgres"]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     return done.stdout + done.stderr
 
@@ -50,24 +50,24 @@ def test_schemas_of_one_database_are_apart(postgres, schema, name):
 
 def test_to_install_it_again_changes_nothing_and_an_upgrade_disturbs_nobody(postgres, schema, name):
     url = f"{postgres.url}?schema={schema}"
-    run("install", url)
+    run("install", "--url", url)
     q = Queue(name=name, url=url)
     q.put(1)
-    run("install", url)
-    run("upgrade", url)
+    run("install", "--url", url)
+    run("upgrade", "--url", url)
     q.put(2)
     assert [q.get(), q.get()] == [1, 2]
-    run("uninstall", url)
+    run("uninstall", "--url", url, "--yes")
     with pytest.raises(exceptions.BrokerError, match="install"):
         q.put(3)
-    run("install", url)
+    run("install", "--url", url)
     with pytest.raises(exceptions.QueueDoesNotExistError):
         q.put(3)
 
 
 def test_another_version_of_it_is_an_error_that_says_so(postgres, schema, name):
     url = f"{postgres.url}?schema={schema}"
-    run("install", url)
+    run("install", "--url", url)
     version = f"{schema}.version() RETURNS integer LANGUAGE sql"
     for number, advice in ((0, "postgres upgrade"), (99, "use the package that installed it")):
         postgres.execute(f"CREATE OR REPLACE FUNCTION {version} AS 'SELECT {number}'")
@@ -84,8 +84,15 @@ def test_what_sql_prints_is_what_an_administrator_can_execute(postgres, schema, 
     assert q.get() == 1
 
 
+def test_what_is_no_database_or_no_schema_is_wrong_usage():
+    assert "redis://localhost:6379/0 is no database" in run(
+        "install", "--url", "redis://localhost:6379", status=2
+    )
+    assert "lower case" in run("sql", "--schema", "Own", status=2)
+
+
 def test_a_role_that_may_not_use_it_is_told_what_it_lacks(postgres, schema, name):
-    run("install", f"{postgres.url}?schema={schema}")
+    run("install", "--url", postgres.url, "--schema", schema)
     with pytest.raises(exceptions.BrokerError, match="grant this role"):
         Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
 

@@ -8,6 +8,7 @@ from typing import overload
 from ...encoding.task_values import check_tube
 from ...sync.tasks.base_task import Data
 from ...sync.tasks.producer import put_options
+from ...sync.transactions import check_waits_for_nothing
 from .handle import TaskHandle
 from .task import Task
 
@@ -26,6 +27,7 @@ class TaskProducer(TaskHandle[Data]):
         tube: str | None = None,
         id: int | str | None = None,
         wait: None = None,
+        connection: object | None = None,
     ) -> int | str: ...
 
     @overload
@@ -51,6 +53,7 @@ class TaskProducer(TaskHandle[Data]):
         tube: str | None = None,
         id: int | str | None = None,
         wait: float | None = None,
+        connection: object | None = None,
     ) -> int | str | tuple[Task[Data], bool]:
         """Put a task; returns its id. As :meth:`pressure_mp.TaskQueue.put`.
 
@@ -60,6 +63,9 @@ class TaskProducer(TaskHandle[Data]):
         self._sync._check_open()
         options = put_options(delay, ttl, priority, tube)
         handle = await self._opened()
+        if connection is not None:
+            check_waits_for_nothing("wait", wait)
+            return await self._run_in(connection, handle._operations.put(data, id, options))
         if wait is None:
             return await self._run(handle._operations.put(data, id, options))
         task, processed = await self._run(handle._putting_and_waiting(data, id, options, wait))
@@ -74,11 +80,15 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         ids: Iterable[int | str] | None = None,
+        connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order; as :meth:`pressure_mp.TaskQueue.put_many`."""
         self._sync._check_open()
         handle = await self._opened()
-        return await self._run(handle._putting_many(data, delay, ttl, priority, tube, ids))
+        putting = handle._putting_many(data, delay, ttl, priority, tube, ids)
+        if connection is None:
+            return await self._run(putting)
+        return await self._run_in(connection, putting)
 
     async def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; in one tube, if one is given."""

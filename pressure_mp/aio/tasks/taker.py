@@ -12,7 +12,7 @@ from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
 from ...sync.handles import check_max_items
 from ...sync.tasks.base_task import Backoff, Data, check_on_error
-from ...sync.tasks.taker import check_done, hand_out
+from ...sync.tasks.taker import check_done, hand_out, note_staged
 from .handle import TaskHandle
 from .task import Task
 
@@ -90,16 +90,27 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        connection: object | None = None,
     ) -> Task[Data]:
         """The task is processed; as :meth:`pressure_mp.TaskQueue.ack`."""
         handle = await self._opened()
-        acking = handle._acking(task, update, delay, tube)
-        return self._task(*await self._acknowledging(acking))
+        acking = handle._acking(task, update, delay, tube, connection is not None)
+        if connection is None:
+            return self._task(*await self._acknowledging(acking))
+        found = self._task(*await self._run_in(connection, acking))
+        note_staged([task, found])
+        return found
 
-    async def ack_many(self, tasks: Iterable[Task[Data] | int | str]) -> None:
+    async def ack_many(
+        self, tasks: Iterable[Task[Data] | int | str], *, connection: object | None = None
+    ) -> None:
         """Acknowledge tasks; as :meth:`pressure_mp.TaskQueue.ack_many`."""
-        handle = await self._opened()
-        await self._acknowledging(handle._acking_many(list(tasks)))
+        handle, given = await self._opened(), list(tasks)
+        if connection is None:
+            await self._acknowledging(handle._acking_many(given))
+        else:
+            await self._run_in(connection, handle._acking_many_at_commit(given))
+            note_staged(given)
 
     async def release(
         self,

@@ -28,9 +28,14 @@ class Task(BaseTask[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        connection: object | None = None,
     ) -> None:
         """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
-        self.become(await self._queue.ack(self, update=update, delay=delay, tube=tube))
+        self.become(
+            await self._queue.ack(
+                self, update=update, delay=delay, tube=tube, connection=connection
+            )
+        )
 
     async def release(
         self,
@@ -90,7 +95,7 @@ class Task(BaseTask[Data]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.state != states.TAKEN:
+        if self.state != states.TAKEN or (self.is_staged and error is None):
             return
         if error is None:
             await uninterrupted(self.ack())

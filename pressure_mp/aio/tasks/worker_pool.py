@@ -218,7 +218,7 @@ class WorkerPool:
         else:
             error = asyncio.CancelledError() if handling.cancelled() else handling.result()
         if error is None:
-            return task if task.state == TAKEN else None
+            return None if task.is_settled else task
         await self._fail(task, error)
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from .address import Address
 from .hosts import QueueKey
@@ -117,6 +117,27 @@ class Binding(Protocol):
 
     def asession(self) -> AsyncSession:
         """Begin an operation of an asyncio task. Does no I/O."""
+
+
+@runtime_checkable
+class Transactional(Protocol):
+    """A binding whose requests can be part of a transaction of the caller's, at the same database.
+
+    What changes something is staged there, and done when the transaction commits; the reply is what
+    it would be now. If it can no longer be done then, the commit fails. Nothing ``waits``. Items
+    that are put take their places at the commit, over the bound if others came in between; tasks
+    and deliveries that are acknowledged stay the caller's until then. What only looks is no part of
+    the transaction.
+
+    ``connection`` is one of a library that the engine knows; raises ArgumentError or
+    ArgumentTypeError for one that cannot be used as it is.
+    """
+
+    def session_in(self, connection: object) -> Session:
+        """As :meth:`Binding.session`."""
+
+    def asession_in(self, connection: object) -> AsyncSession:
+        """As :meth:`Binding.asession`."""
 
 
 class Engine(Protocol):

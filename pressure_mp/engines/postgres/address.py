@@ -17,6 +17,7 @@ DEFAULT_SCHEMA = "pressure_mp"
 
 _CAPABILITIES = Capabilities(persistent=True, durable=True)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+SCHEMA_LETTERS = "lower case letters, digits and _, up to 63 of them"
 
 
 class PostgresAddress(NamedTuple):
@@ -81,6 +82,11 @@ class PostgresAddress(NamedTuple):
         return f"PostgresAddress({self.url!r}, prefix={self.prefix!r})"
 
 
+def is_schema(name: str) -> bool:
+    """Whether a schema can be called so: not every name that PostgreSQL takes."""
+    return _SCHEMA.fullmatch(name) is not None
+
+
 def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> PostgresAddress:
     """Read a URL. Raises AddressError."""
     if find_spec("psycopg") is None:
@@ -90,10 +96,8 @@ def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> PostgresAddres
         raise url.error("names more than a database: postgresql://user@host/database")
     own = url.take("schema", "create", "listen", "prepare")
     schema = own.get("schema", DEFAULT_SCHEMA)
-    if not _SCHEMA.fullmatch(schema):
-        raise url.error(
-            "names a schema that is not of lower case letters, digits and _, up to 63 of them"
-        )
+    if not is_schema(schema):
+        raise url.error(f"names a schema that is not of {SCHEMA_LETTERS}")
     return PostgresAddress(
         scheme=url.scheme,
         hosts=url.place,

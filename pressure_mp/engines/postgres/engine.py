@@ -12,6 +12,7 @@ from ...exceptions import ArgumentError, PressureError
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, ONE_TRY, Options
 from .address import PostgresAddress
+from .callers import Known
 from .hosts import PostgresHost, read_key
 from .listener import Listener
 from .outage import persist
@@ -19,6 +20,7 @@ from .packing import texts
 from .pool import LoopPool, Pool
 from .session import AsyncPostgresSession, PostgresSession
 from .statements import Statements
+from .transactions import AsyncTransactionSession, TransactionSession
 from .wire import finish
 
 _TASKS = "tasks"
@@ -33,6 +35,7 @@ class PostgresEngine:
         self.statements = Statements(address.schema)
         self.thread_pool = Pool(address)
         self.listener = Listener(address)
+        self.known = Known()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = (
             weakref.WeakKeyDictionary()
         )
@@ -128,8 +131,29 @@ class PostgresQueue:
         """That of this process."""
         return self.engine.listener
 
+    @property
+    def shown(self) -> str:
+        """The engine's URL, without what is secret."""
+        return self.engine.address.url
+
+    @property
+    def schema(self) -> str:
+        """The engine's schema."""
+        return self.engine.address.schema
+
+    @property
+    def known(self) -> Known:
+        """The connections of callers that lead to the engine's database."""
+        return self.engine.known
+
     def session(self) -> PostgresSession:
         return PostgresSession(self, self.engine.thread_pool)
 
     def asession(self) -> AsyncPostgresSession:
         return AsyncPostgresSession(self, self.engine.loop_pool)
+
+    def session_in(self, connection: object) -> TransactionSession:
+        return TransactionSession(self, self.engine.thread_pool, connection)
+
+    def asession_in(self, connection: object) -> AsyncTransactionSession:
+        return AsyncTransactionSession(self, self.engine.loop_pool, connection)

@@ -60,11 +60,11 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
     if _NOT_INSTALLED.fullmatch(state) and "does not exist" in text:
         return NotInstalled(
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "
-            f"by python -m pressure_mp.engines.postgres install URL, or open it with ?create=1"
+            f"by pressure-mp postgres install --url URL, or open it with ?create=1"
         )
     advice = ""
     if state == "42501":
-        advice = "; grant this role what python -m pressure_mp.engines.postgres grant ROLE prints"
+        advice = "; grant this role what pressure-mp postgres grant ROLE prints"
     elif state == "57014":
         advice = "; its statement_timeout, or somebody, ended the statement: nothing was done"
     return BrokerError(f"the database at {shown} refuses: {text}{advice}")

@@ -151,7 +151,7 @@ class Pool:
                 f"the schema {schema} at {self.address.url} is of version {found}, and this "
                 f"package needs {VERSION}: "
                 + (
-                    "run python -m pressure_mp.engines.postgres upgrade URL"
+                    "run pressure-mp postgres upgrade --url URL"
                     if found < VERSION
                     else "use the package that installed it"
                 )

@@ -13,7 +13,18 @@ VERSION = 1
 _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: The functions that clients call. Whoever may call these may use the queues, and needs no rights
 #: to the tables.
-ENTRIES = ("call_items", "call_tasks", "look_at", "leave", "call_host", "list_queues", "version")
+ENTRIES = (
+    "call_items",
+    "call_tasks",
+    "look_at",
+    "leave",
+    "call_host",
+    "list_queues",
+    "stage",
+    "version",
+)
+#: What runs with the rights of the schema's owner: these, and what a commit calls.
+_DEFINED = (*ENTRIES, "call_staged")
 #: What the planner is told: every table is read by its index, however small it was when a plan
 #: was made.
 _SETTINGS = (
@@ -61,7 +72,7 @@ def _functions(schema: str) -> str:
         f"CREATE OR REPLACE FUNCTION {schema}.version() RETURNS integer LANGUAGE sql "
         f"IMMUTABLE AS 'SELECT {VERSION}';"
     )
-    for name in ENTRIES:
+    for name in _DEFINED:
         texts.append(f"ALTER FUNCTION {schema}.{name} SECURITY DEFINER;")
         texts += [f"ALTER FUNCTION {schema}.{name} SET {setting};" for setting in _SETTINGS]
     texts.append(f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;")

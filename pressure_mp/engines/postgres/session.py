@@ -13,7 +13,7 @@ from ..contract.queues import Exists, Unlock
 from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options
-from ..contract.tasks import TakenTasks
+from ..contract.tasks import AwaitTask, TakenTasks
 from ..put_off import put_off, to_its_end
 from . import table
 from .bells import Bell, LoopBell, ThreadBell
@@ -96,6 +96,8 @@ class BaseSession:
         waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)
         listener = self.binding.listener
         heard = listener.number
+        if isinstance(request, AwaitTask) and heard is None and listener.may_be_had:
+            heard = await self._listening(listener)  # first: the task is told only once
         reply = await self._ask(way, request, asked, end, waits, heard)
         if isinstance(reply, Later) and waits and heard is None and listener.may_be_had:
             heard = await self._listening(listener)

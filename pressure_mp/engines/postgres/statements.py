@@ -17,6 +17,11 @@ class Statements:
         self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
         self.leave = _make(schema, "leave", "NULL::text", 4)
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)
+        #: As a caller's own connection is asked.
+        self.stage = (
+            f"SELECT status, info::text, items FROM {schema}.stage(%s::text, %s::text, %s::text, "
+            "%s::text, %s::text, %s::bigint, %s::text, %s::jsonb, %b::bytea[], %b::bytea[])"
+        )
         self.list_queues = _make(schema, "list_queues", "name, discipline", 1)
 
     def call(self, kind: str) -> Statement:

@@ -214,6 +214,12 @@ def _read_closed(request: Any, reply: Reply) -> Any:
 
 OPEN = Way(_ask_open, _read_open)
 PUT = Way(_ask_put, _read_put)
+#: Of which kind, and how many: for tasks that are put in a transaction of the caller's.
+MAKE_IDS = Way(
+    lambda request, _: Asked("make_ids", {"ids": request[0], "number": request[1]}),
+    _read_put,
+    once=False,
+)
 TAKE = Way(_ask_take, _read_take)
 ACK = Way(_ask_settle("ack", "delay"), _read_task)
 RELEASE = Way(_ask_settle("release", "delay", "ttl", "priority"), _read_task)

@@ -20,7 +20,7 @@ Data = TypeVar("Data")
 class BaseTask(Generic[Data]):
     """A task at one moment; nothing here asks the broker."""
 
-    __slots__ = ("_data", "_queue", "backoff", "key", "on_error", "record")
+    __slots__ = ("_data", "_queue", "backoff", "is_staged", "key", "on_error", "record")
 
     def __init__(self, queue: Any, key: bytes, data: Data, record: TaskRecord) -> None:
         self._queue = queue
@@ -29,6 +29,8 @@ class BaseTask(Generic[Data]):
         self._data = data
         #: What the broker said; most of it is seldom asked for.
         self.record = record
+        #: Whether it is acknowledged if a transaction of this program's commits.
+        self.is_staged = False
         self.on_error = "release"
         self.backoff: Backoff | None = None
 
@@ -95,6 +97,12 @@ class BaseTask(Generic[Data]):
     def become_record(self, record: TaskRecord) -> None:
         """The same, with the data that it has."""
         self.record = record
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its taker has said what becomes of it; maybe in a transaction that did not yet
+        commit."""
+        return self.is_staged or self.state != states.TAKEN
 
     @property
     def call(self) -> int:

@@ -10,6 +10,7 @@ from ...encoding.task_values import check_priority, check_times, check_tube, enc
 from ...exceptions import PressureError
 from ...operations.task_producing import PutOptions
 from ...operations.task_queue import DecodedTask
+from ..transactions import check_waits_for_nothing
 from .base_task import Data
 from .handle import TaskHandle
 from .task import Task
@@ -29,6 +30,7 @@ class TaskProducer(TaskHandle[Data]):
         tube: str | None = None,
         id: int | str | None = None,
         wait: None = None,
+        connection: object | None = None,
     ) -> int | str: ...
 
     @overload
@@ -54,6 +56,7 @@ class TaskProducer(TaskHandle[Data]):
         tube: str | None = None,
         id: int | str | None = None,
         wait: float | None = None,
+        connection: object | None = None,
     ) -> int | str | tuple[Task[Data], bool]:
         """Put a task; returns its id. When this returns, the broker has it.
 
@@ -65,6 +68,10 @@ class TaskProducer(TaskHandle[Data]):
         :param id: the task's id, an int or a str, instead of one that the queue makes.
         :param wait: wait up to so many seconds until the task was processed, and return what
             :meth:`wait` does.
+        :param connection: the put is part of this connection's transaction, as for
+            :meth:`pressure_mp.Queue.put`: there is the task when that commits, and its times count
+            from then on. The id is told at once; if it was chosen, and there is such a task by
+            then, the commit fails.
 
         Blocks only for ``wait``. Raises TaskExists when there is a task of that id, ShutDown,
         EncodingError, AuthenticationError, ItemTooLargeError, QueueDoesNotExistError,
@@ -74,6 +81,9 @@ class TaskProducer(TaskHandle[Data]):
 
         self._check_open()
         options = put_options(delay, ttl, priority, tube)
+        if connection is not None:
+            check_waits_for_nothing("wait", wait)
+            return self._run_in(connection, self._operations.put(data, id, options))
         if wait is None:
             return self._run(self._operations.put(data, id, options))
         task, processed = self._run(self._putting_and_waiting(data, id, options, wait))
@@ -94,6 +104,7 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         ids: Iterable[int | str] | None = None,
+        connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
 
@@ -103,7 +114,8 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
-        return self._run(self._putting_many(data, delay, ttl, priority, tube, ids))
+        putting = self._putting_many(data, delay, ttl, priority, tube, ids)
+        return self._run(putting) if connection is None else self._run_in(connection, putting)
 
     def _putting_many(
         self,

@@ -139,6 +139,7 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        connection: object | None = None,
     ) -> Task[Data]:
         """The task is processed: it is removed, or stays as a zombie or as done.
 
@@ -154,18 +155,35 @@ class TaskTaker(TaskHandle[Data]):
         Never waits. Raises NotTaken when nobody has the task, NotOwner when another process or a
         later take has it, TaskNotFound, EncodingError, QueueDoesNotExistError, ArgumentError,
         ArgumentTypeError, BrokerUnavailable. It works on a closed handle.
+
+        :param connection: of :meth:`ack` and :meth:`ack_many` only: a connection to the queue's own
+            PostgreSQL database, as for :meth:`pressure_mp.Queue.put`. The task is processed if and
+            only if its transaction commits, with whatever else that does; until then it is taken,
+            and is returned as it is. If this process no longer has it by then, since its ``ttr`` is
+            over, the commit fails, and nothing of the transaction is done.
         """
 
-        return self._task(*self._acknowledging(self._acking(task, update, delay, tube)))
+        acking = self._acking(task, update, delay, tube, connection is not None)
+        if connection is None:
+            return self._task(*self._acknowledging(acking))
+        found = self._task(*self._run_in(connection, acking))
+        note_staged([task, found])
+        return found
 
     def _acking(
-        self, task: TaskOrId, update: Any, delay: float | None, tube: str | None
+        self,
+        task: TaskOrId,
+        update: Any,
+        delay: float | None,
+        tube: str | None,
+        at_commit: bool,
     ) -> Operation[DecodedTask]:
         wait = None if delay is None else milliseconds("delay", delay, least=0.001)
         if wait is not None and self._settings.keep:
             raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
         where = None if tube is None else check_tube(tube)
-        return self._operations.ack(self._subject(task), self._here, update, wait, where)
+        ack = self._operations.ack_at_commit if at_commit else self._operations.ack
+        return ack(self._subject(task), self._here, update, wait, where)
 
     def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
         return self._task(*self._run(settling))
@@ -182,14 +200,28 @@ class TaskTaker(TaskHandle[Data]):
         id = encode_id(task)
         return id, self._here.call_of(id)
 
-    def ack_many(self, tasks: Iterable[Task[Data] | int | str]) -> None:
+    def ack_many(
+        self, tasks: Iterable[Task[Data] | int | str], *, connection: object | None = None
+    ) -> None:
         """Acknowledge tasks, up to 1,000 in each round trip. Never waits.
 
         Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
         raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
+
+        :param connection: as for :meth:`ack`; what is raised then is for all, so that the
+            transaction is to be rolled back.
         """
 
-        self._acknowledging(self._acking_many(list(tasks)))
+        given = list(tasks)
+        if connection is None:
+            self._acknowledging(self._acking_many(given))
+        else:
+            self._run_in(connection, self._acking_many_at_commit(given))
+            note_staged(given)
+
+    def _acking_many_at_commit(self, given: Sequence[TaskOrId]) -> Operation[None]:
+        helds = [self._held(task) for task in given]
+        return self._operations.ack_many_at_commit(helds, self._here)
 
     def _acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
         return self._acking_held(given, [self._held(task) for task in given])
@@ -305,6 +337,13 @@ class TaskTaker(TaskHandle[Data]):
         if isinstance(task, BaseTask) and task.state == states.READY:
             subject = self._subject(task.id)  # it is nobody's
         return self._operations.touch(subject, self._here, update, more)
+
+
+def note_staged(tasks: Iterable[TaskOrId]) -> None:
+    """They are acknowledged if a transaction commits."""
+    for task in tasks:
+        if isinstance(task, BaseTask):
+            task.is_staged = True
 
 
 def check_done(ack: object) -> None:

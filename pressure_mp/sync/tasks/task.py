@@ -14,9 +14,10 @@ from .base_task import BaseTask, Data
 class Task(BaseTask[Data]):
     """A task at one moment: when it was taken or looked at, or when this object last changed it.
 
-    As a context manager it is acknowledged at the end of the block, unless the block acknowledged,
-    released or buried it. When the block raises, it is released, or buried (see ``on_error`` of
-    :meth:`pressure_mp.TaskQueue.take`), with the error's text, and the error goes on.
+    As a context manager it is acknowledged at the end of the block, unless the block acknowledged
+    it (maybe in a transaction), released or buried it. When the block raises, it is released, or
+    buried (see ``on_error`` of :meth:`pressure_mp.TaskQueue.take`), with the error's text, and the
+    error goes on.
     """
 
     __slots__ = ()
@@ -27,9 +28,12 @@ class Task(BaseTask[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        connection: object | None = None,
     ) -> None:
         """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
-        self.become(self._queue.ack(self, update=update, delay=delay, tube=tube))
+        self.become(
+            self._queue.ack(self, update=update, delay=delay, tube=tube, connection=connection)
+        )
 
     def release(
         self,
@@ -89,7 +93,7 @@ class Task(BaseTask[Data]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.state != states.TAKEN:
+        if self.state != states.TAKEN or (self.is_staged and error is None):
             return
         if error is None:
             self.ack()

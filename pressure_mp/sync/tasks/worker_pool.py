@@ -247,7 +247,7 @@ class WorkerPool:
             if not isinstance(error, Exception):
                 raise
             return False
-        return task.state == TAKEN
+        return not task.is_settled
 
 
 def _handlers() -> dict[signal.Signals, Any]:

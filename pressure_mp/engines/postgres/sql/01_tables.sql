@@ -223,6 +223,34 @@ CREATE TABLE pressure_mp.ways (
 );
 CREATE INDEX ways_way ON pressure_mp.ways (queue, way, number);
 
+-- Calls that callers' own transactions make when they commit, in the order of their numbers. Each row
+-- is removed by the transaction that inserted it: nobody else ever sees one, so none is logged.
+CREATE UNLOGGED TABLE pressure_mp.staged (
+    transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    slot bigint NOT NULL,
+    prefix text NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    discipline text NOT NULL,
+    client text NOT NULL,
+    lease bigint NOT NULL,
+    op text NOT NULL,
+    args jsonb NOT NULL,
+    items bytea[] NOT NULL,
+    keys bytea[] NOT NULL,
+    PRIMARY KEY (transaction, number)
+);
+ALTER TABLE pressure_mp.staged ALTER COLUMN items SET STORAGE EXTERNAL;
+
+-- What it does is in 11_transactions.sql.
+CREATE FUNCTION pressure_mp.call_staged() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER call_staged AFTER INSERT ON pressure_mp.staged
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pressure_mp.call_staged();
+
 -- A reply, before it is told. "undo" is what a call took for good.
 CREATE TYPE pressure_mp.reply AS (
     status text,

@@ -83,6 +83,8 @@ BEGIN
     CASE a_op
     WHEN 'put' THEN
         RETURN pressure_mp.put_tasks(q, c, moment, args, parts);
+    WHEN 'make_ids' THEN
+        RETURN pressure_mp.make_ids(q, moment, args);
     WHEN 'take' THEN
         RETURN pressure_mp.take_tasks(q, c, moment, args, parts);
     WHEN 'ack', 'release', 'bury', 'touch' THEN

@@ -1,0 +1,100 @@
+"""Connections of callers: psycopg's, or what SQLAlchemy and Django have around them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
+
+from ...exceptions import ArgumentError, ArgumentTypeError
+from .errors import refusal
+
+#: Which database a connection leads to: that of its cluster, and which one there.
+IDENTITY = (
+    "SELECT system_identifier::text, oid::text FROM pg_control_system(), pg_database "
+    "WHERE datname = current_database()"
+)
+
+AnyConnection = Connection[Any] | AsyncConnection[Any]
+
+
+def unwrap(connection: Any) -> AnyConnection:
+    """The connection of psycopg's in another library's. Raises ArgumentTypeError.
+
+    One of SQLAlchemy that has not begun a transaction begins one, as when anything else is executed
+    over it: else its ``commit()`` would do nothing.
+    """
+    found = connection
+    if callable(getattr(found, "get_bind", None)):  # a session of SQLAlchemy
+        found = found.connection()
+    found = getattr(found, "sync_connection", found)  # an asynchronous one of SQLAlchemy
+    if hasattr(found, "ensure_connection"):  # Django's
+        found.ensure_connection()
+        found = found.connection
+    elif hasattr(found, "in_transaction") and hasattr(found, "begin"):  # SQLAlchemy's
+        if not found.in_transaction():
+            found.begin()
+        found = found.connection.driver_connection
+    if isinstance(found, (Connection, AsyncConnection)):
+        return found
+    inside = "" if found is connection else f" around a {_kind(found)}"
+    raise ArgumentTypeError(
+        f"connection is one of psycopg 3, or of SQLAlchemy or Django over psycopg 3, not a "
+        f"{_kind(connection)}{inside}"
+    )
+
+
+def _kind(one: object) -> str:
+    return f"{type(one).__module__}.{type(one).__qualname__}"
+
+
+def check(connection: AnyConnection, name: str) -> None:
+    """Raise ArgumentError unless a transaction is under way, or begins with the next statement;
+    ``name`` is the queue's."""
+    refused = f"what is done to queue {name!r} cannot be part of a transaction of this connection: "
+    if connection.closed:
+        raise ArgumentError(refused + "it is closed")
+    status = connection.info.transaction_status
+    if status == TransactionStatus.INERROR:
+        raise ArgumentError(refused + "its transaction has failed; roll it back")
+    if status == TransactionStatus.IDLE and connection.autocommit:
+        raise ArgumentError(
+            refused + "it is in autocommit mode, and no transaction has begun; use connection= "
+            "within `with connection.transaction():`, or without autocommit (Django: within "
+            "transaction.atomic())"
+        )
+
+
+def as_of_queues(error: Any, shown: str, schema: str) -> BaseException:
+    """What to raise when a statement of this package failed in a caller's transaction: an error of
+    this package if the schema or the rights to it are what is missing; else psycopg's own, as of
+    any other statement of the caller's."""
+    state = error.sqlstate or ""
+    if state in ("3F000", "42883", "42501"):
+        return refusal(state, error.diag.message_primary or str(error), shown, schema)
+    found: BaseException = error
+    return found
+
+
+class Known:
+    """The connections that are known to lead to a queue's database."""
+
+    def __init__(self) -> None:
+        self._connections: weakref.WeakSet[AnyConnection] = weakref.WeakSet()
+        #: Of the database itself, once somebody asked.
+        self.identity: tuple[str, ...] | None = None
+
+    def __contains__(self, connection: AnyConnection) -> bool:
+        return connection in self._connections
+
+    def add(self, connection: AnyConnection, identity: tuple[str, ...], shown: str) -> None:
+        """Raise ArgumentError if it leads to another database."""
+        if identity != self.identity:
+            raise ArgumentError(
+                f"the connection is to another database ({connection.info.dbname!r} at "
+                f"{connection.info.host}:{connection.info.port}) than the queue, which is at "
+                f"{shown}: they cannot have a transaction in common"
+            )
+        self._connections.add(connection)

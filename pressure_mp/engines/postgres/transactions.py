@@ -1,0 +1,218 @@
+"""An operation's dealings with a database in a transaction of the caller's.
+
+What an operation asks for is staged there, and done when the transaction commits; what it only
+looks at, it asks over a connection of this package.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+import psycopg
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.rows import tuple_row
+
+from ...exceptions import ArgumentError, ArgumentTypeError
+from ...identity.client import client_id
+from ..contract.contents import StoreChunks, SweepContents
+from ..contract.items import Acknowledge, Put
+from ..contract.replies import Later
+from ..contract.requests import Request
+from ..contract.session import Options
+from ..contract.tasks import AckTask, AckTasks, PutTasks
+from . import table, task_ways
+from .callers import IDENTITY, AnyConnection, Known, as_of_queues, check, unwrap
+from .outage import persist
+from .pool import LoopPool, Pool
+from .session import AsyncPostgresSession, BaseSession, PostgresSession
+from .statements import Statements
+from .ways import Asked, Reply
+from .wire import Statement, finish
+
+_STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
+_IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
+
+
+class Bound(Protocol):
+    """The queue of a session."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def discipline(self) -> str: ...
+
+    @property
+    def options(self) -> Options: ...
+
+    @property
+    def statements(self) -> Statements: ...
+
+    @property
+    def prefix(self) -> str: ...
+
+    @property
+    def shown(self) -> str: ...
+
+    @property
+    def schema(self) -> str: ...
+
+    @property
+    def known(self) -> Known: ...
+
+
+class BaseTransactionSession:
+    """For asyncio; and, driven by ``finish``, for threads."""
+
+    #: As of ``Session``: nothing is taken here.
+    found: list[Any] | None = None
+    taken = None
+
+    def __init__(
+        self, binding: Bound, pool: Pool, session: BaseSession, connection: AnyConnection
+    ) -> None:
+        check(connection, binding.name)
+        self._binding = binding
+        self._pool = pool
+        self._session = session
+        self._connection = connection
+
+    async def _execute(self, text: str, params: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The only row of a statement in the caller's transaction."""
+        raise NotImplementedError
+
+    async def _call(self, request: Request, end: float | None) -> Any:
+        if isinstance(request, SweepContents):
+            return False  # what was stored goes with the transaction
+        if not isinstance(request, _STAGED):
+            return await self._session._call(request, end)
+        if self._connection not in self._binding.known:
+            await self._identify(end)
+        if isinstance(request, PutTasks):
+            request = await self._with_ids(request, end)
+        way = table.way(request)
+        asked = way.ask(request, self._binding.discipline)
+        return way.read(request, await self._stage(asked))
+
+    async def _identify(self, end: float | None) -> None:
+        """Know that the connection leads to the queue's database."""
+        binding, known = self._binding, self._binding.known
+        if known.identity is None:
+            rows = await persist(self._pool, binding.options, end, _IDENTIFY, lambda again: ())
+            known.identity = tuple((part or b"").decode() for part in rows[0])
+        known.add(self._connection, await self._execute(IDENTITY, ()), binding.shown)
+
+    async def _with_ids(self, request: PutTasks, end: float | None) -> PutTasks:
+        """The caller is told the ids now: those that the queue makes are made now, for good."""
+        number = sum(not id for id, _ in request.tasks)
+        if not number:
+            return request
+        asked = task_ways.MAKE_IDS.ask((request.ids, number), self._binding.discipline)
+        made = await self._session._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
+        if not isinstance(made, list):
+            return request  # there is no such queue, as the next call says too
+        ids = iter(made)
+        return request._replace(tasks=[(id or next(ids), data) for id, data in request.tasks])
+
+    async def _stage(self, asked: Asked) -> Reply:
+        binding = self._binding
+        args = {name: value for name, value in asked.args.items() if name != "waits"}
+        if binding.options.durability is not None:
+            args["durable"] = True
+        try:
+            row = await self._execute(
+                binding.statements.stage,
+                (
+                    binding.prefix,
+                    binding.kind,
+                    binding.name,
+                    binding.discipline,
+                    client_id(),
+                    binding.options.lease,
+                    asked.op,
+                    json.dumps(args),
+                    [bytes(part) for part in asked.items] or None,
+                    [bytes(key) for key in asked.keys] or None,
+                ),
+            )
+        except psycopg.Error as error:
+            raise as_of_queues(error, binding.shown, binding.schema) from error
+        status, info, items = row
+        if status == "isolation":
+            raise ArgumentError(
+                f"what is done to queue {binding.name!r} cannot be part of this transaction, which "
+                f"is {json.loads(info).upper()}: at its commit it would see the queue as it was "
+                "when it began, and fail. Use READ COMMITTED"
+            )
+        return Reply(status, None if info is None else json.loads(info), items or [])
+
+    async def _end(self) -> None:
+        await self._session._end()
+
+
+class TransactionSession(BaseTransactionSession):
+    """For a thread."""
+
+    def __init__(self, binding: Any, pool: Pool, given: object) -> None:
+        connection = unwrap(given)
+        if not isinstance(connection, Connection):
+            raise ArgumentTypeError(
+                "the queues for threads need a psycopg.Connection, not an AsyncConnection; those "
+                "of pressure_mp.aio take one"
+            )
+        super().__init__(binding, pool, PostgresSession(binding, pool), connection)
+        self._cursors: Connection[Any] = connection
+
+    async def _execute(self, text: str, params: tuple[Any, ...]) -> tuple[Any, ...]:
+        with Cursor(self._cursors, row_factory=tuple_row) as cursor:
+            row = cursor.execute(text, params).fetchone()
+        assert row is not None
+        return row
+
+    def call(self, request: Request, end: float | None = None) -> Any:
+        return finish(self._call(request, end))
+
+    def send_ahead(self, request: Request) -> None:
+        """Nothing is sent before it is called."""
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        raise AssertionError(f"nobody waits in a transaction: {later}")
+
+    def interrupted(self) -> None:
+        """The caller's transaction is the caller's."""
+
+    def end(self) -> None:
+        finish(self._end())
+
+
+class AsyncTransactionSession(BaseTransactionSession):
+    """For an asyncio task."""
+
+    def __init__(self, binding: Any, pool: LoopPool, given: object) -> None:
+        connection = unwrap(given)
+        if not isinstance(connection, AsyncConnection):
+            raise ArgumentTypeError(
+                "the queues of asyncio need a psycopg.AsyncConnection, not a Connection; those "
+                "for threads take one"
+            )
+        super().__init__(binding, pool, AsyncPostgresSession(binding, pool), connection)
+        self._cursors: AsyncConnection[Any] = connection
+
+    async def _execute(self, text: str, params: tuple[Any, ...]) -> tuple[Any, ...]:
+        async with AsyncCursor(self._cursors, row_factory=tuple_row) as cursor:
+            row = await (await cursor.execute(text, params)).fetchone()
+        assert row is not None
+        return row
+
+    async def call(self, request: Request, end: float | None = None) -> Any:
+        return await self._call(request, end)
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        raise AssertionError(f"nobody waits in a transaction: {later}")
+
+    async def end(self) -> None:
+        await self._end()

@@ -1,0 +1,207 @@
+"""A task that is acknowledged in a transaction of its worker's is processed if and only if that
+commits, with whatever else the transaction does."""
+
+from __future__ import annotations
+
+import secrets
+
+import psycopg
+import pytest
+from callers import Asyncio, Threads
+from waiting import Background, until
+
+from pressure_mp import NotOwner, NotTaken, TaskNotFound, TaskQueue
+
+REFUSED = psycopg.errors.ObjectNotInPrerequisiteState
+
+
+@pytest.fixture(params=[Threads, Asyncio])
+def caller(request):
+    """A worker with threads; and one with asyncio."""
+    found = request.param()
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def url(postgres):
+    return postgres.url
+
+
+@pytest.fixture
+def results(postgres):
+    """A table of the program's own."""
+    table = f"results_{secrets.token_hex(4)}"
+    postgres.execute(f"CREATE TABLE {table} (result text)")
+    yield table
+    postgres.execute(f"DROP TABLE {table}")
+
+
+@pytest.fixture
+def tasks(url, name):
+    """Those of another process, for the worker under test."""
+    found = TaskQueue(name, url=url)
+    yield found
+    found.delete()
+
+
+@pytest.fixture
+def own(url):
+    with psycopg.connect(url) as found:
+        yield found
+        found.rollback()
+
+
+def ids_of(tasks, state):
+    return [task.id for task in tasks.list(state)]
+
+
+def test_it_is_processed_with_the_result_when_the_transaction_commits(
+    caller, url, tasks, results, postgres
+):
+    do, mine = caller.do, caller.queues.TaskQueue(tasks.name, url=url)
+    connection = caller.connect(url)
+    tasks.put_many("abcd", ids="abcd")
+    one, *others = [do(mine.take(0)) for _ in range(4)]
+    do(connection.execute(f"INSERT INTO {results} VALUES (%s)", [one.data]))
+    do(one.ack(connection=connection))
+    do(mine.ack_many(others[:2], connection=connection))
+    do(mine.ack("d", connection=connection))
+    assert (one.state, ids_of(tasks, "taken")) == ("T", list("abcd"))
+    assert postgres.execute(f"SELECT * FROM {results}") == []
+    do(connection.commit())
+    assert (ids_of(tasks, "taken"), ids_of(tasks, "ready")) == ([], [])
+    assert postgres.execute(f"SELECT * FROM {results}") == [("a",)]
+    assert tasks.stats().transitions == {"X-R": 4, "R-T": 4, "T-X": 4}
+    do(connection.close())
+
+
+def test_a_transaction_that_is_rolled_back_leaves_it_taken(own, tasks):
+    tasks.put("data", id="a")
+    task = tasks.take(0)
+    task.ack(update="other data", connection=own)
+    own.rollback()
+    assert (tasks.peek("a").state, task.data) == ("T", "data")
+    task.ack(connection=own)
+    own.commit()
+    with pytest.raises(TaskNotFound):
+        tasks.peek("a")
+
+
+def test_what_becomes_of_it_is_as_of_any_other(own, url, name):
+    tasks = TaskQueue(name, url=url, zombie=3600)
+    tasks.put("data", id="a")
+    tasks.take(0).ack(update="other", tube="part", delay=60, connection=own)
+    own.commit()
+    found = tasks.peek("a")
+    assert (found.state, found.data, found.tube) == ("Z", "other", "part")
+    tasks.delete()
+
+
+def test_a_block_that_acknowledged_it_does_nothing_more_and_one_that_failed_releases_it(own, tasks):
+    tasks.put("data", id="a")
+    with tasks.take(0) as task, own.transaction():
+        task.ack(connection=own)
+    assert ids_of(tasks, "taken") == []
+    tasks.put("data", id="b")
+    with pytest.raises(psycopg.errors.DivisionByZero), tasks.take(0) as task, own.transaction():
+        own.execute("SELECT 1/0", task.ack(connection=own))
+    assert ids_of(tasks, "ready") == ["b"]
+    assert tasks.peek("b").error == "DivisionByZero: division by zero"
+
+
+def test_handlers_acknowledge_in_their_transactions(caller, url, tasks, results, postgres):
+    do, mine = caller.do, caller.queues.TaskQueue(tasks.name, url=url)
+    tasks.put_many(range(3))
+    tasks.shutdown()
+
+    def handle(task):
+        with psycopg.connect(url) as connection:
+            connection.execute(f"INSERT INTO {results} VALUES (%s)", [task.data])
+            if task.deliveries == 1 and task.data == 1:
+                raise ZeroDivisionError
+            task.ack(connection=connection)
+
+    async def handle_async(task):
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            await connection.execute(f"INSERT INTO {results} VALUES (%s)", [task.data])
+            if task.deliveries == 1 and task.data == 1:
+                raise ZeroDivisionError
+            await task.ack(connection=connection)
+
+    do(mine.run(handle_async if isinstance(caller, Asyncio) else handle))
+    assert sorted(postgres.execute(f"SELECT * FROM {results}")) == [("0",), ("1",), ("2",)]
+    assert tasks.stats().transitions["T-X"] == 3
+
+
+def test_the_commit_fails_when_the_ttr_is_over_by_then(own, tasks, results):
+    tasks.put("data", id="a")
+    task = tasks.take(0, ttr=0.3)
+    own.execute(f"INSERT INTO {results} VALUES ('lost')")
+    task.ack(connection=own)
+    until(lambda: tasks.qsize())
+    with pytest.raises(REFUSED, match=f'acknowledged in queue "{tasks.name}".*no longer has it'):
+        own.commit()
+    assert own.execute(f"SELECT * FROM {results}").fetchall() == []
+    with pytest.raises(NotTaken):
+        task.ack(connection=own)
+    again = tasks.take(0)
+    with pytest.raises(NotOwner):
+        task.ack(connection=own)
+    own.rollback()
+    again.ack(connection=own)
+    own.commit()
+
+
+def test_the_commit_fails_if_one_of_many_is_lost_by_then(own, tasks):
+    tasks.put_many("ab", ids="ab")
+    taken = tasks.take_many(2, 0)
+    tasks.ack_many(taken, connection=own)
+    tasks.release("a")
+    with pytest.raises(REFUSED, match="no longer has it"):
+        own.commit()
+    with pytest.raises(NotTaken) as lost:
+        tasks.ack_many(taken, connection=own)
+    assert lost.value.task_id == "a"
+    own.rollback()
+    assert (ids_of(tasks, "ready"), ids_of(tasks, "taken")) == (["a"], ["b"])
+
+
+def test_nobody_waits_for_a_transaction_that_is_open(own, tasks):
+    """Not even one who does something with that task."""
+    tasks.put_many("ab", ids="ab")
+    task = tasks.take(0)
+    task.ack(connection=own)
+    assert tasks.take(0).id == "b"
+    task.touch(60)
+    own.commit()
+    assert ids_of(tasks, "taken") == ["b"]
+
+
+def test_who_waits_for_a_task_to_be_processed_is_told_by_the_commit(own, tasks, no_ticks):
+    tasks.put("data", id="a")
+    task = tasks.take(0)
+    waiting = Background(tasks.wait, "a")
+    until(lambda: own.execute("SELECT count(*) FROM pressure_mp.watchers").fetchone()[0])
+    own.rollback()
+    task.ack(connection=own)
+    own.commit()
+    assert waiting.result()[1] is True
+
+
+def test_a_task_that_is_processed_while_this_process_begins_to_listen_is_gone(
+    tasks, url, monkeypatch
+):
+    from pressure_mp.engines.postgres.listener import Listener
+
+    start = Listener.start
+
+    def start_late(listener):
+        tasks.ack("a")
+        return start(listener)
+
+    monkeypatch.setattr(Listener, "start", start_late)
+    tasks.put("data", id="a")
+    tasks.take(0)
+    with pytest.raises(TaskNotFound):
+        TaskQueue(tasks.name, url=f"{url}?application_name=another").wait("a")
