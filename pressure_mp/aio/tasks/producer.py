@@ -9,6 +9,7 @@ from ...encoding.task_values import check_tube
 from ...sync.tasks.base_task import Data
 from ...sync.tasks.producer import put_options
 from .handle import TaskHandle
+from .inbox import TaskInbox
 from .task import Task
 
 
@@ -25,6 +26,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: None = None,
     ) -> int | str: ...
 
@@ -38,6 +41,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: float,
     ) -> tuple[Task[Data], bool]: ...
 
@@ -50,6 +55,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: float | None = None,
     ) -> int | str | tuple[Task[Data], bool]:
         """Put a task; returns its id. As :meth:`pressure_mp.TaskQueue.put`.
@@ -58,7 +65,7 @@ class TaskProducer(TaskHandle[Data]):
         to put it again then raises TaskExists.
         """
         self._sync._check_open()
-        options = put_options(delay, ttl, priority, tube)
+        options = put_options(delay, ttl, priority, tube, result_ttl, inbox)
         handle = await self._opened()
         if wait is None:
             return await self._run(handle._operations.put(data, id, options))
@@ -74,11 +81,14 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         ids: Iterable[int | str] | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order; as :meth:`pressure_mp.TaskQueue.put_many`."""
         self._sync._check_open()
         handle = await self._opened()
-        return await self._run(handle._putting_many(data, delay, ttl, priority, tube, ids))
+        options = delay, ttl, priority, tube, result_ttl, inbox
+        return await self._run(handle._putting_many(data, ids, options))
 
     async def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; in one tube, if one is given."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from ...effects import Operation
 from ...exceptions import PressureError, RejectedItemWarning
@@ -90,10 +90,11 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        result: Any = UNCHANGED,
     ) -> Task[Data]:
         """The task is processed; as :meth:`pressure_mp.TaskQueue.ack`."""
         handle = await self._opened()
-        acking = handle._acking(task, update, delay, tube)
+        acking = handle._acking(task, update, delay, tube, result)
         return self._task(*await self._acknowledging(acking))
 
     async def ack_many(self, tasks: Iterable[Task[Data] | int | str]) -> None:
@@ -110,7 +111,7 @@ class TaskTaker(TaskHandle[Data]):
         priority: float | None = None,
         tube: str | None = None,
         update: Data | Callable[[Data], Data] = UNCHANGED,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Give the task back; as :meth:`pressure_mp.TaskQueue.release`."""
         handle = await self._opened()
@@ -124,7 +125,7 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         ttl: float | None = None,
         tube: str | None = None,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Put the task aside; as :meth:`pressure_mp.TaskQueue.bury`."""
         handle = await self._opened()
