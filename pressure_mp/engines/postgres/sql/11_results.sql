@@ -196,7 +196,7 @@ DECLARE
     n pressure_mp.notices;
     k pressure_mp.results;
     room bigint := 1000000;
-    found jsonb := '[]';
+    about jsonb := '[]';
     parts bytea[] := '{}';
 BEGIN
     IF i.name IS NULL THEN
@@ -219,12 +219,12 @@ BEGIN
             room := room - coalesce(octet_length(k.data), 0);
             EXIT WHEN room < 0 AND cardinality(parts) > 0;
         END IF;
-        found := found || jsonb_build_array(jsonb_build_array(n.number, n.event, n.deliveries,
+        about := about || jsonb_build_array(jsonb_build_array(n.number, n.event, n.deliveries,
             k.token));
         parts := parts || ARRAY[n.task, n.error, coalesce(k.data, '')];
     END LOOP;
     IF cardinality(parts) > 0 THEN
-        RETURN pressure_mp.told('notices', found, parts, NULL);
+        RETURN pressure_mp.told('notices', about, parts, NULL);
     END IF;
     IF args ? 'waits' THEN
         UPDATE pressure_mp.inboxes v SET session = c.session, listener = c.listener
