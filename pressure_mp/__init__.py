@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         EvictionWarning,
         Full,
         HandleClosedError,
+        InboxLost,
         IncompleteQueueError,
         ItemTooLargeError,
         LateTaskDoneWarning,
@@ -38,10 +39,14 @@ if TYPE_CHECKING:
         QueueInUseError,
         QueueMismatchError,
         RejectedItemWarning,
+        RemoteTraceback,
+        ResultNotKept,
+        ResultTimeout,
         ShutDown,
         TaskDoneError,
         TaskError,
         TaskExists,
+        TaskFailed,
         TaskNotFound,
         UnsupportedServerError,
         WrongKeyTypeError,
@@ -49,11 +54,13 @@ if TYPE_CHECKING:
         WrongState,
     )
     from .operations.diagnosis import Diagnosis
+    from .operations.task_results import TaskEvent, TaskResult
     from .operations.task_stats import TaskStats, TubeStats
     from .states import TaskState
     from .sync.ordered_queues import FairQueue, LifoQueue, PriorityQueue, Snapshot
     from .sync.pressure_queue import PressureQueue
     from .sync.queues import JoinableQueue, Queue, SimpleQueue
+    from .sync.tasks.inbox import TaskInbox
     from .sync.tasks.task import Task
     from .sync.tasks.task_queue import TaskQueue
 
@@ -75,6 +82,7 @@ __all__ = [
     "FairQueue",
     "Full",
     "HandleClosedError",
+    "InboxLost",
     "IncompleteQueueError",
     "ItemTooLargeError",
     "JoinableQueue",
@@ -95,6 +103,9 @@ __all__ = [
     "QueueInUseError",
     "QueueMismatchError",
     "RejectedItemWarning",
+    "RemoteTraceback",
+    "ResultNotKept",
+    "ResultTimeout",
     "ShutDown",
     "SimpleQueue",
     "Snapshot",
@@ -102,9 +113,13 @@ __all__ = [
     "Task",
     "TaskDoneError",
     "TaskError",
+    "TaskEvent",
     "TaskExists",
+    "TaskFailed",
+    "TaskInbox",
     "TaskNotFound",
     "TaskQueue",
+    "TaskResult",
     "TaskState",
     "TaskStats",
     "TubeStats",
@@ -120,11 +135,13 @@ _MODULES = {
     "authentication": ("AuthenticationError",),
     "operations.diagnosis": ("Diagnosis",),
     "engines.contract.queues": ("Stats",),
+    "operations.task_results": ("TaskEvent", "TaskResult"),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),
     "sync.queues": ("JoinableQueue", "Queue", "SimpleQueue"),
     "states": ("TaskState",),
+    "sync.tasks.inbox": ("TaskInbox",),
     "sync.tasks.task": ("Task",),
     "sync.tasks.task_queue": ("TaskQueue",),
 }

@@ -136,6 +136,32 @@ class TaskExists(TaskError, ValueError):
     """The queue has a task of that id already."""
 
 
+class TaskFailed(TaskError):
+    """The task has no value: it was buried, killed or dropped, or its handler raised an error that
+    this process does not have. The message says which; then with the error's traceback."""
+
+
+class ResultNotKept(TaskError, LookupError):
+    """What came of the task is not known: to keep it was not asked for when the task was put, or
+    the time for which it was to be kept is over."""
+
+
+class ResultTimeout(PressureError, TimeoutError):
+    """The task did not end before the time was up."""
+
+
+class InboxLost(PressureError):
+    """Nobody asked an inbox of tasks for longer than its lease: what it was to hear is lost."""
+
+
+class RemoteTraceback(PressureError):
+    """The ``__cause__`` of an error that was raised in another process: its traceback there, as
+    text."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
 class WrongState(TaskError, ValueError):
     """The task is in a state that the operation does not take it out of."""
 

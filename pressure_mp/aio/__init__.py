@@ -9,6 +9,7 @@ from .errors import QueueEmpty, QueueFull, QueueShutDown
 from .ordered_queues import FairQueue, LifoQueue, PriorityQueue
 from .pressure_queue import PressureQueue
 from .queues import JoinableQueue, Queue
+from .tasks.inbox import TaskInbox
 from .tasks.task import Task
 from .tasks.task_queue import TaskQueue
 
@@ -23,5 +24,6 @@ __all__ = [
     "QueueFull",
     "QueueShutDown",
     "Task",
+    "TaskInbox",
     "TaskQueue",
 ]

@@ -36,6 +36,26 @@ class Codec(Generic[Item]):
         self._signatures: Signatures | None = None
         self._divides = isinstance(serializer, PickleSerializer)
 
+    @property
+    def serializer(self) -> Serializer:
+        """What makes bytes of objects."""
+        return self._serializer
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self._queue
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the queue's items are signed."""
+        return bool(self._key_ids)
+
+    @property
+    def divides(self) -> bool:
+        """Whether the content of what is large is kept apart."""
+        return self._divides
+
     def prepare(self) -> Signatures:
         """Have the keys at hand. Raises AuthenticationError when they did not come along."""
         found = self._signatures

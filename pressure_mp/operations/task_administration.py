@@ -8,6 +8,7 @@ from ..effects import Operation
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import Edit, StoredTask
+from ..engines.contract.task_results import Result
 from ..engines.contract.tasks import (
     ChangeTask,
     GetTaskCounts,
@@ -79,7 +80,7 @@ class TaskAdministration(TaskSettling):
         """
         origins = "".join(sorted(sources(op) - {to}))
 
-        def make(edit: Edit | None, whole: bool) -> ChangeTask:
+        def make(edit: Edit | None, whole: bool, told: Result) -> ChangeTask:
             return ChangeTask(id, origins, to, delay, ttl, tube, edit)
 
         changed, _ = yield from self._edit(op, Subject(id), update, make)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..effects import Operation
 from ..encoding.codec import Codec
+from ..encoding.results import ResultCodec
 from ..encoding.task_values import decode_id
 from ..engines.contract.queues import How, Mismatch
 from ..engines.contract.replies import Outcome
@@ -62,6 +64,11 @@ class TaskQueueOperations(QueueOperations):
     #: From data to bytes and back; and the queue's options. Given once the queue is open.
     codec: Codec[Any]
     settings: TaskSettings
+
+    @cached_property
+    def _results(self) -> ResultCodec[Any]:
+        """From what came of tasks to bytes and back."""
+        return ResultCodec(self.codec)
 
     def __init__(self, name: str) -> None:
         super().__init__(name, TASKS)
@@ -154,6 +161,8 @@ class TaskQueueOperations(QueueOperations):
         return kind(text, named, state)
 
 
-def error_text(error: str) -> str:
+def error_text(error: str | BaseException) -> str:
     """What is kept of an error's text."""
+    if isinstance(error, BaseException):
+        error = f"{type(error).__name__}: {error}"
     return error.replace("\0", " ")[:1000]

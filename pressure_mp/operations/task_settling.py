@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..effects import Operation
+from ..encoding.large import Large
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import Edit, Held, StoredTask
+from ..engines.contract.task_results import Result
 from ..engines.contract.tasks import (
     AckTask,
     AckTasks,
@@ -27,7 +29,8 @@ from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..states import TAKEN
 from .batches import batches
-from .task_queue import DecodedTask, TaskQueueOperations, error_text
+from .task_queue import DecodedTask, error_text
+from .task_telling import TaskTelling
 
 #: What ``update`` is when the data stays as it is.
 UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
@@ -35,12 +38,14 @@ UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})(
 
 class Subject(NamedTuple):
     """A task that something is to be done with: its id, and the number of the take that has it.
-    ``is_known``: the caller has its ``data``, and need not be told."""
+    ``is_known``: the caller has its ``data``, and need not be told. ``wants_result``: it is not
+    known that nobody asked for its result."""
 
     id: bytes
     call: int = 0
     is_known: bool = False
     data: Any = None
+    wants_result: bool = True
 
 
 class Keeper(Protocol):
@@ -57,13 +62,13 @@ class Keeper(Protocol):
         """It has these no more once a transaction commits, which nobody tells it."""
 
 
-#: Makes the request for a change of the data, and for whether it is to be told.
+#: Makes the request for a change of the data, for whether it is to be told, and for a result.
 Making = Callable[
-    ["Edit | None", bool], "AckTask | ReleaseTask | BuryTask | TouchTask | ChangeTask"
+    ["Edit | None", bool, Result], "AckTask | ReleaseTask | BuryTask | TouchTask | ChangeTask"
 ]
 
 
-class TaskSettling(TaskQueueOperations):
+class TaskSettling(TaskTelling):
     """The part of :class:`~.tasks.TaskOperations` that says what becomes of a task.
 
     ``update`` is what the data is from now on, or a callable that is given the data and returns the
@@ -72,25 +77,32 @@ class TaskSettling(TaskQueueOperations):
     """
 
     def ack(
-        self, task: Subject, here: Keeper, update: Any, delay: int | None, tube: str | None
+        self,
+        task: Subject,
+        here: Keeper,
+        update: Any,
+        delay: int | None,
+        tube: str | None,
+        result: Any = None,
     ) -> Operation[DecodedTask]:
-        """It was processed. Raises NotTaken, NotOwner, TaskNotFound, as the next three do."""
-
-        def make(edit: Edit | None, whole: bool) -> AckTask:
-            return AckTask(task.id, incarnation(), task.call, delay, tube, edit, whole)
-
-        return self._by_taker("ack", task, here, update, make)
+        """It was processed, and came to ``result``. Raises NotTaken, NotOwner, TaskNotFound, as the
+        next three do; and EncodingError, if somebody asked for the result."""
+        said = self._say_value(task, result)
+        return self._by_taker("ack", task, here, update, _acking(task, delay, tube), said)
 
     def ack_at_commit(
-        self, task: Subject, here: Keeper, update: Any, delay: int | None, tube: str | None
+        self,
+        task: Subject,
+        here: Keeper,
+        update: Any,
+        delay: int | None,
+        tube: str | None,
+        result: Any = None,
     ) -> Operation[DecodedTask]:
         """The same when a transaction of the caller's commits. Until then it is taken, and is told
         as it is."""
-
-        def make(edit: Edit | None, whole: bool) -> AckTask:
-            return AckTask(task.id, incarnation(), task.call, delay, tube, edit, whole)
-
-        settled, _ = yield from self._edit("ack", task, update, make)
+        said = self._say_value(task, result)
+        settled, _ = yield from self._edit("ack", task, update, _acking(task, delay, tube), said)
         here.lose_later([(task.id, task.call)])
         return self._tell(task, settled, None)
 
@@ -103,16 +115,16 @@ class TaskSettling(TaskQueueOperations):
         ttl: int | None,
         priority: float | None,
         tube: str | None,
-        error: str | None,
+        error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
         """It is given back."""
         text = error_text(error or "")
 
-        def make(edit: Edit | None, whole: bool) -> ReleaseTask:
+        def make(edit: Edit | None, whole: bool, told: Result) -> ReleaseTask:
             fence = task.id, incarnation(), task.call
-            return ReleaseTask(*fence, delay, ttl, priority, tube, text, edit, whole)
+            return ReleaseTask(*fence, delay, ttl, priority, tube, text, edit, whole, told)
 
-        return self._by_taker("release", task, here, update, make)
+        return self._by_taker("release", task, here, update, make, self._tell_error(task, error))
 
     def bury(
         self,
@@ -121,30 +133,46 @@ class TaskSettling(TaskQueueOperations):
         update: Any,
         ttl: int,
         tube: str | None,
-        error: str | None,
+        error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
         """It is put aside."""
         text = error_text(error or "")
 
-        def make(edit: Edit | None, whole: bool) -> BuryTask:
-            return BuryTask(task.id, incarnation(), task.call, ttl, tube, text, edit, whole)
+        def make(edit: Edit | None, whole: bool, told: Result) -> BuryTask:
+            return BuryTask(task.id, incarnation(), task.call, ttl, tube, text, edit, whole, told)
 
-        return self._by_taker("bury", task, here, update, make)
+        return self._by_taker("bury", task, here, update, make, self._tell_error(task, error))
+
+    def _say_value(self, task: Subject, result: Any) -> bytes | Large:
+        """What a result is kept as, if somebody asked for the result of the task."""
+        return self._results.encode_value(task.id, result) if task.wants_result else b""
+
+    def _tell_error(self, task: Subject, error: str | BaseException | None) -> bytes:
+        """What an error is kept as, if somebody asked for the result of the task."""
+        if task.wants_result and isinstance(error, BaseException):
+            return self._results.encode_error(task.id, error)
+        return b""
 
     def touch(
         self, task: Subject, here: Keeper, update: Any, increment: int | None
     ) -> Operation[DecodedTask]:
         """It stays taken for longer, or ready."""
 
-        def make(edit: Edit | None, whole: bool) -> TouchTask:
+        def make(edit: Edit | None, whole: bool, told: Result) -> TouchTask:
             return TouchTask(task.id, incarnation(), task.call, increment, edit, whole)
 
         return self._by_taker("touch", task, here, update, make)
 
     def _by_taker(
-        self, op: str, task: Subject, here: Keeper, update: Any, make: Making
+        self,
+        op: str,
+        task: Subject,
+        here: Keeper,
+        update: Any,
+        make: Making,
+        said: bytes | Large = b"",
     ) -> Operation[DecodedTask]:
-        settled, edit = yield from self._edit(op, task, update, make)
+        settled, edit = yield from self._edit(op, task, update, make, said)
         record = settled.record
         if record.state != TAKEN:
             here.lose([(task.id, task.call)])
@@ -153,18 +181,24 @@ class TaskSettling(TaskQueueOperations):
         return self._tell(task, settled, edit)
 
     def _edit(
-        self, op: str, task: Subject, update: Any, make: Making
+        self,
+        op: str,
+        task: Subject,
+        update: Any,
+        make: Making,
+        said: bytes | Large = b"",
     ) -> Operation[tuple[StoredTask, Edit | None]]:
         """Do what may change the data."""
         while True:
             edit = None
             if update is not UNCHANGED:
                 edit = yield from self._make_edit(op, task, update)
-            reply: SettledReply = yield make(edit, not task.is_known)
+            told = yield from self._store(said)
+            reply: SettledReply = yield make(edit, not task.is_known, told)
             match reply:
                 case StoredTask():
                     return reply, edit
-                case Outcome.CHANGED:
+                case Outcome.CHANGED | Outcome.LOST:
                     continue
                 case Outcome.ABSENT | OtherState() | OtherOwner():
                     raise self._refusal(reply, task.id, op)
@@ -222,3 +256,10 @@ class TaskSettling(TaskQueueOperations):
             for place in sorted(reply):
                 raise self._refusal(reply[place], batch[place][0], "ack")
             here.lose_later(batch)
+
+
+def _acking(task: Subject, delay: int | None, tube: str | None) -> Making:
+    def make(edit: Edit | None, whole: bool, told: Result) -> AckTask:
+        return AckTask(task.id, incarnation(), task.call, delay, tube, edit, whole, told)
+
+    return make

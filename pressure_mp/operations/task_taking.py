@@ -8,7 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Until, Wait
-from ..engines.contract.replies import Closed, Missing, NoTask, Outcome
+from ..encoding.large import Large
+from ..engines.contract.replies import Closed, Lost, Missing, NoTask, Outcome
 from ..engines.contract.task_records import StoredTask, TaskRecord
 from ..engines.contract.tasks import (
     Acknowledged,
@@ -25,8 +26,9 @@ from ..exceptions import BrokerError, BrokerUnavailable, Empty, PressureError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
-from .task_queue import TaskQueueOperations, error_text
+from .task_queue import error_text
 from .task_settling import Keeper
+from .task_telling import TaskTelling
 
 T = TypeVar("T")
 
@@ -50,6 +52,10 @@ class Done(Protocol):
     def record(self) -> TaskRecord:
         """What it was when it was taken."""
 
+    @property
+    def result(self) -> Any:
+        """What came of it."""
+
     def become_record(self, record: TaskRecord) -> None:
         """That is what it is now."""
 
@@ -58,7 +64,7 @@ class Done(Protocol):
 Delivery = tuple[list[T], PressureError | None]
 
 
-class TaskTaking(TaskQueueOperations):
+class TaskTaking(TaskTelling):
     """The part of :class:`~.tasks.TaskOperations` that takes tasks."""
 
     def take(
@@ -77,15 +83,20 @@ class TaskTaking(TaskQueueOperations):
 
         ``call`` is a number that the process never used before, ``make`` makes of an id, a record
         and data what is returned. What cannot be decoded is buried; raises why, if that is all
-        there was. Raises Empty when the time is up, and ShutDown.
+        there was. Raises Empty when the time is up, and ShutDown. ``done`` is a task to acknowledge
+        first, with its result; then EncodingError too.
         """
         self.codec.prepare()  # nothing is taken that there is no key for
         waits = timeout is None or timeout > 0
         end = None if timeout is None else deadline(waits, timeout)
+        said = self._say(done)
         before = None if done is None else Acknowledged(done.key, done.record)
         request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits)
         try:
             while True:
+                if request.ack is not None and said:
+                    told = yield from self._store(said)
+                    request = request._replace(ack=request.ack._replace(result=told))
                 reply: TakeTasksReply = yield request if end is None else Until(request, end)
                 if not isinstance(reply, TakenTasks):
                     request = yield from self._wait(reply, request, here, end, timeout)
@@ -102,9 +113,15 @@ class TaskTaking(TaskQueueOperations):
             here.doubt(call)
             raise
 
+    def _say(self, done: Done | None) -> bytes | Large:
+        """What came of a task, if somebody asked for it."""
+        if done is None or not done.record.result_ttl:
+            return b""
+        return self._results.encode_value(done.key, done.result)
+
     def _wait(
         self,
-        reply: NoTask | Refusal | Closed | Missing,
+        reply: NoTask | Refusal | Lost | Closed | Missing,
         request: TakeTasks,
         here: Taker,
         end: float | None,
@@ -121,6 +138,8 @@ class TaskTaking(TaskQueueOperations):
                         return request._replace(waits=False)
                     yield Wait(reply, left)
                 return request
+            case Outcome.LOST:
+                return request  # it is stored again
             case Outcome.CLOSED:
                 raise self._shut_down()
             case Outcome.MISSING:

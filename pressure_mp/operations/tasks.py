@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from .task_administration import TaskAdministration
 from .task_producing import TaskProducing
+from .task_results import TaskResults
 from .task_taking import TaskTaking
 
 
-class TaskOperations(TaskProducing, TaskTaking, TaskAdministration):
+class TaskOperations(TaskProducing, TaskResults, TaskTaking, TaskAdministration):
     """All of them."""

@@ -56,7 +56,7 @@ ROOMS = {
         "exceptions hidden identity in_flight interrupts operations"
     ),
     "sync.tasks": (
-        "authentication background drivers effects encoding engines engines.contract "
+        "authentication background deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden in_flight interrupts operations states sync"
     ),
     "aio": (

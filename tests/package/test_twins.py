@@ -13,7 +13,7 @@ from pressure_mp import aio
 #: Each class that there is in both worlds. Another one needs a line here.
 NAMES = [
     *("FairQueue", "JoinableQueue", "LifoQueue", "PressureQueue", "PriorityQueue", "Queue"),
-    *("Task", "TaskQueue"),
+    *("Task", "TaskInbox", "TaskQueue"),
 ]
 
 #: What only the classes for threads have, and why.
@@ -30,9 +30,10 @@ ONLY_OF_ASYNCIO = {
     "sync": "the handle for threads",
 }
 #: What asks nobody, and is called without ``await`` in both worlds.
-AT_ONCE = {"become", "become_record", "worker"}
+AT_ONCE = {"become", "become_record", "have_returned", "results", "worker"}
 #: Parameters that are not the same in both worlds, or are there in one.
 OTHER_PARAMETERS = {
+    "results": set(),  # what they return is iterated over in each world as it is done there
     "run": {"handler", "stop", "executor"},
     "worker": {"executor"},
 }

@@ -44,16 +44,18 @@ class Job(sync.Job):
 
 
 async def handle(job: Job, task: Task[Any], queue: QueueOfThreads[Any], threads: Threads) -> None:
-    """Run the handler on the task. Raises what it raises. When this is cancelled, what runs in a
-    thread or a process goes on."""
+    """Run the handler on the task, whose result is what it returns. Raises what it raises. When
+    this is cancelled, what runs in a thread or a process goes on."""
     if job.is_coroutine:
         found: Any = job.handler(task)
-        await found
+        returned = await found
     elif job.executor is not None:
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(job.executor, _call, job.handler, task.data)
+        call = _call_for_result if task.record.result_ttl else _call
+        returned = await loop.run_in_executor(job.executor, call, job.handler, task.data)
     else:
-        await _in_thread(job.handler, task, queue, threads)
+        returned = await _in_thread(job.handler, task, queue, threads)
+    task.have_returned(returned)
 
 
 async def _in_thread(
@@ -61,7 +63,7 @@ async def _in_thread(
     task: Task[Any],
     queue: QueueOfThreads[Any],
     threads: Threads,
-) -> None:
+) -> Any:
     held = TaskOfThreads(queue, task.key, task.data, task.record)
     held.on_error, held.backoff = task.on_error, task.backoff
 
@@ -74,13 +76,21 @@ async def _in_thread(
         found = await threads.call(call)
     finally:
         task.become(held)  # with what the handler said of it
+        task.result = held.result
     if inspect.iscoroutine(found):  # of a function that returns one, as a lambda does
-        await found
+        return await found
+    return found
 
 
 def _call(handler: Callable[[Any], object], data: Any) -> None:
-    """What runs in a process: what the handler returns need not be one that can be pickled."""
+    """What runs in a process when nobody asked for the result: what the handler returns need not be
+    one that can be pickled."""
+    _call_for_result(handler, data)
+
+
+def _call_for_result(handler: Callable[[Any], object], data: Any) -> object:
+    """The same, when somebody did."""
     try:
-        handler(data)
+        return handler(data)
     except StopIteration as error:  # which no future can have
         raise RuntimeError("the handler raised StopIteration") from error

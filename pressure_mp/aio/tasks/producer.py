@@ -10,6 +10,7 @@ from ...sync.tasks.base_task import Data
 from ...sync.tasks.producer import put_options
 from ...sync.transactions import check_waits_for_nothing
 from .handle import TaskHandle
+from .inbox import TaskInbox
 from .task import Task
 
 
@@ -26,6 +27,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: None = None,
         connection: object | None = None,
     ) -> int | str: ...
@@ -40,6 +43,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: float,
     ) -> tuple[Task[Data], bool]: ...
 
@@ -52,6 +57,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: float | None = None,
         connection: object | None = None,
     ) -> int | str | tuple[Task[Data], bool]:
@@ -61,7 +68,7 @@ class TaskProducer(TaskHandle[Data]):
         to put it again then raises TaskExists.
         """
         self._sync._check_open()
-        options = put_options(delay, ttl, priority, tube)
+        options = put_options(delay, ttl, priority, tube, result_ttl, inbox)
         handle = await self._opened()
         if connection is not None:
             check_waits_for_nothing("wait", wait)
@@ -80,12 +87,15 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         ids: Iterable[int | str] | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order; as :meth:`pressure_mp.TaskQueue.put_many`."""
         self._sync._check_open()
         handle = await self._opened()
-        putting = handle._putting_many(data, delay, ttl, priority, tube, ids)
+        options = delay, ttl, priority, tube, result_ttl, inbox
+        putting = handle._putting_many(data, ids, options)
         if connection is None:
             return await self._run(putting)
         return await self._run_in(connection, putting)

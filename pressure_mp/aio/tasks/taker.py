@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from ...effects import Operation
 from ...exceptions import PressureError, RejectedItemWarning
@@ -90,11 +90,12 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        result: Any = UNCHANGED,
         connection: object | None = None,
     ) -> Task[Data]:
         """The task is processed; as :meth:`pressure_mp.TaskQueue.ack`."""
         handle = await self._opened()
-        acking = handle._acking(task, update, delay, tube, connection is not None)
+        acking = handle._acking(task, update, delay, tube, result, connection is not None)
         if connection is None:
             return self._task(*await self._acknowledging(acking))
         found = self._task(*await self._run_in(connection, acking))
@@ -121,7 +122,7 @@ class TaskTaker(TaskHandle[Data]):
         priority: float | None = None,
         tube: str | None = None,
         update: Data | Callable[[Data], Data] = UNCHANGED,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Give the task back; as :meth:`pressure_mp.TaskQueue.release`."""
         handle = await self._opened()
@@ -135,7 +136,7 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         ttl: float | None = None,
         tube: str | None = None,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Put the task aside; as :meth:`pressure_mp.TaskQueue.bury`."""
         handle = await self._opened()

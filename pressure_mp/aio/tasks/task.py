@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from ... import states
 from ...exceptions import PressureError
@@ -28,14 +29,14 @@ class Task(BaseTask[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        result: Any = UNCHANGED,
         connection: object | None = None,
     ) -> None:
         """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
-        self.become(
-            await self._queue.ack(
-                self, update=update, delay=delay, tube=tube, connection=connection
-            )
+        settled = await self._queue.ack(
+            self, update=update, delay=delay, tube=tube, result=result, connection=connection
         )
+        self.become(settled)
 
     async def release(
         self,
@@ -45,7 +46,7 @@ class Task(BaseTask[Data]):
         priority: float | None = None,
         tube: str | None = None,
         update: Data | Callable[[Data], Data] = UNCHANGED,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> None:
         """Give the task back; see :meth:`pressure_mp.TaskQueue.release`."""
         self.become(
@@ -66,7 +67,7 @@ class Task(BaseTask[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         ttl: float | None = None,
         tube: str | None = None,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> None:
         """Put the task aside for an administrator; see :meth:`pressure_mp.TaskQueue.bury`."""
         self.become(await self._queue.bury(self, update=update, ttl=ttl, tube=tube, error=error))

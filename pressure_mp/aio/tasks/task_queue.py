@@ -13,13 +13,14 @@ from ...sync.options import SignatureOf, TaskQueueOptions
 from ...sync.tasks.base_task import Data
 from .administration import TaskAdministration
 from .producer import TaskProducer
+from .results import TaskResults
 from .workers import TaskWorkers
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 
-class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data]):
+class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAdministration[Data]):
     """:class:`pressure_mp.TaskQueue` for asyncio: what each method does is said there.
 
     All that asks the broker is a coroutine. A take that is cancelled took nothing. Of another call

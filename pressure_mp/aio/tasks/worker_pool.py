@@ -10,11 +10,11 @@ from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from ...exceptions import Empty, PressureError, ShutDown, TaskError
+from ...exceptions import Empty, EncodingError, PressureError, ShutDown, TaskError
 from ...states import TAKEN
 from ...sync.tasks.base_task import Backoff
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
-from ...sync.tasks.worker_pool import UNFINISHED, is_of_a_buried_task, say_late
+from ...sync.tasks.worker_pool import UNFINISHED, is_of_a_buried_task, say_late, say_unsaid
 from ..shielding import uninterrupted
 from .handlers import Job, handle
 from .signals import heard_by
@@ -161,7 +161,10 @@ class WorkerPool:
                 task = await self._take(job, done)
                 done = await self._process(job, task) if task is not None else None
             if done is not None:
-                await self._settle(done.ack())
+                try:
+                    await self._settle(done.ack())
+                except EncodingError as error:
+                    await self._bury(done, error)
                 done = None
         except ShutDown:
             pass
@@ -183,6 +186,9 @@ class WorkerPool:
             return None if self._is_ending else await self._wait_for_task(job)
         except TaskError as error:
             say_late(error)
+        except EncodingError as error:
+            assert done is not None
+            await self._bury(done, error)
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
@@ -270,6 +276,11 @@ class WorkerPool:
             pass  # it was finished at this moment
         except PressureError:
             _log.exception("task %r could not be released", task.id)
+
+    async def _bury(self, done: Task[Any], error: EncodingError) -> None:
+        """What a handler returned cannot be told to those who asked for it, nor could it later."""
+        say_unsaid(done.id, self._source.name, error)
+        await self._settle(done.bury(error=error))
 
     async def _settle(self, settling: Coroutine[Any, Any, None]) -> None:
         try:

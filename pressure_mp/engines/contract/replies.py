@@ -90,5 +90,9 @@ class Unprocessed(NamedTuple):
     task: StoredTask
 
 
+class NoNotice(NamedTuple):
+    """The inbox has nothing to tell that its client has not seen."""
+
+
 #: Replies after which ``wait`` may help.
-Later = NoSpace | NoItem | InUse | Unfinished | NoTask | Unprocessed
+Later = NoSpace | NoItem | InUse | Unfinished | NoTask | Unprocessed | NoNotice

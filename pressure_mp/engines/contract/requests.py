@@ -40,6 +40,7 @@ from .queues import (
     SetBound,
     Unlock,
 )
+from .task_results import CloseInbox, OpenInbox, TakeNotices, WatchTasks
 from .tasks import (
     AckTask,
     AckTasks,
@@ -127,6 +128,13 @@ TaskRequest = (
     | CloseTasks
     | AreTasksClosed
     | DeleteTasks
+    | OpenInbox
+    | WatchTasks
+    | TakeNotices
+    | CloseInbox
+    | StoreChunks
+    | ReadChunks
+    | SweepContents
 )
 
 #: Of queues.

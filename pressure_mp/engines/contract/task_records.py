@@ -95,6 +95,11 @@ class TaskRecord(Protocol):
     def error(self) -> str:
         """The text of the last error, empty when there is none."""
 
+    @property
+    def result_ttl(self) -> int:
+        """For how long its result is kept: 0 for not at all, or
+        :data:`~.task_results.WITH_INBOX`."""
+
     def into(self, state: str, since: int | None = None) -> TaskRecord:
         """The same in another state; with ``since`` from that moment on and without an end."""
 
@@ -112,6 +117,7 @@ class Record(NamedTuple):
     tube: str = ""
     owner: str = ""
     error: str = ""
+    result_ttl: int = 0
 
     def into(self, state: str, since: int | None = None) -> Record:
         """As of :class:`TaskRecord`."""

@@ -6,8 +6,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .queues import How, Mismatch
-from .replies import Absent, Changed, Closed, Done, Missing, NoTask, Renewed, Unprocessed
+from .replies import (
+    Absent,
+    Changed,
+    Closed,
+    Done,
+    Lost,
+    Missing,
+    NoTask,
+    Renewed,
+    Unprocessed,
+)
 from .task_records import Edit, Held, StoredTask, TaskRecord, TaskSettings
+from .task_results import NO_RESULT, Result
 
 
 class OpenedTasks(NamedTuple):
@@ -48,6 +59,9 @@ class PutTasks(NamedTuple):
     They have all else in common: ready after ``delay``, for ``ttl`` (None: the queue's own), at
     ``priority``, in ``tube`` unless that is empty. One whose id is empty gets one: with ``ids``
     ``"auto_increment"`` the next number, else the broker's time in microseconds, as digits.
+
+    What comes of them is kept for ``result_ttl`` from then on, see :class:`~.task_results.Result`.
+    ``inbox`` hears of them, if that is not empty.
     """
 
     tasks: Sequence[tuple[bytes, bytes]]
@@ -56,6 +70,8 @@ class PutTasks(NamedTuple):
     ttl: int | None = None
     priority: float = 0
     tube: str = ""
+    result_ttl: int = 0
+    inbox: str = ""
 
 
 class PutAwaited(NamedTuple):
@@ -89,6 +105,7 @@ class Acknowledged(NamedTuple):
 
     id: bytes
     record: TaskRecord
+    result: Result = NO_RESULT
 
 
 class TakeTasks(NamedTuple):
@@ -118,16 +135,18 @@ class TakenTasks(NamedTuple):
     acknowledged: TaskRecord | None = None
 
 
-TakeTasksReply = TakenTasks | NoTask | Refusal | Closed | Missing
+TakeTasksReply = TakenTasks | NoTask | Refusal | Lost | Closed | Missing
 
 #: The task as it is now, with its data only if it was to be told ``whole``. CHANGED: of an edit.
-SettledReply = StoredTask | Refusal | Changed | Missing
+#: LOST: the content of its result is gone, or may be; nothing was done.
+SettledReply = StoredTask | Refusal | Changed | Lost | Missing
 
 
 class AckTask(NamedTuple):
     """A task that ``owner`` has by the take of that number was processed. It goes, or stays for
     ``delay`` as a zombie (None: the queue's own time), or as done. ``tube`` is where it goes to,
-    None for nowhere else; ``edit`` what becomes of its data."""
+    None for nowhere else; ``edit`` what becomes of its data. ``result`` is what came of it, if
+    that is to be kept."""
 
     id: bytes
     owner: str
@@ -136,11 +155,13 @@ class AckTask(NamedTuple):
     tube: str | None = None
     edit: Edit | None = None
     whole: bool = False
+    result: Result = NO_RESULT
 
 
 class ReleaseTask(NamedTuple):
     """It is given back: ready, in its old place, or waiting for ``delay``; or buried, when it was
-    delivered too often. Without ``priority`` and with an empty ``error`` these stay as they are."""
+    delivered too often. Without ``priority`` and with an empty ``error`` these stay as they are.
+    ``result`` is kept if it is buried, and if one is to be kept."""
 
     id: bytes
     owner: str
@@ -152,10 +173,11 @@ class ReleaseTask(NamedTuple):
     error: str = ""
     edit: Edit | None = None
     whole: bool = False
+    result: Result = NO_RESULT
 
 
 class BuryTask(NamedTuple):
-    """It is put aside, for ``ttl``, or for good with 0."""
+    """It is put aside, for ``ttl``, or for good with 0. ``result`` is as of :class:`AckTask`."""
 
     id: bytes
     owner: str
@@ -165,6 +187,7 @@ class BuryTask(NamedTuple):
     error: str = ""
     edit: Edit | None = None
     whole: bool = False
+    result: Result = NO_RESULT
 
 
 class TouchTask(NamedTuple):
@@ -261,10 +284,11 @@ GetTaskReply = StoredTask | Absent | Missing
 
 class FinishedTask(NamedTuple):
     """What became of a task: ``outcome`` is ``"processed"``, ``"buried"``, ``"killed"`` or
-    ``"dropped"``. Without ``task`` it is gone."""
+    ``"dropped"``. Without ``task`` it is gone. ``result`` is there when one is kept for now."""
 
     outcome: str
     task: StoredTask | None
+    result: Result | None = None
 
 
 class AwaitTask(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..contract.contents import ReadChunks, ReadChunksReply, StoreChunks, StoreChunksReply
-from ..contract.replies import Outcome
+from ..contract.replies import Done, Lost, Outcome
+from .contents import Contents
 from .line import Caller
 from .state import QueueState, Slot
 
@@ -12,23 +13,32 @@ def store_chunks(state: QueueState, request: StoreChunks, caller: Caller) -> Sto
     """Keep chunks, if those before them were kept."""
     if state.closed:
         return Outcome.CLOSED
-    contents = state.contents
     if request.first == 0:
-        contents.sweep("", not state.items)
-    elif not contents.is_kept(request.token):
-        return Outcome.LOST
-    for number, chunk in enumerate(request.chunks, request.first):
-        contents.store(request.token, number, chunk, caller.lease)
-    return Outcome.DONE
+        state.contents.sweep("", not state.items)
+    return keep_chunks(state.contents, request, caller.lease)
 
 
 def read_chunks(slot: Slot, request: ReadChunks, caller: Caller) -> ReadChunksReply:
     """Copy chunks to the caller's memory."""
-    token, first, rooms = request
     if slot.state is None:
         return Outcome.LOST
+    return copy_chunks(slot.state.contents, request, caller.lease)
+
+
+def keep_chunks(contents: Contents, request: StoreChunks, lease: int) -> Done | Lost:
+    """Keep chunks of one of these contents, if those before them were kept."""
+    if request.first and not contents.is_kept(request.token):
+        return Outcome.LOST
+    for number, chunk in enumerate(request.chunks, request.first):
+        contents.store(request.token, number, chunk, lease)
+    return Outcome.DONE
+
+
+def copy_chunks(contents: Contents, request: ReadChunks, lease: int) -> Done | Lost:
+    """Copy chunks of one of these contents."""
+    token, first, rooms = request
     for number, room in enumerate(rooms, first):
-        if not slot.state.contents.read(token, number, room):
+        if not contents.read(token, number, room):
             return Outcome.LOST
-    slot.state.contents.keep_on(token, caller.lease)
+    contents.keep_on(token, lease)
     return Outcome.DONE

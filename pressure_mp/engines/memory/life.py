@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ... import states
 from ..contract.task_records import Record, StoredTask, TaskSettings
+from ..contract.task_results import TAKEN
 from .line import Caller
+from .results import Results
 
+#: In which states there is an outcome to be told, and which.
+OUTCOMES: dict[str, str] = {
+    states.ZOMBIE: "processed",
+    states.DONE: "processed",
+    states.BURIED: "buried",
+}
 #: How many tasks one call moves whose time has come.
 _MOST_DUE = 100
 
@@ -24,6 +32,8 @@ class Living:
     data: bytes
     #: The number of its arrival.
     seq: int
+    #: Those that hear of it; the first is the one that it was put with, if it was.
+    inboxes: list[str] = field(default_factory=list)
 
     def stored(self, whole: bool = True) -> StoredTask:
         """As it is told."""
@@ -56,6 +66,7 @@ class Life:
         #: Who waits for what becomes of a task, and what they are to hear.
         self.awaited: dict[bytes, list[Caller]] = {}
         self.outcomes: dict[Caller, str] = {}
+        self.results = Results()
         self._ready: list[tuple[tuple[Any, ...], bytes]] = []
         self._due: list[tuple[int, bytes]] = []
         self._seq = self._counter = 0
@@ -116,6 +127,7 @@ class Life:
             if due > self.now:
                 break
             self.lapse(self.tasks[id])
+        self.results.sweep(self.now)
 
     def lapse(self, task: Living) -> None:
         """The time of a task's state is over."""
@@ -129,6 +141,7 @@ class Life:
 
     def add(self, task: Living) -> None:
         """A new task."""
+        self.results.forget(task.id)  # of another one that had its id
         self.tasks[task.id] = task
         self._count(states.VOID, task.record.state, task.record.tube)
         self._enter(task)
@@ -139,6 +152,8 @@ class Life:
         deliveries = task.record.deliveries + 1
         task_taken = {"deliveries": deliveries, "call": call, "owner": owner}
         self.turn(task, states.TAKEN, self.now + limit if limit else 0, None, **task_taken)
+        for inbox in task.inboxes:
+            self.results.tell(inbox, task.id, TAKEN, task.record)
 
     def process(self, task: Living, delay: int | None, tube: str | None) -> None:
         """A taken task was processed."""
@@ -214,9 +229,10 @@ class Life:
         self.conclude(task, outcome)
 
     def conclude(self, task: Living, outcome: str) -> None:
-        """Who waits for the task is told what became of it."""
+        """Who waits for the task is told what became of it; and that is kept, if it is to be."""
         for caller in self.awaited.pop(task.id, []):
             self.outcomes[caller] = outcome
+        self.results.conclude(task.id, task.inboxes, task.record, outcome, self.now)
 
     def forget(self, caller: Caller) -> None:
         """One waits for no task's end any more."""

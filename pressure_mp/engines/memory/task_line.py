@@ -1,4 +1,4 @@
-"""Who waits for a task, or for what becomes of one. First come, first served."""
+"""Who waits for a task, or for what becomes of some. First come, first served."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ class TaskLine:
         #: Those who want a task, in line, each with the tube; empty for any.
         self._takers: dict[Caller, str] = {}
         self._watchers: set[Caller] = set()
+        #: Those who wait for notices, each with the inbox and the last number in it.
+        self._readers: dict[Caller, tuple[str, int]] = {}
 
     def stand(self, caller: Caller, tube: str) -> None:
         """One waits for a task, and keeps its place in line."""
@@ -24,18 +26,29 @@ class TaskLine:
         caller.rest()
         self._watchers.add(caller)
 
+    def read(self, caller: Caller, inbox: str, number: int) -> None:
+        """One waits for a notice, which will have a higher number."""
+        caller.rest()
+        self._readers[caller] = inbox, number
+
     def leave(self, caller: Caller) -> None:
         """One waits no longer."""
+        self._readers.pop(caller, None)
         self._takers.pop(caller, None)
         self._watchers.discard(caller)
 
     def wake_who_can_go_on(self, life: Life | None) -> None:
-        """Those whose task has come to its end; the first in line for each task that is ready, and
-        all of them when the queue is shut down; everybody when it is gone."""
+        """Those whose task has come to its end, or whose inbox has a notice or is gone; the first
+        in line for each task that is ready, and all of them when the queue is shut down; everybody
+        when it is gone."""
         if life is None:
-            for caller in (*self._takers, *self._watchers):
+            for caller in (*self._takers, *self._watchers, *self._readers):
                 caller.wake()
             return
+        for caller, (name, number) in self._readers.items():
+            inbox = life.results.inboxes.get(name)
+            if inbox is None or inbox.number > number:
+                caller.wake()
         for caller in self._watchers & life.outcomes.keys():
             caller.wake()
         if self._takers:

@@ -8,21 +8,33 @@ from typing import Any
 
 from ... import states
 from ...exhaustive import assert_never
+from ..contract.contents import (
+    ReadChunks,
+    ReadChunksReply,
+    StoreChunks,
+    StoreChunksReply,
+    SweepContents,
+    SweepContentsReply,
+)
 from ..contract.items import MOST_BYTES, MOST_ITEMS
 from ..contract.queues import Dismiss, Enlist, Exists, GetDiscipline, GetUsers, How
 from ..contract.replies import NoTask, Outcome, Unprocessed
 from ..contract.requests import QueueRequest, TaskRequest
-from ..contract.task_records import Edit, Record, StoredTask
+from ..contract.task_records import Record, StoredTask
+from ..contract.task_results import (
+    CloseInbox,
+    OpenInbox,
+    TakeNotices,
+    WatchTasks,
+)
 from ..contract.tasks import (
     AckTask,
     AckTasks,
-    AckTasksReply,
     AreTasksClosed,
     AwaitTask,
     AwaitTaskReply,
     BuryTask,
     ChangeTask,
-    ChangeTaskReply,
     CloseTasks,
     CountReady,
     DeleteTasks,
@@ -37,18 +49,13 @@ from ..contract.tasks import (
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
-    OtherOwner,
-    OtherState,
     PutAwaited,
     PutTasks,
     PutTasksReply,
-    Refusal,
     ReleaseTask,
     RenewTaker,
     RequeueTasks,
     RequeueTasksReply,
-    SettledReply,
-    SettleRequest,
     TakenTasks,
     Takers,
     TakeTasks,
@@ -58,19 +65,14 @@ from ..contract.tasks import (
     TouchTask,
     TruncateTasks,
 )
+from . import inboxes, large, settling
 from .clock import milliseconds
-from .life import Life, Living
+from .life import OUTCOMES, Life, Living
 from .line import Caller
 from .task_line import TaskLine
 
 #: Those that leave alone what is due.
 _AT_REST = (GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks)
-#: In which states there is an outcome to be told, and which.
-_OUTCOMES: dict[str, str] = {
-    states.ZOMBIE: "processed",
-    states.DONE: "processed",
-    states.BURIED: "buried",
-}
 
 
 class MemoryTasks:
@@ -110,14 +112,18 @@ class MemoryTasks:
                 if isinstance(reply, list):
                     life.awaited[reply[0]] = [caller]
                 return reply
+            case OpenInbox() | WatchTasks() | TakeNotices() | CloseInbox():
+                return inboxes.do(life, request, caller, self._line)
+            case StoreChunks() | ReadChunks() | SweepContents():
+                return _move_chunks(life, request, caller)
             case TakeTasks():
                 return self._take(life, request, caller)
             case AckTask() | ReleaseTask() | BuryTask() | TouchTask():
-                return _settle(life, request)
+                return settling.settle(life, request)
             case AckTasks():
-                return _ack_many(life, request)
+                return settling.ack_many(life, request)
             case ChangeTask():
-                return _change(life, request)
+                return settling.change(life, request)
             case KickTasks():
                 return _kick(life, request)
             case ListTasks():
@@ -188,10 +194,13 @@ class MemoryTasks:
     def _take(self, life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
         acknowledged = None
         if request.ack is not None:
-            done = _held(life, request.ack.id, request.owner, request.ack.record.call)
+            done = settling.held(life, request.ack.id, request.owner, request.ack.record.call)
             if not isinstance(done, Living):
                 return done
+            if not settling.has_content(life, request.ack.result):
+                return Outcome.LOST
             life.process(done, None, None)
+            life.results.say(done.id, request.ack.result, True)
             acknowledged = done.record
         taken: list[StoredTask] = []
         room = MOST_BYTES
@@ -217,10 +226,14 @@ class MemoryTasks:
         self._line.leave(caller)
         task = life.tasks.get(request.id)
         outcome = life.outcomes.pop(caller, None)
+        kept = life.results.kept.get(request.id)
         if outcome is None and task is not None:
-            outcome = _OUTCOMES.get(task.record.state)
+            outcome = OUTCOMES.get(task.record.state)
+        elif outcome is None and kept is not None:
+            outcome = kept.outcome
         if outcome is not None:
-            return FinishedTask(outcome, task.stored() if task else None)
+            result = kept.result if kept else None
+            return FinishedTask(outcome, task.stored() if task else None, result)
         if task is None:
             return Outcome.ABSENT
         others = [other for other in life.awaited.pop(task.id, []) if other is not caller]
@@ -237,6 +250,7 @@ def _put(life: Life, request: PutTasks) -> PutTasksReply:
     state, ends = states.READY, life.lifetime(request.ttl)
     if request.delay:
         state, ends = states.WAITING, life.now + request.delay
+    hearing = [request.inbox] if request.inbox else []
     named: dict[bytes, bytes] = {}
     for id, data in request.tasks:
         there = life.tasks.get(id)
@@ -244,109 +258,13 @@ def _put(life: Life, request: PutTasks) -> PutTasksReply:
             return TaskThere(id, there.record.state if there else state)
         named[id or life.make_id(request.ids, named)] = data
     for id, data in named.items():
-        record = Record(state, request.priority, life.now, life.now, ends, tube=request.tube)
-        life.add(Living(id, record, data, life.next_seq()))
+        record = Record(
+            *(state, request.priority, life.now, life.now, ends),
+            tube=request.tube,
+            result_ttl=request.result_ttl,
+        )
+        life.add(Living(id, record, data, life.next_seq(), hearing.copy()))
     return [*named]
-
-
-def _held(life: Life, id: bytes, owner: str, call: int) -> Living | Refusal:
-    """The task, if the owner has it by that take."""
-    task = life.tasks.get(id)
-    if task is None:
-        return Outcome.ABSENT
-    if task.record.state != states.TAKEN:
-        return OtherState(task.record.state)
-    if (task.record.owner, task.record.call) != (owner, call):
-        return OtherOwner(task.record.owner)
-    return task
-
-
-def _change_data(task: Living, edit: Edit | None) -> bool:
-    """Change the data, unless it is no longer what the new data was made of."""
-    if edit is None:
-        return True
-    if edit.made_of is not None and edit.made_of != task.data:
-        return False
-    task.data = edit.data
-    return True
-
-
-def _settle(life: Life, request: SettleRequest) -> SettledReply:
-    task: Living | Refusal | None = None
-    if isinstance(request, TouchTask) and request.call == 0:
-        ready = life.tasks.get(request.id)
-        task = ready if ready is not None and ready.record.state == states.READY else None
-    task = task or _held(life, request.id, request.owner, request.call)
-    if not isinstance(task, Living):
-        return task
-    if not _change_data(task, request.edit):
-        return Outcome.CHANGED
-    match request:
-        case AckTask():
-            life.process(task, request.delay, request.tube)
-        case ReleaseTask():
-            if request.priority is not None:
-                task.record = task.record._replace(priority=request.priority)
-            life.give_back(task, request.error, request.delay, request.ttl, request.tube)
-        case BuryTask():
-            if request.error:
-                task.record = task.record._replace(error=request.error)
-            ends = life.now + request.ttl if request.ttl else 0
-            life.turn(task, states.BURIED, ends, request.tube)
-        case TouchTask():
-            _touch(life, task, request.increment)
-        case _:
-            assert_never(request)
-    return task.stored(request.whole)
-
-
-def _touch(life: Life, task: Living, increment: int | None) -> None:
-    due = task.record.due
-    if due and increment is not None:
-        life.postpone(task, due + increment)
-    elif due:
-        is_taken = task.record.state == states.TAKEN
-        usual = life.settings.ttr if is_taken else life.settings.ttl
-        life.postpone(task, max(due, life.now + usual))
-
-
-def _ack_many(life: Life, request: AckTasks) -> AckTasksReply:
-    problems: dict[int, Refusal] = {}
-    for place, (id, call) in enumerate(request.tasks):
-        task = _held(life, id, request.owner, call)
-        if isinstance(task, Living):
-            life.process(task, None, None)
-        else:
-            problems[place] = OtherOwner("") if isinstance(task, OtherOwner) else task
-    return problems
-
-
-def _change(life: Life, request: ChangeTask) -> ChangeTaskReply:
-    task = life.tasks.get(request.id)
-    if task is None:
-        return Outcome.ABSENT
-    state, to, tube = task.record.state, request.to, request.tube
-    if state not in request.origins:
-        return OtherState(state)
-    if not _change_data(task, request.edit):
-        return Outcome.CHANGED
-    if state == states.BURIED and to in (states.READY, states.WAITING):
-        task.record = task.record._replace(deliveries=0)
-    if not to and state == states.TAKEN:
-        to = states.READY
-    if not to:
-        life.shift(task, tube or "")
-    elif to == states.VOID:
-        life.vanish(task, "killed")
-    elif to in (states.READY, states.WAITING):
-        life.revive(task, request.delay, request.ttl, tube)
-    else:
-        zombie = request.delay or life.settings.zombie
-        ends = life.zombie_until(zombie) if to == states.ZOMBIE else 0
-        life.turn(task, to, ends, tube)
-        if to != states.BURIED:
-            life.conclude(task, "processed")
-    return task.stored()
 
 
 def _kick(life: Life, request: KickTasks) -> KickedTasks:
@@ -401,3 +319,20 @@ def _count(life: Life) -> TaskCounts:
         where[way] = number
     oldest = min(ready, default=None)
     return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes)
+
+
+def _move_chunks(
+    life: Life, request: StoreChunks | ReadChunks | SweepContents, caller: Caller
+) -> StoreChunksReply | ReadChunksReply | SweepContentsReply:
+    """The contents of results come in chunks, and are read in chunks."""
+    contents = life.results.contents
+    match request:
+        case StoreChunks():
+            return large.keep_chunks(contents, request, caller.lease)
+        case ReadChunks():
+            return large.copy_chunks(contents, request, caller.lease)
+        case SweepContents():
+            contents.sweep(request.token, False)
+            return False
+        case _:
+            assert_never(request)

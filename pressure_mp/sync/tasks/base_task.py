@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ... import states
 from ...encoding.task_values import decode_id
 from ...engines.contract.task_records import TaskRecord
+from ...engines.contract.task_results import WITH_INBOX
 from ...exceptions import ArgumentError
 
 #: Seconds until a task that failed may be taken again; or what tells them from how often it was
@@ -20,7 +22,9 @@ Data = TypeVar("Data")
 class BaseTask(Generic[Data]):
     """A task at one moment; nothing here asks the broker."""
 
-    __slots__ = ("_data", "_queue", "backoff", "is_staged", "key", "on_error", "record")
+    __slots__ = (
+        *("_data", "_queue", "backoff", "is_staged", "key", "on_error", "record", "result"),
+    )
 
     def __init__(self, queue: Any, key: bytes, data: Data, record: TaskRecord) -> None:
         self._queue = queue
@@ -33,6 +37,8 @@ class BaseTask(Generic[Data]):
         self.is_staged = False
         self.on_error = "release"
         self.backoff: Backoff | None = None
+        #: What the task came to, which its taker may set: it is told when it is acknowledged.
+        self.result: Any = None
 
     @property
     def id(self) -> int | str:
@@ -98,6 +104,12 @@ class BaseTask(Generic[Data]):
         """The same, with the data that it has."""
         self.record = record
 
+    def have_returned(self, returned: object) -> None:
+        """A handler returned that: the task's result, unless it is None, as when the handler set
+        the result itself."""
+        if returned is not None:
+            self.result = returned
+
     @property
     def is_settled(self) -> bool:
         """Whether its taker has said what becomes of it; maybe in a transaction that did not yet
@@ -109,15 +121,21 @@ class BaseTask(Generic[Data]):
         """The number of the take that has it: what it is acknowledged by."""
         return self.record.call
 
+    @property
+    def result_ttl(self) -> float | None:
+        """Seconds for which its result is kept, from its end on; infinity if that is for the inbox
+        that it was put with, for as long as that lasts. None if nobody asked for its result."""
+        kept = self.record.result_ttl
+        return math.inf if kept == WITH_INBOX else kept / 1000 if kept else None
+
     def _after(self, error: BaseException) -> tuple[str, dict[str, Any]]:
         """The verb that is due when ``error`` ended the work on it, and its options."""
         if not isinstance(error, Exception):
             return "release", {}
-        text = f"{type(error).__name__}: {error}"
         if self.on_error == "bury":
-            return "bury", {"error": text}
+            return "bury", {"error": error}
         wait = self.backoff(self.deliveries) if callable(self.backoff) else self.backoff
-        return "release", {"delay": wait or None, "error": text}
+        return "release", {"delay": wait or None, "error": error}
 
     def __repr__(self) -> str:
         return f"<Task {self.id!r} {self.state} {self._data!r:.60}>"

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import overload
+from typing import Any, overload
 
 from ...effects import Operation
-from ...encoding.task_values import check_priority, check_times, check_tube, encode_id
-from ...exceptions import PressureError
+from ...encoding.task_values import (
+    check_priority,
+    check_times,
+    check_tube,
+    encode_id,
+    milliseconds,
+)
+from ...engines.contract.task_results import WITH_INBOX
+from ...exceptions import ArgumentTypeError, PressureError
 from ...operations.task_producing import PutOptions
 from ...operations.task_queue import DecodedTask
 from ..transactions import check_waits_for_nothing
 from .base_task import Data
 from .handle import TaskHandle
+from .inbox import BaseInbox, TaskInbox
 from .task import Task
 
 
@@ -29,6 +37,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: None = None,
         connection: object | None = None,
     ) -> int | str: ...
@@ -43,6 +53,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: float,
     ) -> tuple[Task[Data], bool]: ...
 
@@ -55,6 +67,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         wait: float | None = None,
         connection: object | None = None,
     ) -> int | str | tuple[Task[Data], bool]:
@@ -66,6 +80,10 @@ class TaskProducer(TaskHandle[Data]):
         :param priority: the lowest is taken first; an int or a float.
         :param tube: a part of the queue that :meth:`take` can ask for.
         :param id: the task's id, an int or a str, instead of one that the queue makes.
+        :param result_ttl: seconds for which what came of the task is kept, from its end on; see
+            :meth:`result`. Without it nothing is, or for ``inbox`` alone.
+        :param inbox: of this queue: it hears of the task. Without ``result_ttl`` the result is kept
+            for it until it has heard it, and as long as it is there.
         :param wait: wait up to so many seconds until the task was processed, and return what
             :meth:`wait` does.
         :param connection: the put is part of this connection's transaction, as for
@@ -80,7 +98,7 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
-        options = put_options(delay, ttl, priority, tube)
+        options = put_options(delay, ttl, priority, tube, result_ttl, inbox)
         if connection is not None:
             check_waits_for_nothing("wait", wait)
             return self._run_in(connection, self._operations.put(data, id, options))
@@ -104,6 +122,8 @@ class TaskProducer(TaskHandle[Data]):
         priority: float = 0,
         tube: str | None = None,
         ids: Iterable[int | str] | None = None,
+        result_ttl: float | None = None,
+        inbox: TaskInbox | None = None,
         connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
@@ -114,25 +134,23 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
-        putting = self._putting_many(data, delay, ttl, priority, tube, ids)
+        options = delay, ttl, priority, tube, result_ttl, inbox
+        putting = self._putting_many(data, ids, options)
         return self._run(putting) if connection is None else self._run_in(connection, putting)
 
     def _putting_many(
         self,
         data: Iterable[Data],
-        delay: float | None,
-        ttl: float | None,
-        priority: float,
-        tube: str | None,
         ids: Iterable[int | str] | None,
+        options: tuple[Any, ...],
     ) -> Operation[list[int | str]]:
         given = list(data)
         try:
-            options = put_options(delay, ttl, priority, tube)
+            checked = put_options(*options)
         except PressureError as error:
             error.rest = given
             raise
-        return self._operations.put_many(given, ids, options)
+        return self._operations.put_many(given, ids, checked)
 
     def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; in one tube, if one is given.
@@ -161,7 +179,18 @@ class TaskProducer(TaskHandle[Data]):
 
 
 def put_options(
-    delay: float | None, ttl: float | None, priority: float, tube: str | None
+    delay: float | None,
+    ttl: float | None,
+    priority: float,
+    tube: str | None,
+    result_ttl: float | None,
+    inbox: BaseInbox | None,
 ) -> PutOptions:
     """What a put is to say of its tasks. Raises ArgumentError, ArgumentTypeError."""
-    return *check_times(delay, ttl), check_priority(priority), check_tube(tube)
+    if inbox is not None and not isinstance(inbox, BaseInbox):
+        raise ArgumentTypeError(f"inbox is a TaskInbox or None, not {type(inbox).__name__}")
+    kept = milliseconds("result_ttl", result_ttl, least=0.001)
+    if inbox is not None and result_ttl is None:
+        kept = WITH_INBOX
+    name = inbox.name if inbox is not None else ""
+    return *check_times(delay, ttl), check_priority(priority), check_tube(tube), kept, name

@@ -139,6 +139,7 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
+        result: Any = UNCHANGED,
         connection: object | None = None,
     ) -> Task[Data]:
         """The task is processed: it is removed, or stays as a zombie or as done.
@@ -151,6 +152,8 @@ class TaskTaker(TaskHandle[Data]):
             returns the new. With an id, when the data was changed meanwhile, it is called again.
         :param delay: seconds as a zombie, instead of the queue's own; for a queue without ``keep``.
         :param tube: move it there.
+        :param result: what the task came to, instead of what its ``result`` was set to, see
+            :meth:`result`. It is encoded and kept if somebody asked for it.
 
         Never waits. Raises NotTaken when nobody has the task, NotOwner when another process or a
         later take has it, TaskNotFound, EncodingError, QueueDoesNotExistError, ArgumentError,
@@ -163,7 +166,7 @@ class TaskTaker(TaskHandle[Data]):
             over, the commit fails, and nothing of the transaction is done.
         """
 
-        acking = self._acking(task, update, delay, tube, connection is not None)
+        acking = self._acking(task, update, delay, tube, result, connection is not None)
         if connection is None:
             return self._task(*self._acknowledging(acking))
         found = self._task(*self._run_in(connection, acking))
@@ -176,14 +179,17 @@ class TaskTaker(TaskHandle[Data]):
         update: Any,
         delay: float | None,
         tube: str | None,
+        result: Any,
         at_commit: bool,
     ) -> Operation[DecodedTask]:
         wait = None if delay is None else milliseconds("delay", delay, least=0.001)
         if wait is not None and self._settings.keep:
             raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
         where = None if tube is None else check_tube(tube)
+        if result is UNCHANGED:
+            result = task.result if isinstance(task, BaseTask) else None
         ack = self._operations.ack_at_commit if at_commit else self._operations.ack
-        return ack(self._subject(task), self._here, update, wait, where)
+        return ack(self._subject(task), self._here, update, wait, where, result)
 
     def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
         return self._task(*self._run(settling))
@@ -191,7 +197,7 @@ class TaskTaker(TaskHandle[Data]):
     def _subject(self, task: TaskOrId) -> Subject:
         """A task, with the number of the take by which this process has it."""
         if isinstance(task, BaseTask):
-            return Subject(task.key, task.call, True, task.data)
+            return Subject(task.key, task.call, True, task.data, bool(task.record.result_ttl))
         return Subject(*self._held(task))
 
     def _held(self, task: TaskOrId) -> Held:
@@ -248,14 +254,15 @@ class TaskTaker(TaskHandle[Data]):
         priority: float | None = None,
         tube: str | None = None,
         update: Data | Callable[[Data], Data] = UNCHANGED,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Give the task back: it is ready for others, in its old place, or waits for a delay.
 
         :param delay: seconds before it may be taken again.
         :param ttl: seconds for which it is ready, instead of the queue's own. Excludes ``delay``.
         :param priority: its priority from now on.
-        :param error: what went wrong: it is kept with the task.
+        :param error: what went wrong, a text or an error: its text is kept with the task. An error
+            is what :meth:`result` raises, if the task is buried for it.
 
         The rest is as for :meth:`ack`. After ``max_deliveries`` the task is buried instead.
         """
@@ -270,7 +277,7 @@ class TaskTaker(TaskHandle[Data]):
         ttl: float | None,
         priority: float | None,
         tube: str | None,
-        error: str | None,
+        error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
         wait, life = check_times(delay, ttl)
         urgency = None if priority is None else check_priority(priority)
@@ -285,12 +292,13 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         ttl: float | None = None,
         tube: str | None = None,
-        error: str | None = None,
+        error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Put the task aside, until an administrator kicks, kills or switches it.
 
         :param ttl: seconds for which it is buried; then it is dropped. None is for good.
-        :param error: why; it is kept with the task.
+        :param error: why, a text or an error: its text is kept with the task. An error is what
+            :meth:`result` raises.
 
         The rest is as for :meth:`ack`.
         """
@@ -303,7 +311,7 @@ class TaskTaker(TaskHandle[Data]):
         update: Any,
         ttl: float | None,
         tube: str | None,
-        error: str | None,
+        error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
         where = None if tube is None else check_tube(tube)
         life = milliseconds("ttl", ttl, least=0.001)

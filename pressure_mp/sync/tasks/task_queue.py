@@ -17,13 +17,14 @@ from . import settings as task_settings
 from .administration import TaskAdministration
 from .base_task import Data
 from .producer import TaskProducer
+from .results import TaskResults
 from .workers import TaskWorkers
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 
-class TaskQueue(TaskProducer[Data], TaskWorkers[Data], TaskAdministration[Data]):
+class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAdministration[Data]):
     """A queue of tasks that producers, workers and administrators on any machine share.
 
     A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (T), for

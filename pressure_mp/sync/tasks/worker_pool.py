@@ -18,6 +18,7 @@ from ...exceptions import (
     ArgumentError,
     ArgumentTypeError,
     DecodingError,
+    EncodingError,
     PressureError,
     ShutDown,
     TaskError,
@@ -26,7 +27,7 @@ from ...states import TAKEN
 from .base_task import Backoff, check_on_error
 from .task import Task
 
-#: What runs on a task. What it returns does not matter.
+#: What runs on a task. What it returns is the task's result, if somebody asked for that.
 Handler = Callable[[Any], object]
 
 #: Seconds between two looks at the event that stops a run.
@@ -203,6 +204,11 @@ class WorkerPool:
         except TaskError as error:
             say_late(error)
             del self._in_hand[me]
+        except EncodingError as error:
+            assert done is not None
+            self._bury(done, error)  # or it was no longer ours
+            del self._in_hand[me]
+            done = None
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
@@ -218,6 +224,16 @@ class WorkerPool:
             done.ack()
         except TaskError as error:
             say_late(error)
+        except EncodingError as error:
+            self._bury(done, error)
+
+    def _bury(self, done: Task[Any], error: EncodingError) -> None:
+        """What a handler returned cannot be told to those who asked for it, nor could it later."""
+        say_unsaid(done.id, self._source.name, error)
+        try:
+            done.bury(error=error)
+        except TaskError as late:
+            say_late(late)
 
     def _process(self, task: Task[Any], handler: Handler) -> Task[Any] | None:
         """Run the handler; returns the task when it is to be acknowledged, in hand until then."""
@@ -237,7 +253,7 @@ class WorkerPool:
         """Run the handler, and say what became of the task if that failed; returns whether it is to
         be acknowledged."""
         try:
-            handler(task)
+            task.have_returned(handler(task))
         except BaseException as error:
             _log.exception(
                 "task %r of %r failed, delivery %d", task.id, self._source.name, task.deliveries
@@ -297,6 +313,11 @@ def is_of_a_buried_task(error: PressureError) -> bool:
 def say_late(error: TaskError) -> None:
     """Log what a handler that came too late is told."""
     _log.warning("a handler came too late, and its task may run again: %s", error)
+
+
+def say_unsaid(id: int | str, queue: str, error: EncodingError) -> None:
+    """Log that a task is buried since its result cannot be encoded."""
+    _log.error("task %r of %r is buried, its result cannot be kept", id, queue, exc_info=error)
 
 
 def _until_look(deadline: float | None) -> float:

@@ -65,8 +65,10 @@ class TaskWorkers(TaskTaker[Data]):
         Without a handler: all that :meth:`worker` registered, with their options.
 
         A task is acknowledged when its handler returns, unless the handler has acknowledged,
-        released or buried it. When the handler raises, the error is logged (by the logger
-        ``pressure_mp``), its text is kept with the task, and the task is released, or buried.
+        released or buried it. What it returns is the task's result, if somebody asked for that;
+        when that cannot be encoded, the task is buried. When the handler raises, the error is
+        logged (by the logger ``pressure_mp``), its text is kept with the task, and the task is
+        released, or buried: then the error is its result.
 
         :param concurrency: how many tasks are worked on at the same time.
         :param tube: take from this tube only.

@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 import pytest
+from waiting import until
 
 from brokers.servers import START_LIMIT, _die_too, free_port
-from waiting import until
 
 #: Where Debian has the programs of each version.
 _FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)

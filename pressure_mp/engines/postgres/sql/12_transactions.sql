@@ -26,6 +26,8 @@ BEGIN
         r.status := 'missing';
     ELSIF q.closed AND a_op IN ('put', 'store_chunks') THEN
         r.status := 'closed';
+    ELSIF a_op = 'store_chunks' THEN
+        r := pressure_mp.store_unseen(q, args, a_items);
     ELSIF a_kind = 'items' THEN
         r := pressure_mp.foresee_items(q, a_slot, a_op, args, a_items, a_keys);
     ELSE
@@ -46,8 +48,19 @@ BEGIN
     status := r.status; info := r.info; items := r.items;
 END $$;
 
--- What a call to a queue of items would reply now. Chunks are stored at once: their transaction
--- alone sees them.
+-- Chunks are stored at once: their transaction alone sees them.
+CREATE OR REPLACE FUNCTION pressure_mp.store_unseen(q pressure_mp.queues, args jsonb,
+    a_items bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    INSERT INTO pressure_mp.chunks
+        SELECT q.id, args->>'token', (args->>'first')::bigint + u.o - 1, u.chunk
+        FROM unnest(a_items) WITH ORDINALITY u (chunk, o);
+    INSERT INTO pressure_mp.contents VALUES (q.id, args->>'token', 9223372036854775807)
+        ON CONFLICT DO NOTHING;
+    RETURN pressure_mp.said('done');
+END $$;
+
+-- What a call to a queue of items would reply now.
 CREATE OR REPLACE FUNCTION pressure_mp.foresee_items(q pressure_mp.queues, a_slot bigint,
     a_op text, args jsonb, a_items bytea[], a_keys bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
@@ -75,13 +88,6 @@ BEGIN
             END LOOP;
         END IF;
         RETURN pressure_mp.said('added', to_jsonb(room));
-    WHEN 'store_chunks' THEN
-        INSERT INTO pressure_mp.chunks
-            SELECT q.id, args->>'token', (args->>'first')::bigint + u.o - 1, u.chunk
-            FROM unnest(a_items) WITH ORDINALITY u (chunk, o);
-        INSERT INTO pressure_mp.contents VALUES (q.id, args->>'token', 9223372036854775807)
-            ON CONFLICT DO NOTHING;
-        RETURN pressure_mp.said('done');
     WHEN 'acknowledge' THEN
         SELECT * INTO d FROM pressure_mp.deliveries v WHERE v.queue = q.id
             AND v.number = (args->>'number')::bigint AND v.owner = args->>'owner';

@@ -1,0 +1,65 @@
+"""What came of tasks, in asyncio: of one, of many, and in an inbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from ...deadlines import deadline, seconds_left
+from ...encoding.task_values import milliseconds
+from ...exceptions import InboxLost
+from ...operations.task_results import TaskResult
+from ...sync.tasks.base_task import Data
+from ...sync.tasks.inbox import DEFAULT_LEASE, late
+from ...sync.tasks.results import named
+from .handle import TaskHandle
+from .inbox import TaskInbox
+
+
+class TaskResults(TaskHandle[Data]):
+    """The part of :class:`pressure_mp.aio.TaskQueue` that is for those who want results."""
+
+    async def result(self, id: int | str, timeout: float | None = None) -> Any:
+        """What a task came to that was put with ``result_ttl``; as
+        :meth:`pressure_mp.TaskQueue.result`."""
+        self._sync._check_open()
+        handle = await self._opened()
+        return await self._run(handle._asking(id, timeout))
+
+    def results(
+        self, ids: Iterable[int | str], timeout: float | None = None
+    ) -> AsyncIterator[TaskResult]:
+        """What came of many tasks, each once, the first that has ended first: ``async for done in
+        tasks.results(ids)``. As :meth:`pressure_mp.TaskQueue.results`."""
+        self._sync._check_open()
+        limit = self._sync._seconds(timeout)
+        return self._each(named(ids), deadline(True, limit), limit)
+
+    async def _each(
+        self, pending: dict[int | str, None], end: float | None, limit: float | None
+    ) -> AsyncIterator[TaskResult]:
+        if not pending:
+            return
+        number = len(pending)
+        async with await self.inbox() as inbox:
+            await inbox.watch(pending)
+            while pending:
+                try:
+                    events = await inbox.take(seconds_left(end))
+                except InboxLost:  # who called did something else for long
+                    await inbox.watch(pending)
+                    continue
+                if not events:
+                    raise late(self.name, len(pending), number, limit)
+                for event in events:
+                    if event.result is not None and event.id in pending:
+                        del pending[event.id]
+                        yield event.result
+
+    async def inbox(self, lease: float = DEFAULT_LEASE) -> TaskInbox:
+        """An inbox that hears of tasks; as :meth:`pressure_mp.TaskQueue.inbox`."""
+        self._sync._check_open()
+        await self.open()
+        found = TaskInbox(self, milliseconds("lease", lease, least=1.0))
+        await self._run(found._opening())
+        return found

@@ -1,0 +1,155 @@
+"""From what came of a task to the bytes that are kept of it, and back.
+
+They are ``mark | kind | id | 0 | payload``, signed as the queue's items are: so nobody without a
+key can pass off the result of one task as that of another, or a task's data as a result. A large
+value is a manifest, whose seal has that head, and a content; see :mod:`.large`.
+
+The payload of a value is what the queue's serializer makes of it. That of an error is the length of
+two texts in JSON (the error in a line, and its traceback), those texts, and the error as the
+serializer made it, or nothing if it could not.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ..exceptions import DecodingError, PressureError, RemoteTraceback
+from ..interrupts import is_from_outside
+from . import serializers, signing
+from .codec import Codec
+from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
+
+#: What a result begins with: no pickle, no UTF-8 text, no signed item and no manifest does.
+MARK = b"\xf8mp1"
+VALUE, ERROR = b"V", b"E"
+_LENGTH = 4
+
+Data = TypeVar("Data")
+
+
+class Value(NamedTuple):
+    """A task came to this."""
+
+    value: Any
+
+
+class Failure(NamedTuple):
+    """A task came to an error: as it was raised, if that can be had here; its text in any case."""
+
+    error: BaseException | None
+    text: str
+
+
+class ResultCodec(Generic[Data]):
+    """What one handle does to the results of its tasks."""
+
+    def __init__(self, codec: Codec[Data]) -> None:
+        self._codec = codec
+
+    def encode_value(self, id: bytes, value: Any) -> bytes | Large:
+        """Raises EncodingError, AuthenticationError. None, which is what most handlers return, is
+        no bytes at all."""
+        if value is None:
+            return b""
+        codec, head = self._codec, MARK + VALUE + id + b"\0"
+        sign = codec.prepare().sign
+        if not codec.divides:
+            return sign(head + serializers.encode(codec.serializer, value, codec.queue))
+        payload, buffers = serializers.pickle_apart(value, codec.queue)
+        if not buffers and len(payload) < THRESHOLD:
+            return sign(head + payload)
+        segments = [memoryview(payload), *(buffer.raw() for buffer in buffers)]
+        return Large(segments, lambda sealed: sign(head + sealed), codec.is_signed)
+
+    def encode_error(self, id: bytes, error: BaseException) -> bytes:
+        """Raises AuthenticationError. An error that the serializer cannot encode and decode again
+        is told in words."""
+        lines = traceback.format_exception(type(error), error, error.__traceback__)
+        texts = json.dumps([lines[-1].strip(), "".join(lines)]).encode()
+        frame = len(texts).to_bytes(_LENGTH, "big") + texts + self._try(error)
+        return self._codec.prepare().sign(MARK + ERROR + id + b"\0" + frame)
+
+    def _try(self, error: BaseException) -> bytes:
+        serializer, queue = self._codec.serializer, self._codec.queue
+        try:
+            found = serializers.encode(serializer, error, queue)
+            again = serializer.loads(found)
+        except Exception as why:
+            if is_from_outside(why):
+                raise
+            return b""
+        return found if type(again) is type(error) else b""
+
+    def read_manifest(self, id: bytes, data: bytes) -> Manifest | None:
+        """What is said of the content of a large value; None of any other result. Raises
+        AuthenticationError, DecodingError."""
+        if not (self._codec.divides and is_manifest(data)):
+            return None
+        _, sealed = self._open(id, data[HEAD_SIZE:])
+        try:
+            return Manifest(data, sealed, self._codec.is_signed)
+        except ValueError as error:
+            raise serializers.set_aside(self._codec.queue, error, data) from error
+
+    def decode(
+        self,
+        id: bytes,
+        data: bytes,
+        manifest: Manifest | None = None,
+        content: Sequence[bytearray] = (),
+    ) -> Value | Failure:
+        """What the result of that task is. Raises AuthenticationError, and then nothing was
+        decoded; or DecodingError."""
+        if not data:
+            return Value(None)
+        if manifest is not None:
+            if manifest.digest and digest(content) != manifest.digest:
+                raise signing.exchanged(data, self._codec.queue)
+            return Value(serializers.unpickle_apart(content, data, self._codec.queue))
+        kind, payload = self._open(id, data)
+        if kind == VALUE:
+            return Value(self._loads(payload, data))
+        return self._decode_error(payload, data)
+
+    def _open(self, id: bytes, data: bytes) -> tuple[bytes, bytes]:
+        """The kind and the payload of a result that was made for this task."""
+        found = self._codec.prepare().check(data)
+        kind, head = found[len(MARK) : len(MARK) + 1], id + b"\0"
+        rest = found[len(MARK) + 1 :]
+        if found[: len(MARK)] != MARK or kind not in (VALUE, ERROR) or not rest.startswith(head):
+            raise DecodingError(
+                f"what is kept as the result of a task of queue {self._codec.queue!r} "
+                f"({len(data)} bytes) is not a result of that task",
+                data,
+            )
+        return kind, rest[len(head) :]
+
+    def _loads(self, payload: bytes, data: bytes) -> Any:
+        try:
+            return self._codec.serializer.loads(payload)
+        except Exception as error:
+            if is_from_outside(error):
+                raise
+            raise DecodingError(
+                f"a result of {len(data)} bytes from queue {self._codec.queue!r} cannot be decoded "
+                f"({type(error).__name__}: {error})",
+                data,
+            ) from error
+
+    def _decode_error(self, payload: bytes, data: bytes) -> Failure:
+        end = _LENGTH + int.from_bytes(payload[:_LENGTH], "big")
+        try:
+            text, lines = json.loads(payload[_LENGTH:end])
+        except ValueError as error:
+            raise serializers.set_aside(self._codec.queue, error, data) from error
+        try:
+            found = self._loads(payload[end:], data) if payload[end:] else None
+        except PressureError:
+            found = None  # its class is not known here: it is told in words
+        if not isinstance(found, BaseException):
+            return Failure(None, lines)
+        found.__cause__ = RemoteTraceback(lines)
+        return Failure(found, text)

@@ -1,0 +1,245 @@
+"""The operations of those who want to know what came of tasks: of one, and of many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..deadlines import deadline, seconds_left
+from ..effects import Operation, Until, Wait
+from ..encoding.results import Failure, Value
+from ..encoding.task_values import decode_id
+from ..engines.contract.replies import NoNotice, Outcome, Unprocessed
+from ..engines.contract.task_results import (
+    ABSENT,
+    TAKEN,
+    CloseInbox,
+    InboxReply,
+    Notice,
+    OpenInbox,
+    Result,
+    TakenNotices,
+    TakeNotices,
+    TakeNoticesReply,
+    WatchTasks,
+    WatchTasksReply,
+)
+from ..engines.contract.tasks import AwaitTask, AwaitTaskReply, FinishedTask
+from ..exceptions import (
+    PressureError,
+    ResultNotKept,
+    ResultTimeout,
+    TaskFailed,
+)
+from ..exhaustive import assert_never
+from ..states import BURIED, VOID, word
+from .batches import batches
+from .large import fetch
+from .task_queue import TaskQueueOperations
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What came of a task.
+
+    ``outcome`` is ``"processed"``, ``"buried"``, ``"killed"`` or ``"dropped"``; ``""`` when it is
+    not known. ``error`` is what :meth:`get` raises; without one, ``value`` is what the task came
+    to.
+    """
+
+    id: int | str
+    outcome: str
+    value: Any = None
+    error: BaseException | None = None
+
+    def get(self) -> Any:
+        """The value. Raises the error of the task's handler, with its traceback as the cause; else
+        TaskFailed, ResultNotKept, TaskNotFound, DecodingError or AuthenticationError."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class TaskEvent(NamedTuple):
+    """What an inbox heard of a task: that it was ``"taken"``, for the time that ``deliveries``
+    says; or what came of it."""
+
+    id: int | str
+    event: str
+    deliveries: int
+    result: TaskResult | None
+
+
+class Heard(NamedTuple):
+    """What an inbox heard, up to the notice of that number. ``is_lost``: it was gone, and is there
+    again."""
+
+    number: int
+    events: list[TaskEvent]
+    is_lost: bool = False
+
+
+class TaskResults(TaskQueueOperations):
+    """The part of :class:`~.tasks.TaskOperations` that has to do with results."""
+
+    # One task
+
+    def result(
+        self, id: bytes, timeout: float | None, here: AbstractContextManager[None]
+    ) -> Operation[Any]:
+        """Wait until a task has ended; returns what it came to. ``here`` is as of ``wait``.
+
+        Raises what :meth:`TaskResult.get` does, and ResultTimeout.
+        """
+        end = deadline(True, timeout)
+        waits = True
+        while True:
+            reply: AwaitTaskReply = yield Until(AwaitTask(id, False, waits), end)
+            match reply:
+                case FinishedTask():
+                    error = reply.task.record.error if reply.task else ""
+                    told = yield from self._read(id, reply.outcome, error, reply.result)
+                    return told.get()
+                case Outcome.ABSENT:
+                    raise self._refusal(reply, id, "result")
+                case Outcome.MISSING:
+                    raise self._missing()
+                case Unprocessed():
+                    record = reply.task.record
+                    if not record.result_ttl:
+                        raise self._error(ResultNotKept, id, record.state, _NOT_ASKED)
+                    left = seconds_left(end)
+                    if not waits or (left is not None and left <= 0):
+                        raise self._late(id, record.state, timeout)
+                    with here:
+                        yield Wait(reply, left)
+                    left = seconds_left(end)
+                    waits = left is None or left > 0
+                case _:
+                    assert_never(reply)
+
+    def _late(self, id: bytes, state: str, timeout: float | None) -> ResultTimeout:
+        return ResultTimeout(
+            f"task {decode_id(id)!r} of queue {self.name!r} is still {word(state)} after "
+            f"{timeout or 0:g} s: ask again, or with more time"
+        )
+
+    # Many tasks
+
+    def open_inbox(self, inbox: str, lease: int) -> Operation[None]:
+        """Have an inbox, for so many milliseconds from each use on."""
+        reply: InboxReply = yield OpenInbox(inbox, lease)
+        if reply is Outcome.MISSING:
+            raise self._missing()
+
+    def close_inbox(self, inbox: str) -> Operation[None]:
+        """Be done with an inbox."""
+        reply: InboxReply = yield CloseInbox(inbox)
+        if reply is Outcome.MISSING:
+            raise self._missing()
+
+    def watch(self, inbox: str, lease: int, ids: Sequence[bytes]) -> Operation[None]:
+        """Have an inbox hear of these tasks too, in batches; it is opened again if it is gone."""
+        for _, batch in batches(ids):
+            reply: WatchTasksReply = yield WatchTasks(inbox, batch)
+            while reply is Outcome.LOST:
+                yield from self.open_inbox(inbox, lease)
+                reply = yield WatchTasks(inbox, batch)
+            if reply is Outcome.MISSING:
+                raise self._missing()
+
+    def take_notices(
+        self,
+        inbox: str,
+        lease: int,
+        seen: int,
+        limit: int,
+        timeout: float | None,
+        here: AbstractContextManager[None],
+    ) -> Operation[Heard]:
+        """What an inbox has heard since the number ``seen``.
+
+        Waits for something, without limit or for ``timeout`` seconds; then it is nothing. An inbox
+        that is gone is opened again.
+        """
+        end = deadline(True, timeout)
+        waits = timeout is None or timeout > 0
+        while True:
+            request = TakeNotices(inbox, seen, limit, waits)
+            reply: TakeNoticesReply = yield Until(request, end)
+            match reply:
+                case TakenNotices():
+                    events = yield from self._read_notices(reply.notices)
+                    return Heard(reply.notices[-1].number, events)
+                case NoNotice():
+                    if not waits:
+                        return Heard(seen, [])
+                    left = seconds_left(end)
+                    waits = left is None or left > 0
+                    if waits:
+                        with here:
+                            yield Wait(reply, left)
+                case Outcome.LOST:
+                    yield from self.open_inbox(inbox, lease)
+                    return Heard(0, [], True)
+                case Outcome.MISSING:
+                    raise self._missing()
+                case _:
+                    assert_never(reply)
+
+    def _read_notices(self, notices: Sequence[Notice]) -> Operation[list[TaskEvent]]:
+        events = []
+        for _, id, event, deliveries, error, kept in notices:
+            result = None
+            if event != TAKEN:
+                result = yield from self._read(id, event, error, kept)
+            events.append(TaskEvent(decode_id(id), event, deliveries, result))
+        return events
+
+    # What is kept
+
+    def _read(
+        self, id: bytes, outcome: str, error: str, kept: Result | None
+    ) -> Operation[TaskResult]:
+        """What came of a task, of which a broker says this."""
+        named = decode_id(id)
+        if outcome == ABSENT:
+            return TaskResult(named, "", error=self._refusal(Outcome.ABSENT, id, "result"))
+        try:
+            if kept is not None and kept.data:
+                said = yield from self._decode_result(id, kept)
+                if isinstance(said, Value):
+                    return TaskResult(named, outcome, said.value)
+                failed = said.error or self._error(TaskFailed, id, _state(outcome), said.text)
+                return TaskResult(named, outcome, error=failed)
+        except PressureError as problem:
+            return TaskResult(named, outcome, error=problem)
+        if outcome != "processed":
+            why = f"it was {outcome}" + (f": {error}" if error else "")
+            return TaskResult(
+                named, outcome, error=self._error(TaskFailed, id, _state(outcome), why)
+            )
+        if kept is None:
+            why = f"it was processed; {_NOT_ASKED}, or the time for that is over"
+            return TaskResult(named, outcome, error=self._error(ResultNotKept, id, VOID, why))
+        return TaskResult(named, outcome)
+
+    def _decode_result(self, id: bytes, kept: Result) -> Operation[Value | Failure]:
+        manifest = self._results.read_manifest(id, kept.data)
+        if manifest is None:
+            return self._results.decode(id, kept.data)
+        content = yield from fetch(manifest)
+        if content is None:
+            why = "the time for which its result was kept ended while it was read"
+            raise self._error(ResultNotKept, id, VOID, why)
+        return self._results.decode(id, kept.data, manifest, content)
+
+
+#: Why nothing is known of what came of a task.
+_NOT_ASKED = "its result is not kept, since it was put without result_ttl"
+
+
+def _state(outcome: str) -> str:
+    return BURIED if outcome == "buried" else VOID

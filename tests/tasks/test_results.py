@@ -1,0 +1,379 @@
+"""What comes of tasks is kept where somebody asked for it, and told."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from waiting import Background, parks, until
+
+from pressure_mp import (
+    AuthenticationError,
+    EncodingError,
+    InboxLost,
+    NotOwner,
+    NotTaken,
+    QueueDoesNotExistError,
+    RemoteTraceback,
+    ResultNotKept,
+    ResultTimeout,
+    TaskFailed,
+    TaskNotFound,
+    TaskQueue,
+    TaskResult,
+)
+from pressure_mp.engines.contract.task_results import WITH_INBOX
+
+
+@pytest.fixture
+def queue(url, name):
+    queue = TaskQueue(name, url=url)
+    yield queue
+    if queue.exists():
+        queue.delete()
+
+
+def put_and_take(queue, data="data", **options):
+    """The id of a task that was put, and it as its taker has it."""
+    id = queue.put(data, result_ttl=60, **options)
+    task = queue.take(0)
+    assert task.id == id
+    return id, task
+
+
+def waits(call, *args, **options):
+    """A call that waits."""
+    waiting = Background(call, *args, **options)
+    until(lambda: parks(waiting))
+    return waiting
+
+
+class Custom(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+        self.one = one
+
+
+@pytest.mark.usefixtures("no_ticks")
+def test_the_result_is_what_the_taker_says_to_those_who_wait_and_to_those_who_come_later(queue):
+    id, task = put_and_take(queue)
+    assert task.result_ttl == 60
+    waiting = [waits(queue.result, id) for _ in range(2)]
+    task.ack(result={"a": 1})
+    assert [one.result() for one in waiting] == [{"a": 1}] * 2
+    assert queue.result(id) == {"a": 1}, "it can be read again"
+
+
+@pytest.mark.parametrize("kept", [{}, {"keep": True}, {"zombie": 3600}])
+def test_a_result_is_kept_whatever_becomes_of_the_task(url, name, kept):
+    queue = TaskQueue(name, url=url, **kept)
+    id, task = put_and_take(queue)
+    task.result = "set"
+    next_id = queue.put("next", result_ttl=60)
+    queue.take(0, ack=task).ack()
+    assert queue.result(id) == "set"
+    assert queue.result(next_id) is None, "nothing was said"
+    queue.delete()
+
+
+def test_nothing_is_kept_where_nobody_asked(queue):
+    id = queue.put("data")
+    with pytest.raises(ResultNotKept, match="without result_ttl"):
+        queue.result(id)
+    task = queue.take(0)
+    assert task.result_ttl is None
+    task.ack(result=threading.Lock())  # it is not even encoded
+    with pytest.raises(TaskNotFound):
+        queue.result(id)
+
+
+def test_a_result_that_cannot_be_encoded_leaves_the_task_with_its_taker(queue):
+    id, task = put_and_take(queue)
+    with pytest.raises(EncodingError):
+        task.ack(result=threading.Lock())
+    task.ack(result=1)
+    assert queue.result(id) == 1
+
+
+def test_an_error_is_raised_where_the_result_is_asked_for_with_its_traceback(queue):
+    id, task = put_and_take(queue)
+    task.on_error = "bury"
+    with pytest.raises(ZeroDivisionError), task:
+        1 // 0  # noqa: B018
+    with pytest.raises(ZeroDivisionError) as raised:
+        queue.result(id)
+    assert isinstance(raised.value.__cause__, RemoteTraceback)
+    assert "1 // 0" in str(raised.value.__cause__)
+    assert queue.peek(id).error.startswith("ZeroDivisionError: ")
+    # It is processed after all.
+    queue.kick(id)
+    with pytest.raises(ResultTimeout, match="still ready after 0 s"):
+        queue.result(id, 0)
+    queue.take(0).ack(result="now")
+    assert queue.result(id) == "now"
+
+
+def test_an_error_that_cannot_be_encoded_and_decoded_is_told_in_words(queue):
+    id, task = put_and_take(queue)
+    task.bury(error=Custom("one", "two"))  # which cannot be unpickled
+    with pytest.raises(TaskFailed, match="one and two"):
+        queue.result(id)
+
+
+def test_the_error_counts_only_when_the_task_is_given_up(url, name):
+    queue = TaskQueue(name, url=url, max_deliveries=2)
+    id, task = put_and_take(queue)
+    task.release(error=KeyError("first"))
+    with pytest.raises(ResultTimeout):
+        queue.result(id, 0)
+    queue.take(0).release(error=KeyError("second"))
+    with pytest.raises(KeyError, match="second"):
+        queue.result(id)
+    queue.delete()
+
+
+@pytest.mark.parametrize(("how", "why"), [("kill", "killed"), ("drop", "dropped"), ("bury", "why")])
+def test_a_task_that_ends_without_a_result_has_failed(how, why, queue):
+    id, task = put_and_take(queue)
+    waiting = waits(queue.result, id)
+    if how == "kill":
+        queue.kill(id)
+    elif how == "drop":
+        task.release(ttl=0.01)
+    else:
+        task.bury(error="why")
+    for raising in (waiting.result, lambda: queue.result(id)):
+        with pytest.raises(TaskFailed, match=why) as raised:
+            raising()
+        assert raised.value.task_id == id
+
+
+def test_a_result_goes_when_its_time_is_up(queue):
+    id = queue.put("data", result_ttl=0.05)
+    queue.take(0).ack(result=1)
+
+    def is_gone():
+        try:
+            queue.result(id)
+        except TaskNotFound:
+            return True
+        return False
+
+    until(is_gone)
+
+
+def test_the_result_of_another_task_that_had_the_id_does_not_count(queue):
+    put_and_take(queue, id="same")[1].ack(result="old")
+    id, task = put_and_take(queue, id="same")
+    with pytest.raises(ResultTimeout):
+        queue.result(id, 0)
+    task.ack()
+    assert queue.result(id) is None
+
+
+def test_who_has_lost_the_task_cannot_say_its_result(queue):
+    id, late = put_and_take(queue)
+    queue.snatch(id)
+    for acknowledging in (lambda: late.ack(result="late"), lambda: queue.take(0, ack=late)):
+        with pytest.raises(NotTaken):
+            acknowledging()
+    task = queue.take(0)
+    with pytest.raises(NotOwner):
+        late.ack(result="late")
+    task.ack(result="good")
+    assert queue.result(id) == "good"
+
+
+def test_the_results_of_many_come_as_they_are_done(queue):
+    ids = queue.put_many(range(5), result_ttl=60)
+    tasks = queue.take_many(5)
+    tasks[3].ack(result=3)
+    tasks[1].bury(error=KeyError("one"))
+    queue.kill(ids[2])
+    gone = "never there"
+    results = queue.results([*ids, ids[0], gone])
+    first = [next(results) for _ in range(4)]
+    assert [(one.id, one.outcome) for one in first] == [
+        *((ids[1], "buried"), (ids[2], "killed"), (ids[3], "processed"), (gone, ""))
+    ]
+    assert first[2].get() == 3
+    for place, error in ((0, KeyError), (1, TaskFailed), (3, TaskNotFound)):
+        with pytest.raises(error):
+            first[place].get()
+    tasks[4].ack()
+    assert next(results) == TaskResult(ids[4], "processed", None)
+    waiting = waits(next, results)
+    tasks[0].ack(result=0)
+    assert waiting.result() == TaskResult(ids[0], "processed", 0)
+    assert list(results) == []
+    with pytest.raises(ResultTimeout, match=r"1 of 1 tasks .* after 0 s"):
+        next(queue.results([queue.put("never taken", result_ttl=60)], 0))
+
+
+def test_those_who_wait_are_told_of_a_deletion(queue):
+    id = queue.put("data", result_ttl=60)
+    waiting = [waits(queue.result, id), waits(list, queue.results([id]))]
+    queue.delete()
+    for one in waiting:
+        with pytest.raises(QueueDoesNotExistError):
+            one.result()
+
+
+@pytest.mark.usefixtures("no_ticks")
+def test_an_inbox_hears_of_tasks_that_are_put_with_it(queue):
+    with queue.inbox() as inbox:
+        waiting = waits(inbox.take)
+        ids = queue.put_many(range(3), inbox=inbox)
+        (first, _) = queue.take_many(2)
+        events = waiting.result()
+        events += inbox.take() if len(events) == 1 else []
+        assert [(event.id, event.event, event.deliveries) for event in events] == [
+            *((ids[0], "taken", 1), (ids[1], "taken", 1))
+        ]
+        waiting = waits(inbox.take)
+        first.ack(result="done")
+        assert waiting.result() == [
+            (ids[0], "processed", 1, TaskResult(ids[0], "processed", "done"))
+        ]
+        assert queue.result(ids[0]) == "done", "the inbox has not said that it saw it"
+        assert inbox.take(0) == []
+        with pytest.raises(TaskNotFound):  # it was for the inbox alone
+            queue.result(ids[0])
+        queue.release(ids[1])
+        queue.take(0)
+        assert inbox.take() == [(ids[1], "taken", 2, None)]
+        assert queue.peek(ids[2]).record.result_ttl == WITH_INBOX
+
+
+def test_a_result_that_is_kept_for_a_time_stays_when_an_inbox_has_seen_it(queue):
+    with queue.inbox() as inbox:
+        id = queue.put("data", inbox=inbox, result_ttl=60)
+        queue.take(0).ack(result=1)
+        assert len(inbox.take(0)) == 2
+        assert inbox.take(0) == []
+    assert queue.result(id) == 1
+
+
+def test_an_inbox_that_is_gone_takes_along_what_was_kept_for_it_alone(queue):
+    with queue.inbox() as inbox:
+        early, late = queue.put_many(range(2), inbox=inbox)
+        queue.take(0).ack(result=1)
+    queue.take(0).ack(result=2)
+    for id in (early, late):
+        with pytest.raises(TaskNotFound):
+            queue.result(id)
+
+
+def test_an_inbox_that_nobody_asked_for_long_is_lost_and_can_go_on(queue):
+    inbox = queue.inbox(lease=1)
+    id = queue.put("data", inbox=inbox, result_ttl=60)
+    until(lambda: has_no_inbox(queue, inbox))
+    queue.take(0).ack(result=1)
+    with pytest.raises(InboxLost, match="longer than its lease of 1 s"):
+        inbox.take()
+    inbox.watch([id])
+    assert inbox.take() == [(id, "processed", 0, TaskResult(id, "processed", 1))]
+
+
+def has_no_inbox(queue, inbox):
+    """Whether an inbox is gone; to ask for that does not keep it."""
+    probe = queue.inbox()
+    id = queue.put("probe", inbox=inbox)
+    queue.kill(id)
+    probe.watch([id])
+    (event,) = probe.take(0)
+    probe.close()
+    return event.event == "absent"
+
+
+def test_each_inbox_that_watches_a_task_hears_of_it(queue):
+    id, task = put_and_take(queue)
+    inboxes = [queue.inbox() for _ in range(2)]
+    for inbox in inboxes:
+        inbox.watch([id])
+        assert inbox.take(0) == [(id, "taken", 1, None)]
+    task.ack(result=5)
+    for inbox in inboxes:
+        (event,) = inbox.take(0)
+        assert event.result.get() == 5
+
+
+def test_the_results_of_a_signed_queue_are_signed_each_for_its_task(url, name):
+    queue = TaskQueue(name, url=url, authkey=b"key")
+    id, task = put_and_take(queue)
+    other, wrong = put_and_take(queue)
+    task.ack(result="good")
+    wrong.bury(error=KeyError("bad"))
+    assert queue.result(id) == "good"
+    with pytest.raises(KeyError):
+        queue.result(other)
+    with pytest.raises(AuthenticationError):
+        TaskQueue.attach(name, url=url).result(id)
+    queue.delete()
+
+
+@pytest.mark.parametrize("authkey", [None, b"key"])
+def test_a_large_result_is_kept_apart_for_as_long_as_the_result(url, name, authkey):
+    queue = TaskQueue(name, url=url, authkey=authkey)
+    large = bytearray(range(256)) * 10_000
+    id, task = put_and_take(queue)
+    last, acked = put_and_take(queue)
+    task.ack(result=large)
+    acked.result = large[1:]
+    queue.put("next")
+    queue.take(0, ack=acked)
+    assert queue.result(id) == large
+    assert [one.get() for one in queue.results([id, last])] == [large, large[1:]]
+    with queue.inbox() as inbox:
+        queue.put("data", inbox=inbox)
+        queue.take(0).ack(result=large)
+        assert inbox.take(0)[-1].result.get() == large
+    queue.delete()
+
+
+@pytest.mark.parametrize("serializer", ["json", "raw"])
+def test_results_are_made_by_the_serializer_and_errors_told_in_words(url, name, serializer):
+    queue = TaskQueue(name, url=url, serializer=serializer)
+    value = b"bytes" if serializer == "raw" else {"a": [1]}
+    id, task = put_and_take(queue, value)
+    other, wrong = put_and_take(queue, value)
+    task.ack(result=value)
+    wrong.bury(error=KeyError("bad"))
+    assert queue.result(id) == value
+    with pytest.raises(TaskFailed, match="KeyError: 'bad'"):
+        queue.result(other)
+    queue.delete()
+
+
+def test_handlers_return_results(queue):
+    stop = threading.Event()
+
+    def handle(task):
+        if task.data == "ends":
+            stop.set()
+        if task.data == "unsaid":
+            return threading.Lock()
+        if task.data == "error":
+            raise KeyError("bad")
+        return task.data * 2
+
+    asked = queue.put_many(["a", "unsaid", "error"], result_ttl=60)
+    queue.put("unsaid")  # nobody asked: what is returned does not matter
+    (last,) = queue.put_many(["ends"], result_ttl=60)
+    queue.run(handle, on_error="bury", stop=stop)
+    assert queue.result(asked[0]) == "aa"
+    with pytest.raises(EncodingError):
+        queue.result(asked[1])
+    with pytest.raises(KeyError):
+        queue.result(asked[2])
+    assert queue.result(last) == "endsends"
+    assert queue.stats().counts["B"] == 2
+
+
+def test_what_is_wrong_is_said_before_anything_is_put(queue):
+    for wrong in ({"result_ttl": 0}, {"result_ttl": "1"}, {"inbox": "name"}):
+        with pytest.raises((ValueError, TypeError)):
+            queue.put("data", **wrong)
+    with pytest.raises(ValueError, match="lease"):
+        queue.inbox(lease=0)
+    assert queue.qsize() == 0
