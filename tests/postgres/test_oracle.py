@@ -28,7 +28,8 @@ def machine(postgres, monkeypatch):
         url = postgres.limited_url
 
         def nobody_waits(self) -> None:
-            assert servers.waiters(self.bindings[1].engine) == 0
+            binding = self.bindings[1]
+            assert servers.waiters(binding.engine, binding.name) == 0
 
     return Machine
 

@@ -186,13 +186,17 @@ def look(engine: Any, text: str) -> list[tuple[Any, ...]]:
         return connection.execute(text).fetchall()
 
 
-def waiters(engine: Any) -> int:
-    """How many operations wait at the server, and are there."""
-    places, watchers = look(
+def waiters(engine: Any, name: str | None = None) -> int:
+    """How many operations wait at the server, and are there; on the queues of items of that name,
+    if one is given."""
+    here = "listener IS NOT NULL"
+    if name is not None:
+        here += f" AND slot = pressure_mp.slot('{engine.prefix}', 'items', '{name}')"
+    ((places, watchers),) = look(
         engine,
-        """SELECT (SELECT count(*) FROM pressure_mp.waiting WHERE listener IS NOT NULL),
-            (SELECT count(*) FROM pressure_mp.watchers WHERE listener IS NOT NULL)""",
-    )[0]
+        f"""SELECT (SELECT count(*) FROM pressure_mp.waiting WHERE {here}),
+            (SELECT count(*) FROM pressure_mp.watchers WHERE {here})""",
+    )
     return int(places + watchers)
 
 
