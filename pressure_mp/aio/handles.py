@@ -14,6 +14,7 @@ from ..engines import registry
 from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How, Stats
 from ..engines.contract.session import AsyncSession, Binding
+from ..engines.put_off import LAST_SECONDS, to_its_end
 from ..exceptions import ArgumentTypeError, PressureError, QueueDoesNotExistError
 from ..hidden import hide_in
 from ..identity.client import client_id
@@ -24,7 +25,6 @@ from ..sync import handles as sync
 from ..sync.transactions import transactional
 from . import sending
 from .errors import raise_as_of_asyncio
-from .shielding import uninterrupted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -162,7 +162,7 @@ class Handle:
             return
         with suppress(PressureError):  # the lease's next look tries again
             requeuing = ending(lease.disown(claim), monotonic() + LAST_TRY)
-            await uninterrupted(self._run_at_once(requeuing))
+            await to_its_end(self._run_at_once(requeuing), LAST_SECONDS)
             if not is_unknown(error):
                 lease.trust(claim)
 

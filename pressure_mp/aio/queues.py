@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections.abc import Iterable
 from types import GenericAlias, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from ..deadlines import deadline, seconds_left
 from ..effects import AnyOperation, T
@@ -25,6 +25,7 @@ from ..in_flight import Asking, Claim, mark_of
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
 from ..sync.handles import check_max_items, check_maxsize
+from ..sync.object_queue import Item
 from ..sync.options import QueueOptions, SignatureOf
 from ..sync.transactions import check_waits_for_nothing
 from .handles import ItemHandle
@@ -33,8 +34,6 @@ from .outgoing import Outgoing
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
-
-Item = TypeVar("Item")
 
 
 class Buffers:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from time import monotonic
 from typing import Any, TypeVar
 
 from .contract.cancellation import mark_as_unknown
@@ -86,17 +87,28 @@ async def settled(
     return found
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Do it, however often the caller is cancelled meanwhile; who was, is when it is done."""
+async def to_its_end(work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+    """Do it, however often the caller is cancelled meanwhile. Who was, raises CancelledError when
+    it is done, or so many seconds after the first time; then the work goes on by itself."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
+    end: float | None = None
     while not task.done():
+        left = None if end is None else end - monotonic()
+        if left is not None and left <= 0:
+            break
         try:
-            await asyncio.wait({task})
+            await asyncio.wait({task}, timeout=left)
         except asyncio.CancelledError as error:
             cancelled = error
-    if cancelled is not None:
-        if not task.cancelled():
-            task.exception()  # the cancellation is what the caller is told
-        raise cancelled
-    return task.result()
+            if end is None and seconds is not None:
+                end = monotonic() + seconds
+    if cancelled is None:
+        return task.result()
+    task.add_done_callback(_forget)  # the cancellation is what the caller is told
+    raise cancelled
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()

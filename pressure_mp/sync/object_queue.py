@@ -37,11 +37,16 @@ from .readable import Readable
 from .transactions import check_waits_for_nothing
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
+    import typing_extensions
     from typing_extensions import Self, Unpack
 
 
 T = TypeVar("T")
-Item = TypeVar("Item")
+#: Of items of which the program says nothing, as in ``Queue.attach("jobs")``, checkers take Any.
+if TYPE_CHECKING:
+    Item = typing_extensions.TypeVar("Item", default=Any)
+else:  # what they look at is not needed to run, and typing has it only from Python 3.13 on
+    Item = TypeVar("Item")
 
 
 class ObjectQueue(BufferedItemHandle, Generic[Item]):

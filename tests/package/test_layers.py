@@ -61,7 +61,7 @@ ROOMS = {
     ),
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
-        "exceptions hidden identity in_flight operations states sync sync.tasks"
+        "engines.put_off exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
     "cli": "_version engines engines.postgres exceptions",
 }

@@ -119,4 +119,5 @@ def test_a_program_without_types_is_asked_for_no_more_than_by_the_standard_libra
         program = tmp_path / f"with_{module}.py"
         program.write_text("# pyright: strict" + UNTYPED.format(module=module))
         found.append(check(program))
-    assert found[0] == found[1]
+    assert set(found[1]) <= set(found[0])
+    assert len(found[1]) < len(found[0])  # of queues without annotations nothing is asked

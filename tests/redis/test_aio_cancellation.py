@@ -9,18 +9,18 @@ import signal
 import inside
 import pytest
 from oracle import loops
-from waiting import LIMIT
+from waiting import LIMIT, Background, blocked, until
 
-from pressure_mp import aio
+from pressure_mp import TaskQueue, aio
 from pressure_mp.engines.redis import scripts
 
 #: Bytes: its content is beside the queue.
 LARGE = 1 << 19
 
 
-def called(proxy, op):
+def called(proxy, op, discipline="fifo"):
     """Whether that script was called through a proxy."""
-    return scripts.load("fifo")[op].sha.encode() in proxy.requests
+    return scripts.load(discipline)[op].sha.encode() in proxy.requests
 
 
 @contextlib.contextmanager
@@ -147,3 +147,36 @@ def test_what_a_cancelled_get_took_goes_back_once_and_nothing_if_it_only_waited(
             await q.delete()
 
     loops.run(main)
+
+
+@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.parametrize("late", [False, True], ids=["with its reply", "while it tells others"])
+def test_a_task_whose_put_is_cancelled_is_put_and_its_taker_told(valkey, name, proxy_of, late):
+    proxy = proxy_of(valkey)
+    taker = TaskQueue(name=name, url=valkey.url)
+    before = blocked(valkey.client())
+    taking = Background(lambda: taker.take(tube="slow"))
+    until(lambda: blocked(valkey.client()) == before + 1)
+
+    async def main():
+        async with aio.TaskQueue(name=name, url=proxy.url) as queue:
+            ids = []
+
+            async def put():
+                ids.append(await queue.put("data", tube="slow"))
+                await asyncio.sleep(LIMIT)
+
+            await queue.put("before", tube="other")  # from here on the server has the script
+            proxy.requests, proxy.delay = bytearray(), 0.02
+            putting = asyncio.ensure_future(put())
+            await loops.until(
+                lambda: b"LPUSH" in proxy.requests if late else called(proxy, "put", "tasks")
+            )
+            putting.cancel()
+            await asyncio.wait([putting], timeout=LIMIT)
+            assert putting.cancelled()
+            return ids
+
+    ids = loops.run(main)
+    assert [taking.result().id] == ids
+    taker.delete()

@@ -64,8 +64,10 @@ class TaskProducer(TaskHandle[Data]):
     ) -> int | str | tuple[Task[Data], bool]:
         """Put a task; returns its id. As :meth:`pressure_mp.TaskQueue.put`.
 
-        Of one that is cancelled it is not known whether the task was put, unless it has an ``id``:
-        to put it again then raises TaskExists.
+        One that is cancelled when it is on its way to the broker is done, and returns: the asyncio
+        task is cancelled at its next ``await``; with ``wait``, while it waits. If the broker does
+        not answer for a second then, it is not known whether the task was put, unless it has an
+        ``id``: to put it again then raises TaskExists.
         """
         self._sync._check_open()
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox)

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Any
 
 from ... import states
+from ...engines.put_off import LAST_SECONDS, to_its_end
 from ...exceptions import PressureError
 from ...operations.task_settling import UNCHANGED
 from ...sync.tasks.base_task import BaseTask, Data
-from ..shielding import uninterrupted
 
 
 class Task(BaseTask[Data]):
@@ -18,7 +18,7 @@ class Task(BaseTask[Data]):
 
     At the end of the block it is acknowledged, released or buried as there. When the block is
     cancelled, the task is released at once. Who is cancelled while that is done, or again, waits up
-    to 5 seconds for it.
+    to a second for it.
     """
 
     __slots__ = ()
@@ -99,10 +99,10 @@ class Task(BaseTask[Data]):
         if self.state != states.TAKEN or (self.is_staged and error is None):
             return
         if error is None:
-            await uninterrupted(self.ack())
+            await to_its_end(self.ack(), LAST_SECONDS)
             return
         try:
-            await uninterrupted(self.fail(error))
+            await to_its_end(self.fail(error), LAST_SECONDS)
         except PressureError:
             pass  # it is no longer ours, or ttr gives it back; the block's own error says more
 

@@ -10,12 +10,12 @@ from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
+from ...engines.put_off import LAST_SECONDS, to_its_end
 from ...exceptions import Empty, EncodingError, PressureError, ShutDown, TaskError
 from ...states import TAKEN
 from ...sync.tasks.base_task import Backoff
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from ...sync.tasks.worker_pool import UNFINISHED, is_of_a_buried_task, say_late, say_unsaid
-from ..shielding import uninterrupted
 from .handlers import Job, handle
 from .signals import heard_by
 from .task import Task
@@ -271,7 +271,7 @@ class WorkerPool:
             return
         _log.warning("task %r of %r is given back: %s", task.id, self._source.name, UNFINISHED)
         try:
-            await uninterrupted(task.release(error=UNFINISHED))
+            await to_its_end(task.release(error=UNFINISHED), LAST_SECONDS)
         except TaskError:
             pass  # it was finished at this moment
         except PressureError:
@@ -284,7 +284,7 @@ class WorkerPool:
 
     async def _settle(self, settling: Coroutine[Any, Any, None]) -> None:
         try:
-            await uninterrupted(settling)
+            await to_its_end(settling, LAST_SECONDS)
         except TaskError as error:
             say_late(error)
 

@@ -26,6 +26,8 @@ CONFIRM_SECONDS = 5.0
 TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
 #: The calls that take something which their caller gives back, if nobody has it then.
 CLAIMING = frozenset(("take", "prefetch", "reserve", "next"))
+#: The calls that tell others that they can go on, after what was done.
+NOTIFYING = frozenset(("ring", "wake"))
 #: What is done with an item that was taken out: in another lane, so that the call which took it
 #: remains the last one of its lane, and can be undone.
 REJECTING = frozenset(("reject",))
@@ -82,7 +84,7 @@ class RedisBinding:
         #: and none whose connection is waited for afterwards.
         self.shareable = {op for op, script in self.scripts.items() if not script.wants_connection}
         self.shareable -= self._durable | set(CONTENT_OPERATIONS)
-        self.shareable |= {"wake", "ring"}
+        self.shareable |= NOTIFYING
         #: Those that name the connection in which their caller will wait: without one who waits,
         #: they may share one as well.
         self.shareable_at_once = set(self.scripts) - self.shareable - self._durable

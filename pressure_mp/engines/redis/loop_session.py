@@ -16,9 +16,9 @@ from ..contract.queues import Join
 from ..contract.replies import InUse, Later, NoTask, Unfinished
 from ..contract.requests import Request
 from ..contract.session import TICK
-from ..contract.tasks import TakeTasks
-from ..put_off import LAST_SECONDS, put_off
-from .binding import CLAIMING, TAKING, RedisBinding
+from ..contract.tasks import TakenTasks, TakeTasks
+from ..put_off import LAST_SECONDS, put_off, to_its_end
+from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .channels import Channel
 from .lanes import Lane
 from .lines import Place
@@ -55,6 +55,8 @@ class LoopSession(RedisSession):
     async def call(self, request: Request, end: float | None = None) -> Any:
         try:
             reply = await self._call_in_turn(request, end)
+            if isinstance(reply, TakenTasks):
+                put_off.check()  # it may have been cancelled while others were woken
         except asyncio.CancelledError as error:
             if self.found is not None:  # the caller gets it, and is cancelled behind it
                 put_off.add()
@@ -160,6 +162,22 @@ class LoopSession(RedisSession):
                 self._pool.take_in(kept)
 
     # Channels
+
+    async def script(
+        self,
+        op: str,
+        args: tuple[Any, ...] = (),
+        end: float | None = None,
+        begun: Begun | None = None,
+    ) -> Reply:
+        work = super().script(op, args, end, begun)
+        if op not in NOTIFYING:
+            return await work
+        try:
+            return await to_its_end(work, LAST_SECONDS)
+        except asyncio.CancelledError:
+            put_off.add()  # what was to be told of is done
+            return []
 
     async def call_once(
         self, op: str, args: tuple[Any, ...], end: float | None, begun: Begun | None = None

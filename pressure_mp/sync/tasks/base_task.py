@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import states
 from ...encoding.task_values import decode_id
@@ -12,11 +12,17 @@ from ...engines.contract.task_records import TaskRecord
 from ...engines.contract.task_results import WITH_INBOX
 from ...exceptions import ArgumentError
 
+if TYPE_CHECKING:
+    import typing_extensions
+
 #: Seconds until a task that failed may be taken again; or what tells them from how often it was
 #: delivered.
 Backoff = float | Callable[[int], float]
 
-Data = TypeVar("Data")
+if TYPE_CHECKING:  # as with the items of a queue
+    Data = typing_extensions.TypeVar("Data", default=Any)
+else:
+    Data = TypeVar("Data")
 
 
 class BaseTask(Generic[Data]):

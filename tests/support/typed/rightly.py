@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pressure_mp import (
     FairQueue,
@@ -70,6 +70,13 @@ def made_by_name() -> None:
     attached = Queue[int].attach("numbers", url=URL)
     assert_type(attached, Queue[int])
     attached.delete()
+    anything = Queue.create("numbers", url=URL)
+    assert_type(anything, Queue[Any])
+    anything.put(1)
+    anything.get().bit_count()
+    anything.delete()
+    assert_type(JoinableQueue.create("items", url=URL), JoinableQueue[Any])
+    assert_type(TaskQueue.create("tasks", url=URL), TaskQueue[Any])
     numbers = Numbers.create("sum", url=URL)
     assert_type(numbers, Numbers)
     numbers.put_many([1, 2])
@@ -127,6 +134,8 @@ async def of_asyncio() -> None:
         await jobs.put(Job("ann", 1))
         assert_type((await jobs.get()).pages, int)
         await jobs.task_done()
+    assert_type(await aio.Queue.create("anything", url=URL), aio.Queue[Any])
+    assert_type(await aio.TaskQueue.attach("tasks", url=URL), aio.TaskQueue[Any])
     numbers = await NumbersOfAsyncio.create("sum of asyncio", url=URL)
     assert_type(numbers, NumbersOfAsyncio)
     await numbers.put_many([1, 2])
