@@ -7,10 +7,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ...engines.put_off import LAST_SECONDS, to_its_end
 from ...exceptions import PressureError
 from ...operations.task_results import TaskEvent
 from ...sync.tasks.inbox import BaseInbox
-from ..shielding import uninterrupted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,4 +52,4 @@ class TaskInbox(BaseInbox):
             await self.close()
             return
         with suppress(PressureError):  # else its lease ends it
-            await uninterrupted(self.close())
+            await to_its_end(self.close(), LAST_SECONDS)
