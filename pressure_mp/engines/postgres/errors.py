@@ -7,8 +7,8 @@ import re
 from ...exceptions import BrokerError, BrokerUnavailable, PressureError, WrongServerError
 
 #: SQLSTATEs after which nothing was done, and the same call may succeed later or elsewhere: the
-#: server starts, ends, recovers, has no connection left, or is a standby.
-_NOT_NOW = re.compile(r"57P0[123]|53300|25006|08...")
+#: server starts, ends, recovers, has no connection left, is a standby, or ended one that was idle.
+_NOT_NOW = re.compile(r"57P0[1235]|53300|25006|08...")
 #: Those after which it may succeed at once: a deadlock, a conflict.
 _AGAIN = re.compile(r"40...")
 #: There is no such schema, table, function or function of these parameters.
@@ -62,9 +62,11 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "
             f"by pressure-mp postgres install --url URL, or open it with ?create=1"
         )
-    advice = ""
+    advice = "nothing was done"
     if state == "42501":
-        advice = "; grant this role what pressure-mp postgres grant ROLE prints"
-    elif state == "57014":
-        advice = "; its statement_timeout, or somebody, ended the statement: nothing was done"
-    return BrokerError(f"the database at {shown} refuses: {text}{advice}")
+        advice = "grant this role what pressure-mp postgres grant ROLE prints"
+    elif state in ("57014", "25P04"):
+        advice = "its statement_timeout, a like one, or somebody ended the statement: " + advice
+    elif state == "55P03":
+        advice = "its lock_timeout is shorter than others needed at this queue: " + advice
+    return BrokerError(f"the database at {shown} refuses: {text}; {advice}")

@@ -87,9 +87,13 @@ class Pool:
         try:
             rows = await wire.execute(statement, params, timeout)
         except (BrokerError, NotNow) as error:
-            if isinstance(error, NotNow):
+            if isinstance(error, NotNow) or not wire.is_usable:
                 wire.close()
                 self.close_idle()
+            elif isinstance(error, NotInstalled):
+                wire.close()
+                self.close_idle()
+                self._is_checked = False  # the next connection says what is wrong, or installs it
             else:
                 self._keep(wire)
             raise

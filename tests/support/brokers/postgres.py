@@ -41,7 +41,7 @@ class Postgres:
         self.directory = Path(tempfile.mkdtemp(prefix="pmp-pg-"))
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
-        self._user = None
+        self._user: pwd.struct_passwd | None = None
         if os.getuid() == 0:
             self._user = _find_user()
             os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
@@ -81,6 +81,11 @@ class Postgres:
     def promote(self) -> None:
         """It follows no other any more."""
         assert self.execute("SELECT pg_promote()") == [(True,)]
+
+    @property
+    def owner(self) -> int:
+        """The user whose processes they are."""
+        return self._user.pw_uid if self._user is not None else os.getuid()
 
     def start(self) -> Postgres:
         data = self.directory / "data"

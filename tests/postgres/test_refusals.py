@@ -1,0 +1,177 @@
+"""A server that does not do what it is asked: the error says why, nothing is lost, and the same
+handles go on when it can."""
+
+from __future__ import annotations
+
+import subprocess
+
+import psycopg
+import pytest
+from brokers import postgres as servers
+from brokers.postgres import ROLE, Postgres
+from waiting import HOURS, Background, parks, until
+
+from pressure_mp import Empty, Queue, TaskQueue
+from pressure_mp.engines import registry
+from pressure_mp.engines.postgres import installing
+from pressure_mp.exceptions import BrokerError, BrokerUnavailable
+
+
+@pytest.fixture(scope="module")
+def own_postgres():
+    """A server that only these tests use."""
+    if not servers.is_there():
+        pytest.skip("psycopg or PostgreSQL is not installed")
+    server = Postgres()
+    try:
+        server.start()
+        servers.prepare(server)
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def for_role(own_postgres):
+    """What an administrator sets for the role of the queues; the connections that there are end."""
+    url = own_postgres.limited_url
+
+    def execute(text):
+        own_postgres.execute(f"ALTER ROLE {ROLE} {text}")
+        registry.engine(registry.parse(url)).close()
+        end_connections(own_postgres)
+
+    yield execute
+    own_postgres.execute(f"ALTER ROLE {ROLE} RESET ALL")
+    own_postgres.execute(f"ALTER ROLE {ROLE} CONNECTION LIMIT -1")
+
+
+def end_connections(server):
+    """Those that were made before."""
+    now = server.execute("SELECT now()::text")[0][0]
+    chosen = f"FROM pg_stat_activity WHERE usename = '{ROLE}' AND backend_start < '{now}'"
+    until(lambda: not server.execute(f"SELECT pg_terminate_backend(pid) {chosen}"))
+
+
+def lock(server, name):
+    """Somebody is at the queue for longer than anybody would wait."""
+    connection = psycopg.connect(server.url)
+    slot = f"pressure_mp.slot('__pressure__', 'items', '{name}')"
+    connection.execute(f"SELECT pg_advisory_xact_lock({slot})")
+    return connection
+
+
+def test_a_statement_timeout_is_an_error_after_which_nothing_was_done(own_postgres, for_role, name):
+    q = Queue(name=name, url=own_postgres.limited_url)
+    q.put(1)
+    for_role("SET statement_timeout = '200ms'")
+    with lock(own_postgres, name):
+        with pytest.raises(BrokerError, match=r"statement_timeout.*nothing was done"):
+            q.put(2)
+        with pytest.raises(BrokerError, match="statement_timeout"):
+            q.get()
+    q.put(3)
+    assert [q.get(), q.get()] == [1, 3]
+
+
+def test_connections_that_the_server_ends_since_they_are_idle_are_no_error(
+    own_postgres, for_role, name
+):
+    for_role("SET idle_session_timeout = '50ms'")
+    q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)
+    getting = Background(lambda: [q.get() for _ in range(5)])
+    for number in range(5):
+        until(lambda: parks(getting))
+        until(lambda: not sessions(own_postgres))  # the listening one as well
+        q.put(number)
+    assert getting.result() == [0, 1, 2, 3, 4]
+
+
+def sessions(server):
+    return server.execute(f"SELECT 1 FROM pg_stat_activity WHERE usename = '{ROLE}'")
+
+
+def test_a_server_without_a_free_connection_is_waited_for(own_postgres, for_role, name):
+    url = own_postgres.limited_url
+    q, hasty = Queue(name=name, url=url), Queue(name=name, url=url, reconnect=0)
+    for_role("CONNECTION LIMIT 0")
+    with pytest.raises(BrokerUnavailable, match="too many connections"):
+        hasty.qsize()
+    putting = Background(q.put, 1)
+    for_role("CONNECTION LIMIT 1")
+    putting.result()
+    assert q.get() == 1
+
+
+def test_who_has_no_connection_to_listen_waits_all_the_same(own_postgres, for_role, name):
+    for_role("CONNECTION LIMIT 1")
+    q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)
+    getting = Background(q.get)
+    until(lambda: parks(getting))
+    q.put(1)
+    assert getting.result() == 1
+
+
+@pytest.fixture
+def small_disk(own_postgres, tmp_path_factory):
+    """A tablespace of a few megabytes."""
+    place = own_postgres.directory / "small"
+    place.mkdir()
+    options = f"size=8m,mode=777,uid={own_postgres.owner}"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small disk")
+    try:
+        own_postgres.execute(f"CREATE TABLESPACE small LOCATION '{place}'")
+        own_postgres.execute("ALTER TABLE pressure_mp.items SET TABLESPACE small")
+        yield lambda: subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
+        own_postgres.execute("ALTER TABLE pressure_mp.items SET TABLESPACE pg_default")
+        own_postgres.execute("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def fill(q):
+    """Put 25 MB."""
+    for number in range(100):
+        q.put(number.to_bytes(4, "big") * 65536)
+
+
+def test_a_full_disk_is_an_error_after_which_what_is_there_can_be_got(
+    own_postgres, small_disk, name
+):
+    q = Queue(name=name, url=own_postgres.limited_url, serializer="raw")
+    with pytest.raises(BrokerError, match=r"No space left on device.*nothing was done"):
+        fill(q)
+    assert q.qsize() > 5
+    for number in range(q.qsize()):
+        assert q.get()[:4] == number.to_bytes(4, "big")
+    small_disk()  # which is larger now
+    q.put(b"again")
+    assert q.get() == b"again"
+
+
+def test_who_waits_is_told_that_the_schema_was_dropped(own_postgres, name):
+    url = f"{own_postgres.url}?schema=short"
+    installing.install(registry.parse(url))
+    q = Queue(name=name, url=url)
+    tasks = TaskQueue(f"{name}-tasks", url=url)
+    waiting = [Background(q.get), Background(tasks.take)]
+    until(lambda: all(map(parks, waiting)))
+    own_postgres.execute("DROP SCHEMA short CASCADE")
+    for one in waiting:
+        with pytest.raises(BrokerError, match="no schema short"):
+            one.result()
+
+
+def test_clients_install_a_schema_again_that_was_dropped(own_postgres, name):
+    q = Queue(name=name, url=f"{own_postgres.url}?schema=again&create=1")
+    q.put(1)
+    own_postgres.execute("DROP SCHEMA again CASCADE")
+    with pytest.raises(BrokerError, match="no schema again"):
+        q.put(2)
+    with Queue(name=name, url=f"{own_postgres.url}?schema=again&create=1") as other:
+        other.put(3)
+        assert q.get() == 3
+        with pytest.raises(Empty):
+            q.get_nowait()
