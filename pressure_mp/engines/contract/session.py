@@ -80,12 +80,22 @@ class AsyncSession(Protocol):
 
 
 class Durability(NamedTuple):
-    """Who confirms a put before it returns: so many replicas; with 0, the server's own disk."""
+    """Who confirms a put before it returns: so many replicas; with 0, the server's own disk; with
+    :data:`NOBODY`, not even that, whatever the server does else."""
 
     replicas: int
 
+    def __bool__(self) -> bool:
+        """Whether anybody does."""
+        return self.replicas >= 0
+
     def __str__(self) -> str:
+        if not self:
+            return "off"
         return f"replica:{self.replicas}" if self.replicas else "fsync"
+
+
+NOBODY = Durability(-1)
 
 
 class Options(NamedTuple):

@@ -121,8 +121,9 @@ class BaseTransactionSession:
     async def _stage(self, asked: Asked) -> Reply:
         binding = self._binding
         args = {name: value for name, value in asked.args.items() if name != "waits"}
-        if binding.options.durability is not None:
-            args["durable"] = True
+        durability = binding.options.durability
+        if durability:  # else the transaction is as durable as the caller has it
+            args["durable"] = durability.replicas
         try:
             row = await self._execute(
                 binding.statements.stage,
