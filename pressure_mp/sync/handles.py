@@ -28,6 +28,7 @@ from ..engines.contract.session import (
     Engine,
     Options,
     Session,
+    SessionIn,
 )
 from ..exceptions import (
     ArgumentError,
@@ -226,10 +227,13 @@ class Handle:
     def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this process put
         before. Raises what went wrong with that."""
+        return self._run_on(self._session_in(connection), operation)
+
+    def _session_in(self, connection: object) -> SessionIn:
+        """The same, for one who runs it."""
         if unsent.senders or unsent.failed:
             self._flush_puts()
-        session = transactional(self._attached(), self._address).session_in(connection)
-        return self._run_on(session, operation)
+        return transactional(self._attached(), self._address).session_in(connection)
 
     def _session(self) -> Session:
         return (self._binding or self._attach()).session()

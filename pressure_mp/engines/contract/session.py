@@ -124,6 +124,30 @@ class Binding(Protocol):
         """Begin an operation of an asyncio task. Does no I/O."""
 
 
+class Transaction(Protocol):
+    """One of a caller's."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, as far as that can be seen here: how, is not known."""
+
+
+class SessionIn(Session, Protocol):
+    """An operation's dealings with an engine in a transaction of the caller's."""
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The caller's, once something was staged in it."""
+
+
+class AsyncSessionIn(AsyncSession, Protocol):
+    """The same, in an asyncio task."""
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """As :attr:`SessionIn.transaction`."""
+
+
 @runtime_checkable
 class Transactional(Protocol):
     """A binding whose requests can be part of a transaction of the caller's, at the same database.
@@ -138,10 +162,10 @@ class Transactional(Protocol):
     ArgumentTypeError for one that cannot be used as it is.
     """
 
-    def session_in(self, connection: object) -> Session:
+    def session_in(self, connection: object) -> SessionIn:
         """As :meth:`Binding.session`."""
 
-    def asession_in(self, connection: object) -> AsyncSession:
+    def asession_in(self, connection: object) -> AsyncSessionIn:
         """As :meth:`Binding.asession`."""
 
 

@@ -22,7 +22,15 @@ from ..contract.requests import Request
 from ..contract.session import Options
 from ..contract.tasks import AckTask, AckTasks, PutTasks
 from . import table, task_ways
-from .callers import IDENTITY, AnyConnection, Known, as_of_queues, check, unwrap
+from .callers import (
+    IDENTITY,
+    AnyConnection,
+    CallersTransaction,
+    Known,
+    as_of_queues,
+    check,
+    unwrap,
+)
 from .outage import persist
 from .pool import LoopPool, Pool
 from .session import AsyncPostgresSession, BaseSession, PostgresSession
@@ -80,6 +88,8 @@ class BaseTransactionSession:
         self._pool = pool
         self._session = session
         self._connection = connection
+        #: The caller's, once something was staged in it.
+        self.transaction: CallersTransaction | None = None
 
     async def _execute(self, text: str, params: tuple[Any, ...]) -> tuple[Any, ...]:
         """The only row of a statement in the caller's transaction."""
@@ -142,13 +152,15 @@ class BaseTransactionSession:
             )
         except psycopg.Error as error:
             raise as_of_queues(error, binding.shown, binding.schema) from error
-        status, info, items = row
+        status, info, items, xid = row
         if status == "isolation":
             raise ArgumentError(
                 f"what is done to queue {binding.name!r} cannot be part of this transaction, which "
                 f"is {json.loads(info).upper()}: at its commit it would see the queue as it was "
                 "when it began, and fail. Use READ COMMITTED"
             )
+        if xid is not None:
+            self.transaction = binding.known.transaction(self._connection, xid)
         return Reply(status, None if info is None else json.loads(info), items or [])
 
     async def _end(self) -> None:
