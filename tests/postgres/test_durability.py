@@ -50,6 +50,21 @@ def test_a_server_without_fsync_refuses(postgres, name):
         Queue(name=name, url=postgres.limited_url, durability="fsync").put(1)
 
 
+def test_so_is_what_is_put_in_a_transaction_of_one_that_does_not_wait_else(synchronous, name):
+    import psycopg
+
+    hasty = Queue(name=name, url=synchronous.limited_url)
+    durable = Queue(name=name, url=synchronous.limited_url, durability="fsync")
+    with psycopg.connect(synchronous.limited_url) as connection:
+        synchronous.execute("CHECKPOINT")
+        hasty.put("x" * 300, connection=connection)
+        connection.commit()
+        assert unwritten(synchronous) > 300
+        durable.put("y", connection=connection)
+        connection.commit()
+    assert unwritten(synchronous) < 300
+
+
 def test_a_put_need_not_wait_for_a_server_that_waits_for_its_disk(synchronous, name):
     url = f"{synchronous.url}?options=-c%20synchronous_commit%3Don"
     careful, hasty = Queue(name=name, url=url), Queue(name=name, url=url, durability="off")

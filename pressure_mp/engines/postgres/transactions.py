@@ -19,9 +19,8 @@ from ..contract.contents import StoreChunks, SweepContents
 from ..contract.items import Acknowledge, Put
 from ..contract.replies import Later
 from ..contract.requests import Request
-from ..contract.session import Options
 from ..contract.tasks import AckTask, AckTasks, PutTasks
-from . import table, task_ways
+from . import session, table, task_ways
 from .callers import (
     IDENTITY,
     AnyConnection,
@@ -34,7 +33,6 @@ from .callers import (
 from .outage import persist
 from .pool import LoopPool, Pool
 from .session import AsyncPostgresSession, BaseSession, PostgresSession
-from .statements import Statements
 from .ways import Asked, Reply
 from .wire import Statement, finish
 
@@ -42,26 +40,8 @@ _STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
 _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
 
 
-class Bound(Protocol):
-    """The queue of a session."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def discipline(self) -> str: ...
-
-    @property
-    def options(self) -> Options: ...
-
-    @property
-    def statements(self) -> Statements: ...
-
-    @property
-    def prefix(self) -> str: ...
+class Bound(session.Bound, Protocol):
+    """The queue of a session, and what has to be known of its database."""
 
     @property
     def shown(self) -> str: ...
@@ -81,12 +61,12 @@ class BaseTransactionSession:
     taken = None
 
     def __init__(
-        self, binding: Bound, pool: Pool, session: BaseSession, connection: AnyConnection
+        self, binding: Bound, pool: Pool, looking: BaseSession, connection: AnyConnection
     ) -> None:
         check(connection, binding.name)
         self._binding = binding
         self._pool = pool
-        self._session = session
+        self._looking = looking
         self._connection = connection
         #: The caller's, once something was staged in it.
         self.transaction: CallersTransaction | None = None
@@ -99,7 +79,7 @@ class BaseTransactionSession:
         if isinstance(request, SweepContents):
             return False  # what was stored goes with the transaction
         if not isinstance(request, _STAGED):
-            return await self._session._call(request, end)
+            return await self._looking._call(request, end)
         if self._connection not in self._binding.known:
             await self._identify(end)
         if isinstance(request, PutTasks):
@@ -122,7 +102,7 @@ class BaseTransactionSession:
         if not number:
             return request
         asked = task_ways.MAKE_IDS.ask((request.ids, number), self._binding.discipline)
-        made = await self._session._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
+        made = await self._looking._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
         if not isinstance(made, list):
             return request  # there is no such queue, as the next call says too
         ids = iter(made)
@@ -164,13 +144,13 @@ class BaseTransactionSession:
         return Reply(status, None if info is None else json.loads(info), items or [])
 
     async def _end(self) -> None:
-        await self._session._end()
+        await self._looking._end()
 
 
 class TransactionSession(BaseTransactionSession):
     """For a thread."""
 
-    def __init__(self, binding: Any, pool: Pool, given: object) -> None:
+    def __init__(self, binding: Bound, pool: Pool, given: object) -> None:
         connection = unwrap(given)
         if not isinstance(connection, Connection):
             raise ArgumentTypeError(
@@ -205,7 +185,7 @@ class TransactionSession(BaseTransactionSession):
 class AsyncTransactionSession(BaseTransactionSession):
     """For an asyncio task."""
 
-    def __init__(self, binding: Any, pool: LoopPool, given: object) -> None:
+    def __init__(self, binding: Bound, pool: LoopPool, given: object) -> None:
         connection = unwrap(given)
         if not isinstance(connection, AsyncConnection):
             raise ArgumentTypeError(
