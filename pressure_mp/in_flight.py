@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 
 class _Thread(threading.local):
@@ -51,7 +52,7 @@ class Claim:
 class Held:
     """An item in flight."""
 
-    __slots__ = ("arrival", "asked", "asker", "is_done", "seq")
+    __slots__ = ("arrival", "asked", "asker", "is_done", "seq", "transaction")
 
     def __init__(self, seq: int, arrival: int) -> None:
         self.seq = seq
@@ -60,6 +61,16 @@ class Held:
         self.asker: object = None
         self.asked = 0
         self.is_done = False
+        #: That in which it is acknowledged, if that commits.
+        self.transaction: Transaction | None = None
+
+
+class Transaction(Protocol):
+    """One of a caller's."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended; how, is not known."""
 
 
 class Asking:
@@ -99,8 +110,8 @@ class InFlight:
 
     def ask(self, who: object = None) -> tuple[Held | None, bool, bool]:
         """The item that the caller got first, else the one that this process did, of those that
-        nobody else asks about; whether somebody asked about it before; and whether the caller has
-        got an item since then.
+        nobody else asks about, and that no transaction acknowledges which is under way; whether
+        somebody asked about it before; and whether the caller has got an item since then.
 
         An item stays in flight here until it is done, which an interrupted caller does not say, and
         so it asks again.
@@ -160,6 +171,8 @@ class InFlight:
         def is_free(held: Held) -> bool:
             if held.is_done:
                 done.append(held.seq)
+                return False
+            if held.transaction is not None and not held.transaction.is_over:
                 return False
             return held.asker is None or held.asker is mark
 

@@ -13,7 +13,7 @@ from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How, Stats
-from ..engines.contract.session import AsyncSession, Binding
+from ..engines.contract.session import AsyncSession, AsyncSessionIn, Binding
 from ..engines.put_off import LAST_SECONDS, to_its_end
 from ..exceptions import ArgumentTypeError, PressureError, QueueDoesNotExistError
 from ..hidden import hide_in
@@ -133,11 +133,14 @@ class Handle:
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this loop put before.
         Raises what went wrong with that."""
+        return await self._run_on(await self._session_in(connection), operation)
+
+    async def _session_in(self, connection: object) -> AsyncSessionIn:
+        """The same, for one who runs it."""
         if sending.busy:
             await sending.flush(registry.engine(self._sync._address))
         binding = self._sync._binding or await self._open()
-        session = transactional(binding, self._sync._address).asession_in(connection)
-        return await self._run_on(session, operation)
+        return transactional(binding, self._sync._address).asession_in(connection)
 
     async def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""

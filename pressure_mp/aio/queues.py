@@ -486,12 +486,15 @@ class JoinableQueue(Queue[Item]):
             await self._give_up(here.lease, claim, error)
             raise
 
-    async def task_done(self) -> None:
+    async def task_done(self, *, connection: object | None = None) -> None:
         """Say that an item that was got is dealt with: the one that this task got first, else that
         this process did, else the oldest in flight. As
         :meth:`pressure_mp.JoinableQueue.task_done`."""
         await self.open()
         asking = Asking(mark_of(asyncio.current_task()))
+        if connection is not None:
+            await self._acknowledge_in(connection, asking)
+            return
         try:
             asks = self._operations.acknowledge_next(self._sync._here, asking)
             late = await self._acknowledging(asks)
@@ -507,6 +510,19 @@ class JoinableQueue(Queue[Item]):
             asking.held.is_done = True
         if late:
             warnings.warn(sync.late_task_done(self.name), stacklevel=2)
+
+    async def _acknowledge_in(self, connection: object, asking: Asking) -> None:
+        here = self._sync._here
+        session = await self._session_in(connection)
+        acknowledging = self._operations.acknowledge_at_commit(here, asking)
+        try:
+            if await self._run_on(session, acknowledging):
+                raise sync.late_task_done(self.name)
+            if asking.held is not None:
+                asking.held.transaction = session.transaction
+        finally:
+            if asking.held is not None:
+                here.in_flight.leave(asking.held)
 
     async def join(self) -> None:
         """Wait until every item that was put is dealt with; meanwhile this process sees to it that

@@ -60,14 +60,20 @@ def postgres() -> None:
     """Make and remove the schema that has the queues of a PostgreSQL database."""
 
 
+unlogged = click.option(
+    "--unlogged", is_flag=True, help="Faster; after a crash of the server all queues are gone."
+)
+
+
 @postgres.command()
+@unlogged
 @_in_database
-def install(url: str | None, schema: str | None) -> None:
+def install(url: str | None, schema: str | None, unlogged: bool) -> None:
     """Make the schema, or bring the one that is there up to date."""
     address = _address(url, schema)
     from ..engines.postgres import installing  # which needs psycopg, as the address says
 
-    installing.install(address)
+    installing.install(address, unlogged)
     click.echo(f"The schema {address.schema} is installed.")
 
 
@@ -95,10 +101,11 @@ def uninstall(url: str | None, schema: str | None) -> None:
 
 
 @postgres.command()
+@unlogged
 @_of_text
-def sql(schema: str) -> None:
+def sql(schema: str, unlogged: bool) -> None:
     """Print what install executes, for an administrator of the database."""
-    click.echo(texts.install_sql(schema))
+    click.echo(texts.install_sql(schema, unlogged))
 
 
 @postgres.command()

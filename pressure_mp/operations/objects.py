@@ -12,7 +12,7 @@ from ..encoding.codec import Codec
 from ..encoding.large import is_manifest
 from ..engines.contract.items import Taken, TakeReply
 from ..engines.contract.replies import Outcome
-from ..exceptions import PressureError
+from ..exceptions import PressureError, TaskDoneError
 from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim, InFlight
 from ..interrupts import is_from_outside
@@ -181,11 +181,32 @@ class ObjectOperations(DeliveryOperations):
             held = asking.held
             reply = yield from self.acknowledge(incarnation(), None if held is None else held.seq)
             # When it is late, a call that was interrupted did it: the caller repeats that call,
-            # unless it has got another item meanwhile.
-            if reply is not Outcome.PASSED and not (reply is Outcome.LATE and has_newer):
+            # unless it has got another item meanwhile. Or a transaction did it, and this call is
+            # for another item.
+            goes_on = has_newer or (held is not None and held.transaction is not None)
+            if reply is not Outcome.PASSED and not (reply is Outcome.LATE and goes_on):
                 return reply is Outcome.LATE and not before
             if held is not None:
                 held.is_done = True
+
+    def acknowledge_at_commit(self, here: Holder, asking: Asking) -> Operation[bool]:
+        """The same in a transaction of the caller's, when that commits: until then the item, which
+        ``asking`` says, is in flight. Raises TaskDoneError when this process has none."""
+        while True:
+            asking.held, _, _ = here.in_flight.ask(asking.who)
+            held = asking.held
+            if held is None:
+                raise TaskDoneError(
+                    f"task_done(connection=) on queue {self.name!r} is for an item that this "
+                    "process got, and it has none that is not yet acknowledged"
+                )
+            reply = yield from self.acknowledge(incarnation(), held.seq)
+            if reply is Outcome.DONE:
+                return False
+            held.is_done = True
+            if reply is Outcome.LATE and held.transaction is None:
+                return True
+            # Another process acknowledged it, or a transaction that committed.
 
     # What was got
 

@@ -20,7 +20,16 @@ from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.hosts import QueueKey
 from ..engines.contract.queues import How, Stats
-from ..engines.contract.session import DEFAULTS, Binding, Durability, Engine, Options, Session
+from ..engines.contract.session import (
+    DEFAULTS,
+    NOBODY,
+    Binding,
+    Durability,
+    Engine,
+    Options,
+    Session,
+    SessionIn,
+)
 from ..exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -218,10 +227,13 @@ class Handle:
     def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this process put
         before. Raises what went wrong with that."""
+        return self._run_on(self._session_in(connection), operation)
+
+    def _session_in(self, connection: object) -> SessionIn:
+        """The same, for one who runs it."""
         if unsent.senders or unsent.failed:
             self._flush_puts()
-        session = transactional(self._attached(), self._address).session_in(connection)
-        return self._run_on(session, operation)
+        return transactional(self._attached(), self._address).session_in(connection)
 
     def _session(self) -> Session:
         return (self._binding or self._attach()).session()
@@ -477,18 +489,28 @@ def check_durability(durability: object) -> Durability | None:
         return None
     if not isinstance(durability, str):
         raise ArgumentTypeError(f"durability is a str or None, not {type(durability).__name__}")
+    if durability == "off":
+        return NOBODY
     replicas = re.fullmatch(r"replica:0*([1-9]\d{0,3})", durability)
     if not replicas and durability != "fsync":
-        raise ArgumentError(f"durability is {durability!r}; it is 'replica:N', 'fsync' or None")
+        raise ArgumentError(
+            f"durability is {durability!r}; it is 'replica:N', 'fsync', 'off' or None"
+        )
     return Durability(int(replicas[1]) if replicas else 0)
 
 
 def check_durable(options: Options, address: Address) -> None:
-    """Raise ArgumentError if a put is to be confirmed where nobody can."""
+    """Raise ArgumentError if a put is to be confirmed where nobody can; or not, where the server
+    alone decides that."""
     if options.durability and not address.capabilities.durable:
         raise ArgumentError(
             f"{address.scheme}:// has neither replicas nor a disk: leave out "
             f"durability={str(options.durability)!r}"
+        )
+    if options.durability == NOBODY and not address.capabilities.relaxed:
+        raise ArgumentError(
+            f"durability='off' is for postgresql://; what is at {address.scheme}:// is as durable "
+            "as that is set to be: leave it out"
         )
 
 

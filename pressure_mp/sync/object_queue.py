@@ -87,7 +87,10 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             often the connection breaks. After about a second the log ``pressure_mp`` says so.
         :param durability: who confirms a put or a shutdown before it returns, at most 5 seconds
             after it was done: ``"replica:N"``, N replicas of the server; ``"fsync"``, the
-            server's append-only file; None, the server only. ``memory://`` has neither.
+            server's append-only file; None, the server only. ``memory://`` has neither. On
+            PostgreSQL it is the commit that waits, without that limit, for N of its synchronous
+            standbys, or for the disk; with ``"off"`` it waits for nothing, whatever the server
+            does else: a crash of the server can undo what was done in the last second.
         :param eof: ``"producers"``: get raises ShutDown too when the queue is empty and every
             producer has ended. A producer is a process that put through a handle with this
             option, from its first put until it closes the last such handle, ends, or dies.

@@ -226,7 +226,7 @@ class JoinableQueue(Queue[Item]):
         found: Item = self._run_at_once(accepting)
         return found
 
-    def task_done(self) -> None:
+    def task_done(self, *, connection: object | None = None) -> None:
         """Say that an item that was got is dealt with: it will not be delivered again.
 
         It is the one that this thread got first, else the one that this process did, else the
@@ -234,10 +234,19 @@ class JoinableQueue(Queue[Item]):
         LateTaskDoneWarning, and counts nothing, when the item was given to another consumer
         because this process was stopped, or cut off, for longer than its lease. Never waits.
 
+        :param connection: a connection to the queue's own PostgreSQL database, as for
+            :meth:`Queue.put`: the item is dealt with if and only if its transaction commits. Until
+            then it is in flight, and after a rollback it is the next to be acknowledged again.
+            What came too late raises LateTaskDoneWarning, or has the commit fail. It is for items
+            that this process got only.
+
         Raises TaskDoneError, a ValueError, when it is called more often than items were put.
         (``multiprocessing.JoinableQueue.task_done``)
         """
         asking = Asking()
+        if connection is not None:
+            self._acknowledge_in(connection, asking)
+            return
         try:
             if self._acknowledging(self._operations.acknowledge_next(self._here, asking)):
                 warnings.warn(late_task_done(self._name), stacklevel=2)
@@ -251,6 +260,18 @@ class JoinableQueue(Queue[Item]):
             raise
         if asking.held is not None:
             asking.held.is_done = True
+
+    def _acknowledge_in(self, connection: object, asking: Asking) -> None:
+        session = self._session_in(connection)
+        acknowledging = self._operations.acknowledge_at_commit(self._here, asking)
+        try:
+            if self._run_on(session, acknowledging):
+                raise late_task_done(self._name)
+            if asking.held is not None:
+                asking.held.transaction = session.transaction
+        finally:
+            if asking.held is not None:
+                self._here.in_flight.leave(asking.held)
 
     def join(self) -> None:
         """Block until every item that was put is dealt with (``queue.Queue.join``).

@@ -215,7 +215,7 @@ def test_memory_refuses_durability(name):
 
 @pytest.mark.parametrize("wrong", ["replica", "replica:0", "replica:-1", "replica:x", "disk", ""])
 def test_a_durability_that_is_none_is_an_error(wrong):
-    with pytest.raises(pressure_mp.ArgumentError, match="'replica:N', 'fsync' or None"):
+    with pytest.raises(pressure_mp.ArgumentError, match="'replica:N', 'fsync', 'off' or None"):
         Queue(durability=wrong)
     with pytest.raises(TypeError, match="durability is a str or None, not int"):
         Queue(durability=1)

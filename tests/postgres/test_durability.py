@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from brokers import postgres as servers
 from brokers.postgres import Postgres
+from waiting import Background, until
 
 from pressure_mp import Queue
-from pressure_mp.exceptions import ArgumentError, BrokerError
+from pressure_mp.engines import registry
+from pressure_mp.exceptions import ArgumentError, BrokerError, QueueDoesNotExistError
+
+installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def synchronous():
     """A server that writes to its disk, and does not wait for that unless it is asked to."""
     if not servers.is_there():
@@ -46,6 +50,111 @@ def test_a_server_without_fsync_refuses(postgres, name):
         Queue(name=name, url=postgres.limited_url, durability="fsync").put(1)
 
 
-def test_replicas_are_the_servers_affair(postgres, name):
-    with pytest.raises(ArgumentError, match="synchronous_standby_names"):
-        Queue(name=name, url=postgres.limited_url, durability="replica:1")
+def test_so_is_what_is_put_in_a_transaction_of_one_that_does_not_wait_else(synchronous, name):
+    import psycopg
+
+    hasty = Queue(name=name, url=synchronous.limited_url)
+    durable = Queue(name=name, url=synchronous.limited_url, durability="fsync")
+    with psycopg.connect(synchronous.limited_url) as connection:
+        synchronous.execute("CHECKPOINT")
+        hasty.put("x" * 300, connection=connection)
+        connection.commit()
+        assert unwritten(synchronous) > 300
+        durable.put("y", connection=connection)
+        connection.commit()
+    assert unwritten(synchronous) < 300
+
+
+def test_a_put_need_not_wait_for_a_server_that_waits_for_its_disk(synchronous, name):
+    url = f"{synchronous.url}?options=-c%20synchronous_commit%3Don"
+    careful, hasty = Queue(name=name, url=url), Queue(name=name, url=url, durability="off")
+    synchronous.execute("CHECKPOINT")
+    hasty.put("x" * 300)
+    assert unwritten(synchronous) > 300
+    careful.put("y")
+    assert unwritten(synchronous) < 300
+    assert [careful.get(), careful.get()] == ["x" * 300, "y"]
+
+
+def test_only_postgresql_waits_less_than_it_is_set_to(name):
+    for url in ("memory://", "redis://127.0.0.1:1"):
+        with pytest.raises(ArgumentError, match="'off' is for postgresql://"):
+            Queue(name=name, url=url, durability="off")
+
+
+class Standby(Postgres):
+    """One that follows another server, and confirms its commits."""
+
+    def __init__(self, primary):
+        super().__init__("hot_standby=on")
+        self._run(
+            *("pg_basebackup", "-d", f"{primary.url}?application_name=standby"),
+            *("-D", str(self.directory / "data"), "-R", "-X", "stream", "-c", "fast"),
+        )
+
+
+@pytest.fixture
+def replicated():
+    """A server that does not wait for its standby unless it is asked to; and that, not started."""
+    if not servers.is_there():
+        pytest.skip("psycopg or PostgreSQL is not installed")
+    primary = Postgres("synchronous_standby_names=any 1 (standby, another)")
+    standby = None
+    try:
+        primary.start()
+        primary.execute("ALTER SYSTEM SET synchronous_commit TO local")
+        primary.execute("SELECT pg_reload_conf()")
+        servers.prepare(primary)
+        standby = Standby(primary)
+        yield primary, standby
+    finally:
+        if standby is not None:
+            standby.stop()
+        primary.stop()
+
+
+def test_a_put_waits_for_the_standbys_that_it_asks_for(replicated, name):
+    primary, standby = replicated
+    url = primary.limited_url
+    Queue(name=name, url=url).put("waits for none")
+    with pytest.raises(BrokerError, match="has 1 standbys confirm a commit, not 2"):
+        Queue(name=name, url=url, durability="replica:2")
+    putting = Background(lambda: Queue(name=name, url=url, durability="replica:1").put("item"))
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    until(lambda: primary.execute(waiting) == [(1,)])
+    standby.start()
+    putting.result()
+    assert primary.execute("SELECT count(*) FROM pg_stat_replication") == [(1,)]
+
+
+def test_how_many_standbys_confirm_is_as_the_server_is_set_to(postgres):
+    for names, number in {
+        "": 0,
+        "one": 1,
+        "one, another": 1,
+        "*": 1,
+        "2 (a, b, c)": 2,
+        "FIRST 3 (a, b, c)": 3,
+        "Any 2(*)": 2,
+    }.items():
+        asking = f"SELECT pressure_mp.count_synchronous('{names}')"
+        assert postgres.execute(asking) == [(number,)]
+
+
+def test_unlogged_queues_are_gone_after_a_crash(synchronous, name):
+    address = registry.parse(f"{synchronous.url}?schema=quick")
+    installing.install(address, unlogged=True)
+    installing.install(address, unlogged=True)
+    q = Queue(name=name, url=f"{synchronous.url}?schema=quick")
+    logged = Queue(name=name, url=synchronous.url, durability="fsync")
+    q.put("item")
+    logged.put("item")
+    synchronous.kill()
+    synchronous.start()
+    with pytest.raises(QueueDoesNotExistError):
+        q.put("another")
+    assert logged.get() == "item"
+    Queue(name=name, url=f"{synchronous.url}?schema=quick").put("again")
+    assert q.get() == "again"
+    with pytest.raises(BrokerError, match="pressure_mp is there, and its tables are logged"):
+        installing.install(registry.parse(synchronous.url), unlogged=True)

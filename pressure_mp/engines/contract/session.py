@@ -85,12 +85,22 @@ class AsyncSession(Protocol):
 
 
 class Durability(NamedTuple):
-    """Who confirms a put before it returns: so many replicas; with 0, the server's own disk."""
+    """Who confirms a put before it returns: so many replicas; with 0, the server's own disk; with
+    :data:`NOBODY`, not even that, whatever the server does else."""
 
     replicas: int
 
+    def __bool__(self) -> bool:
+        """Whether anybody does."""
+        return self.replicas >= 0
+
     def __str__(self) -> str:
+        if not self:
+            return "off"
         return f"replica:{self.replicas}" if self.replicas else "fsync"
+
+
+NOBODY = Durability(-1)
 
 
 class Options(NamedTuple):
@@ -119,6 +129,30 @@ class Binding(Protocol):
         """Begin an operation of an asyncio task. Does no I/O."""
 
 
+class Transaction(Protocol):
+    """One of a caller's."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, as far as that can be seen here: how, is not known."""
+
+
+class SessionIn(Session, Protocol):
+    """An operation's dealings with an engine in a transaction of the caller's."""
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The caller's, once something was staged in it."""
+
+
+class AsyncSessionIn(AsyncSession, Protocol):
+    """The same, in an asyncio task."""
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """As :attr:`SessionIn.transaction`."""
+
+
 @runtime_checkable
 class Transactional(Protocol):
     """A binding whose requests can be part of a transaction of the caller's, at the same database.
@@ -133,10 +167,10 @@ class Transactional(Protocol):
     ArgumentTypeError for one that cannot be used as it is.
     """
 
-    def session_in(self, connection: object) -> Session:
+    def session_in(self, connection: object) -> SessionIn:
         """As :meth:`Binding.session`."""
 
-    def asession_in(self, connection: object) -> AsyncSession:
+    def asession_in(self, connection: object) -> AsyncSessionIn:
         """As :meth:`Binding.asession`."""
 
 

@@ -15,7 +15,7 @@ from ..contract.address import DEFAULT_PREFIX, Capabilities
 
 DEFAULT_SCHEMA = "pressure_mp"
 
-_CAPABILITIES = Capabilities(persistent=True, durable=True)
+_CAPABILITIES = Capabilities(persistent=True, durable=True, relaxed=True)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 SCHEMA_LETTERS = "lower case letters, digits and _, up to 63 of them"
 

@@ -78,16 +78,46 @@ def as_of_queues(error: Any, shown: str, schema: str) -> BaseException:
     return found
 
 
+class CallersTransaction:
+    """One of a caller's, in which something was staged."""
+
+    def __init__(self, connection: AnyConnection, xid: str) -> None:
+        self._connection = weakref.ref(connection)
+        self.xid = xid
+        #: Whether its connection was seen in a later one.
+        self.is_followed = False
+
+    @property
+    def is_over(self) -> bool:
+        """As of :class:`~..contract.session.Transaction`."""
+        connection = self._connection()
+        if self.is_followed or connection is None or connection.closed:
+            return True
+        return connection.info.transaction_status == TransactionStatus.IDLE
+
+
 class Known:
-    """The connections that are known to lead to a queue's database."""
+    """The connections that are known to lead to a queue's database, and their transactions."""
 
     def __init__(self) -> None:
         self._connections: weakref.WeakSet[AnyConnection] = weakref.WeakSet()
+        self._transactions: weakref.WeakKeyDictionary[AnyConnection, CallersTransaction] = (
+            weakref.WeakKeyDictionary()
+        )
         #: Of the database itself, once somebody asked.
         self.identity: tuple[str, ...] | None = None
 
     def __contains__(self, connection: AnyConnection) -> bool:
         return connection in self._connections
+
+    def transaction(self, connection: AnyConnection, xid: str) -> CallersTransaction:
+        """The one that is under way."""
+        found = self._transactions.get(connection)
+        if found is None or found.xid != xid:
+            if found is not None:
+                found.is_followed = True
+            found = self._transactions[connection] = CallersTransaction(connection, xid)
+        return found
 
     def add(self, connection: AnyConnection, identity: tuple[str, ...], shown: str) -> None:
         """Raise ArgumentError if it leads to another database."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ...exceptions import ArgumentError, PressureError
+from ...exceptions import PressureError
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, ONE_TRY, Options
 from .address import PostgresAddress
@@ -52,11 +52,6 @@ class PostgresEngine:
         return pool
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> PostgresQueue:
-        if options.durability is not None and options.durability.replicas:
-            raise ArgumentError(
-                f"durability is {str(options.durability)!r}: which standbys confirm a commit says "
-                "synchronous_standby_names of a PostgreSQL server; 'fsync' waits for these too"
-            )
         kind = _TASKS if discipline == _TASKS else "items"
         return PostgresQueue(self, name, kind, discipline, options)
 

@@ -35,15 +35,13 @@ _SETTINGS = (
 )
 
 
-def install_sql(schema: str = DEFAULT_SCHEMA) -> str:
-    """What makes the schema, in one transaction."""
-    return "\n".join(
-        (
-            f"CREATE SCHEMA {schema};",
-            _text("01_tables.sql", schema),
-            _functions(schema),
-        )
-    )
+def install_sql(schema: str = DEFAULT_SCHEMA, unlogged: bool = False) -> str:
+    """What makes the schema, in one transaction. ``unlogged``: for queues that may be lost when the
+    server crashes."""
+    tables = _text("01_tables.sql", schema)
+    if unlogged:
+        tables = tables.replace("\nCREATE TABLE ", "\nCREATE UNLOGGED TABLE ")
+    return "\n".join((f"CREATE SCHEMA {schema};", tables, _functions(schema)))
 
 
 def upgrade_sql(schema: str = DEFAULT_SCHEMA) -> str:

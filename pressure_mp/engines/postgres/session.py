@@ -89,8 +89,9 @@ class BaseSession:
             return "" if await self._call(Exists(), end) else Outcome.MISSING
         way = table.way(request)
         asked = way.ask(request, self.binding.discipline)
-        if self.binding.options.durability is not None:
-            asked.args["durable"] = True
+        durability = self.binding.options.durability
+        if durability is not None:
+            asked.args["durable"] = durability.replicas
         if way.look:
             return way.read(request, await self._look(asked, end))
         waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)

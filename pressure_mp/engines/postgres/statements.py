@@ -19,8 +19,9 @@ class Statements:
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)
         #: As a caller's own connection is asked.
         self.stage = (
-            f"SELECT status, info::text, items FROM {schema}.stage(%s::text, %s::text, %s::text, "
-            "%s::text, %s::text, %s::bigint, %s::text, %s::jsonb, %b::bytea[], %b::bytea[])"
+            f"SELECT status, info::text, items, xid FROM {schema}.stage(%s::text, %s::text, "
+            "%s::text, %s::text, %s::text, %s::bigint, %s::text, %s::jsonb, %b::bytea[], "
+            "%b::bytea[])"
         )
         self.list_queues = _make(schema, "list_queues", "name, discipline", 1)
 

@@ -19,14 +19,20 @@ from ..contract.contents import StoreChunks, SweepContents
 from ..contract.items import Acknowledge, Put
 from ..contract.replies import Later
 from ..contract.requests import Request
-from ..contract.session import Options
 from ..contract.tasks import AckTask, AckTasks, PutTasks
-from . import table, task_ways
-from .callers import IDENTITY, AnyConnection, Known, as_of_queues, check, unwrap
+from . import session, table, task_ways
+from .callers import (
+    IDENTITY,
+    AnyConnection,
+    CallersTransaction,
+    Known,
+    as_of_queues,
+    check,
+    unwrap,
+)
 from .outage import persist
 from .pool import LoopPool, Pool
 from .session import AsyncPostgresSession, BaseSession, PostgresSession
-from .statements import Statements
 from .ways import Asked, Reply
 from .wire import Statement, finish
 
@@ -34,26 +40,8 @@ _STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
 _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
 
 
-class Bound(Protocol):
-    """The queue of a session."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def discipline(self) -> str: ...
-
-    @property
-    def options(self) -> Options: ...
-
-    @property
-    def statements(self) -> Statements: ...
-
-    @property
-    def prefix(self) -> str: ...
+class Bound(session.Bound, Protocol):
+    """The queue of a session, and what has to be known of its database."""
 
     @property
     def shown(self) -> str: ...
@@ -73,13 +61,15 @@ class BaseTransactionSession:
     taken = None
 
     def __init__(
-        self, binding: Bound, pool: Pool, session: BaseSession, connection: AnyConnection
+        self, binding: Bound, pool: Pool, looking: BaseSession, connection: AnyConnection
     ) -> None:
         check(connection, binding.name)
         self._binding = binding
         self._pool = pool
-        self._session = session
+        self._looking = looking
         self._connection = connection
+        #: The caller's, once something was staged in it.
+        self.transaction: CallersTransaction | None = None
 
     async def _execute(self, text: str, params: tuple[Any, ...]) -> tuple[Any, ...]:
         """The only row of a statement in the caller's transaction."""
@@ -89,7 +79,7 @@ class BaseTransactionSession:
         if isinstance(request, SweepContents):
             return False  # what was stored goes with the transaction
         if not isinstance(request, _STAGED):
-            return await self._session._call(request, end)
+            return await self._looking._call(request, end)
         if self._connection not in self._binding.known:
             await self._identify(end)
         if isinstance(request, PutTasks):
@@ -112,7 +102,7 @@ class BaseTransactionSession:
         if not number:
             return request
         asked = task_ways.MAKE_IDS.ask((request.ids, number), self._binding.discipline)
-        made = await self._session._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
+        made = await self._looking._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
         if not isinstance(made, list):
             return request  # there is no such queue, as the next call says too
         ids = iter(made)
@@ -121,8 +111,9 @@ class BaseTransactionSession:
     async def _stage(self, asked: Asked) -> Reply:
         binding = self._binding
         args = {name: value for name, value in asked.args.items() if name != "waits"}
-        if binding.options.durability is not None:
-            args["durable"] = True
+        durability = binding.options.durability
+        if durability:  # else the transaction is as durable as the caller has it
+            args["durable"] = durability.replicas
         try:
             row = await self._execute(
                 binding.statements.stage,
@@ -141,23 +132,25 @@ class BaseTransactionSession:
             )
         except psycopg.Error as error:
             raise as_of_queues(error, binding.shown, binding.schema) from error
-        status, info, items = row
+        status, info, items, xid = row
         if status == "isolation":
             raise ArgumentError(
                 f"what is done to queue {binding.name!r} cannot be part of this transaction, which "
                 f"is {json.loads(info).upper()}: at its commit it would see the queue as it was "
                 "when it began, and fail. Use READ COMMITTED"
             )
+        if xid is not None:
+            self.transaction = binding.known.transaction(self._connection, xid)
         return Reply(status, None if info is None else json.loads(info), items or [])
 
     async def _end(self) -> None:
-        await self._session._end()
+        await self._looking._end()
 
 
 class TransactionSession(BaseTransactionSession):
     """For a thread."""
 
-    def __init__(self, binding: Any, pool: Pool, given: object) -> None:
+    def __init__(self, binding: Bound, pool: Pool, given: object) -> None:
         connection = unwrap(given)
         if not isinstance(connection, Connection):
             raise ArgumentTypeError(
@@ -192,7 +185,7 @@ class TransactionSession(BaseTransactionSession):
 class AsyncTransactionSession(BaseTransactionSession):
     """For an asyncio task."""
 
-    def __init__(self, binding: Any, pool: LoopPool, given: object) -> None:
+    def __init__(self, binding: Bound, pool: LoopPool, given: object) -> None:
         connection = unwrap(given)
         if not isinstance(connection, AsyncConnection):
             raise ArgumentTypeError(

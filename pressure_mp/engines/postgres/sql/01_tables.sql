@@ -296,6 +296,7 @@ BEGIN
 END $$;
 CREATE CONSTRAINT TRIGGER call_staged AFTER INSERT ON pressure_mp.staged
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pressure_mp.call_staged();
+ALTER TABLE pressure_mp.staged ENABLE ALWAYS TRIGGER call_staged;
 
 -- A reply, before it is told. "undo" is what a call took for good.
 CREATE TYPE pressure_mp.reply AS (

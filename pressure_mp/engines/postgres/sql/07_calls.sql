@@ -26,14 +26,35 @@ BEGIN
     END IF;
 END $$;
 
--- The commit of this call waits for the disk, whatever the server does else; and for its synchronous
--- standbys, if it has any.
-CREATE OR REPLACE FUNCTION pressure_mp.be_durable() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+-- How many standbys confirm each commit, by what synchronous_standby_names is.
+CREATE OR REPLACE FUNCTION pressure_mp.count_synchronous(names text) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN trim(names) = '' THEN 0 ELSE coalesce(
+        substring(lower(trim(names)) FROM '^(?:(?:first|any)\s+)?(\d+)\s*\(')::integer, 1) END
+$$;
+
+-- Who confirms the commit of this call, whatever the server does else: so many standbys; with 0 its
+-- disk, and its synchronous standbys, if it has any; with -1 nobody.
+CREATE OR REPLACE FUNCTION pressure_mp.be_durable(a_standbys integer) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    found integer;
 BEGIN
-    IF current_setting('fsync') = 'off' THEN
+    IF a_standbys < 0 THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        RETURN;
+    ELSIF a_standbys = 0 AND current_setting('fsync') = 'off' THEN
         RAISE 'the server has fsync=off: its disk confirms nothing' USING ERRCODE = '55000';
+    ELSIF a_standbys > 0 THEN
+        found := pressure_mp.count_synchronous(current_setting('synchronous_standby_names'));
+        IF found < a_standbys THEN
+            RAISE 'synchronous_standby_names has % standbys confirm a commit, not %', found,
+                a_standbys USING ERRCODE = '55000';
+        END IF;
     END IF;
-    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+    IF current_setting('synchronous_commit') IN ('off', 'local')
+        OR (a_standbys > 0 AND current_setting('synchronous_commit') = 'remote_write')
+    THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
 END $$;
@@ -54,7 +75,7 @@ DECLARE
     a_line text;
 BEGIN
     IF args ? 'durable' THEN
-        PERFORM pressure_mp.be_durable();
+        PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
     PERFORM pg_advisory_xact_lock(a_slot);
     IF a_again AND a_lane IS NOT NULL THEN

@@ -16,7 +16,7 @@ DECLARE
     w pressure_mp.watchers;
 BEGIN
     IF args ? 'durable' THEN
-        PERFORM pressure_mp.be_durable();
+        PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
     PERFORM pg_advisory_xact_lock(a_slot);
     IF a_again AND a_lane IS NOT NULL THEN

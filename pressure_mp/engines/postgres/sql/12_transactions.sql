@@ -5,7 +5,7 @@
 -- transaction commits, which then fails.
 CREATE OR REPLACE FUNCTION pressure_mp.stage(a_prefix text, a_kind text, a_name text,
     a_discipline text, a_client text, a_lease bigint, a_op text, args jsonb, a_items bytea[],
-    a_keys bytea[], OUT status text, OUT info jsonb, OUT items bytea[])
+    a_keys bytea[], OUT status text, OUT info jsonb, OUT items bytea[], OUT xid text)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
@@ -44,6 +44,7 @@ BEGIN
                 (slot, prefix, kind, name, discipline, client, lease, op, args, items, keys)
             VALUES (a_slot, a_prefix, a_kind, a_name, a_discipline, a_client, a_lease, a_op, args,
                 a_items, a_keys);
+        xid := pg_current_xact_id()::text;
     END IF;
     status := r.status; info := r.info; items := r.items;
 END $$;
