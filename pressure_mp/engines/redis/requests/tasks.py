@@ -135,11 +135,12 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
     if done is None:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
     is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
-    is_ordinary = is_ordinary and not done.record.result_ttl
+    is_ordinary = is_ordinary and not done.result.token
     if not is_ordinary or binding.keeps_processed:
         return None
-    owner, call, lease = request.owner, request.call, binding.options.lease
-    return "next", (done.id, done.record.call, owner.encode(), call, or_none(request.ttr), lease)
+    owner, call, lease = request.owner.encode(), request.call, binding.options.lease
+    times = or_none(request.ttr), lease
+    return "next", (done.id, done.record.call, owner, call, *times, done.result.data)
 
 
 def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
@@ -148,7 +149,9 @@ def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
     done = request.ack
     if done is None:
         return None if bells_in(reply) else TakenTasks(read_tasks(reply[2:]))
-    return TakenTasks(read_tasks(reply[2:]), done.record.into("X", int(reply[1])))
+    if bells_in(reply[1:]):
+        return None
+    return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
 
 
 async def _take(
@@ -160,6 +163,9 @@ async def _take(
     if reply == [DONE]:  # it was done before, and the reply lost
         moment, tasks = await task_waiting.had(caller, owner, request.call, end)
         return TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
+    if reply is not None and reply[0] == DONE:
+        await caller.script("ring", bells_in(reply[1:]))
+        return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
     args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0, *done.result)
     settled = _settled(done.id, await ask(caller, "ack", args, end))
     if isinstance(settled, StoredTask):

@@ -2,7 +2,7 @@
 -- args: owner number task...
 --   task  id and number of the take, of each
 -- replies: done bells problem... | missing
--- uses: storage told life find taker
+-- uses: storage hearing told life find taker
 -- once: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state
