@@ -7,6 +7,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError
+    from .engines.contract.brokers import Finding, QueueSummary
     from .engines.contract.queues import Stats
     from .exceptions import (
         AddressError,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from .operations.diagnosis import Diagnosis
     from .operations.task_stats import TaskStats, TubeStats
     from .states import TaskState
+    from .sync.brokers import examine, queues
     from .sync.ordered_queues import FairQueue, LifoQueue, PriorityQueue, Snapshot
     from .sync.pressure_queue import PressureQueue
     from .sync.queues import JoinableQueue, Queue, SimpleQueue
@@ -73,6 +75,7 @@ __all__ = [
     "EvictingServerError",
     "EvictionWarning",
     "FairQueue",
+    "Finding",
     "Full",
     "HandleClosedError",
     "IncompleteQueueError",
@@ -94,6 +97,7 @@ __all__ = [
     "QueueFullError",
     "QueueInUseError",
     "QueueMismatchError",
+    "QueueSummary",
     "RejectedItemWarning",
     "ShutDown",
     "SimpleQueue",
@@ -113,13 +117,17 @@ __all__ = [
     "WrongServerError",
     "WrongState",
     "__version__",
+    "examine",
+    "queues",
 ]
 
 #: Where the public names are that are no errors.
 _MODULES = {
     "authentication": ("AuthenticationError",),
     "operations.diagnosis": ("Diagnosis",),
+    "engines.contract.brokers": ("Finding", "QueueSummary"),
     "engines.contract.queues": ("Stats",),
+    "sync.brokers": ("examine", "queues"),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),

@@ -14,6 +14,10 @@ class TaskLine:
         self._takers: dict[Caller, str] = {}
         self._watchers: set[Caller] = set()
 
+    def __len__(self) -> int:
+        """How many want a task."""
+        return len(self._takers)
+
     def stand(self, caller: Caller, tube: str) -> None:
         """One waits for a task, and keeps its place in line."""
         caller.rest()

@@ -13,7 +13,10 @@ VERSION = 1
 _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: The functions that clients call. Whoever may call these may use the queues, and needs no rights
 #: to the tables.
-ENTRIES = ("call_items", "call_tasks", "look_at", "leave", "call_host", "list_queues", "version")
+ENTRIES = (
+    *("call_items", "call_tasks", "look_at", "leave", "call_host"),
+    *("list_queues", "server_settings", "version"),
+)
 #: What the planner is told: every table is read by its index, however small it was when a plan
 #: was made.
 _SETTINGS = (

@@ -17,7 +17,8 @@ class Statements:
         self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
         self.leave = _make(schema, "leave", "NULL::text", 4)
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)
-        self.list_queues = _make(schema, "list_queues", "name, discipline", 1)
+        self.list_queues = _make(schema, "list_queues", "queue", 3)
+        self.server_settings = _make(schema, "server_settings", "server_settings", 0)
 
     def call(self, kind: str) -> Statement:
         """What calls a queue of that kind."""

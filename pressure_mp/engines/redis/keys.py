@@ -126,6 +126,11 @@ def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
     return name, None
 
 
+def own_key(prefix: str, name: str, part: str) -> bytes:
+    """A key of a queue of whatever discipline but the protocol's."""
+    return f"{_own(prefix, name)}{part}".encode()
+
+
 def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:
     """Whether a cluster keeps all keys of a queue in one slot: they have a part in braces."""
     _, brace, rest = key(prefix, name, "data", discipline).decode().partition("{")
