@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .operations.diagnosis import Diagnosis
     from .operations.task_stats import TaskStats, TubeStats
     from .states import TaskState
-    from .sync.brokers import examine, queues
+    from .sync.brokers import examine_broker, list_queues
     from .sync.ordered_queues import FairQueue, LifoQueue, PriorityQueue, Snapshot
     from .sync.pressure_queue import PressureQueue
     from .sync.queues import JoinableQueue, Queue, SimpleQueue
@@ -117,8 +117,8 @@ __all__ = [
     "WrongServerError",
     "WrongState",
     "__version__",
-    "examine",
-    "queues",
+    "examine_broker",
+    "list_queues",
 ]
 
 #: Where the public names are that are no errors.
@@ -127,7 +127,7 @@ _MODULES = {
     "operations.diagnosis": ("Diagnosis",),
     "engines.contract.brokers": ("Finding", "QueueSummary"),
     "engines.contract.queues": ("Stats",),
-    "sync.brokers": ("examine", "queues"),
+    "sync.brokers": ("examine_broker", "list_queues"),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),

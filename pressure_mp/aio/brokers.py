@@ -14,7 +14,7 @@ from ..operations.brokers import examine_server, list_page
 from ..sync.brokers import unseen
 
 
-async def queues(
+async def list_queues(
     *,
     url: str | None = None,
     host: str | None = None,
@@ -22,7 +22,7 @@ async def queues(
     db: int | None = None,
     prefix: str | None = None,
 ) -> AsyncIterator[QueueSummary]:
-    """Every queue of every kind at a broker; as :func:`pressure_mp.queues`."""
+    """Every queue of every kind at a broker; as :func:`pressure_mp.list_queues`."""
     address = registry.resolve(url, host, port, db, prefix)
     told: set[tuple[str, str]] = set()
     after = ""
@@ -35,14 +35,14 @@ async def queues(
             return
 
 
-async def examine(
+async def examine_broker(
     *,
     url: str | None = None,
     host: str | None = None,
     port: int | None = None,
     db: int | None = None,
 ) -> list[Finding]:
-    """What at a broker loses data, or may; as :func:`pressure_mp.examine`."""
+    """What at a broker loses data, or may; as :func:`pressure_mp.examine_broker`."""
     return await _ask(registry.resolve(url, host, port, db, None), examine_server())
 
 

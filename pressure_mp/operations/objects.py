@@ -281,9 +281,10 @@ class ObjectOperations(DeliveryOperations):
         return (yield from self._each_rejected(self.drop_rejected))
 
     def _each_rejected(self, settle: Callable[[bytes], Operation[bool]]) -> Operation[int]:
-        number = 0
-        for item in (yield from self.rejected((yield from self.stats()).rejected)):
-            number += yield from settle(item)
+        there, number = (yield from self.stats()).rejected, 0
+        if there:
+            for item in (yield from self.rejected(there)):
+                number += yield from settle(item)
         return number
 
     def rejected_with_content(self, limit: int) -> Operation[list[bytes]]:

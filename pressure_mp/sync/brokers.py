@@ -11,7 +11,7 @@ from ..engines.contract.brokers import Finding, QueuePage, QueueSummary
 from ..operations.brokers import examine_server, list_page
 
 
-def queues(
+def list_queues(
     *,
     url: str | None = None,
     host: str | None = None,
@@ -37,7 +37,7 @@ def queues(
             return
 
 
-def examine(
+def examine_broker(
     *,
     url: str | None = None,
     host: str | None = None,
@@ -46,7 +46,7 @@ def examine(
 ) -> list[Finding]:
     """What at a broker loses data, or may: one :class:`pressure_mp.Finding` for each.
 
-    Blocks for a few words with each server. Raises as :func:`queues`.
+    Blocks for a few words with each server. Raises as :func:`list_queues`.
     """
     address = find_address(url, host, port, db, None)
     return drive(examine_server(), registry.engine(address).broker().session())

@@ -28,7 +28,7 @@ KINDS = [Queue, LifoQueue, PriorityQueue, partial(FairQueue, str)]
 
 
 def summary(url, name):
-    (found,) = pressure_mp.queues(url=url, prefix=name)
+    (found,) = pressure_mp.list_queues(url=url, prefix=name)
     return found
 
 
@@ -163,7 +163,7 @@ def test_a_listed_queue_of_tasks_says_how_many_are_in_which_state(make, full_url
 
 
 def test_what_loses_data_is_found_with_advice(full_url):
-    for finding in pressure_mp.examine(url=full_url):
+    for finding in pressure_mp.examine_broker(url=full_url):
         assert finding.subject
         assert finding.problem.endswith((".", ")."))
         assert finding.advice.endswith(".")
@@ -174,11 +174,13 @@ def test_asyncio_has_the_same(full_url, name):
         async with aio.Queue(name="jobs", url=full_url, prefix=name) as queue:
             await queue.put_many([1, 2])
             assert await queue.peek(3) == [1, 2]
-            (found,) = [one async for one in aio.queues(url=full_url, prefix=name)]
+            (found,) = [one async for one in aio.list_queues(url=full_url, prefix=name)]
             assert (found.name, found.length) == ("jobs", 2)
             assert await queue.purge() == 2
             assert await queue.rejected() == []
             assert (await queue.requeue_rejected(), await queue.drop_rejected()) == (0, 0)
-            assert await aio.examine(url=full_url) == pressure_mp.examine(url=full_url)
+            assert await aio.examine_broker(url=full_url) == pressure_mp.examine_broker(
+                url=full_url
+            )
 
     asyncio.run(main())

@@ -11,14 +11,14 @@ from pressure_mp import (
     PriorityQueue,
     Queue,
     TaskQueue,
-    queues,
+    list_queues,
 )
 
 pytestmark = pytest.mark.usefixtures("world")
 
 
 def listed(url, prefix):
-    found = [(one.name, one.discipline) for one in queues(url=url, prefix=prefix)]
+    found = [(one.name, one.discipline) for one in list_queues(url=url, prefix=prefix)]
     assert len(found) == len(set(found))
     return set(found)
 

@@ -56,7 +56,7 @@ def test_the_queues_of_every_node_are_listed(cluster, name):
     names = {f"{{{name}-{number}}}" for number in range(20)}
     queues = [Queue(name=one, url=cluster.url, prefix=name) for one in names]
     assert len({cluster.owner(slot_of(queue)).port for queue in queues}) == 3
-    found = pressure_mp.queues(url=cluster.url, prefix=name)
+    found = pressure_mp.list_queues(url=cluster.url, prefix=name)
     assert {(one.name, one.discipline) for one in found} == {(one, "fifo") for one in names}
 
 
