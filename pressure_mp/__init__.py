@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         WrongState,
     )
     from .operations.diagnosis import Diagnosis
+    from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_stats import TaskStats, TubeStats
     from .states import TaskState
     from .sync.brokers import examine_broker, list_queues
@@ -104,6 +105,7 @@ __all__ = [
     "Snapshot",
     "Stats",
     "Task",
+    "TaskDiagnosis",
     "TaskDoneError",
     "TaskError",
     "TaskExists",
@@ -128,6 +130,7 @@ _MODULES = {
     "engines.contract.brokers": ("Finding", "QueueSummary"),
     "engines.contract.queues": ("Stats",),
     "sync.brokers": ("examine_broker", "list_queues"),
+    "operations.task_diagnosis": ("TaskDiagnosis",),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),

@@ -57,13 +57,16 @@ ROOMS = {
     ),
     "sync.tasks": (
         "authentication background drivers effects encoding engines engines.contract "
-        "exceptions hidden in_flight interrupts operations states sync"
+        "exceptions hidden identity in_flight interrupts operations states sync"
     ),
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
-    "cli": "_version engines exceptions",
+    "cli": (
+        "_version buffering drivers effects encoding engines engines.contract exceptions identity "
+        "operations states sync sync.tasks"
+    ),
 }
 
 
