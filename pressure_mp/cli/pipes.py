@@ -185,7 +185,12 @@ class _Writer:
         try:
             for item in items:
                 lines.append(self._line(item) + self._end)
-        except (ValueError, AuthenticationError) as error:
+        except AuthenticationError:
+            self._problem = click.ClickException(
+                "the next item stays in the queue: its signature is not one of the keys in "
+                "PRESSURE_AUTHKEY. `pressure-mp peek` shows it, with the id of its key"
+            )
+        except ValueError as error:
             self._problem = click.ClickException(
                 f"the next item stays in the queue: {error}. `pressure-mp peek` shows it"
             )

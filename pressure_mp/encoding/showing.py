@@ -34,6 +34,11 @@ class Content:
     @property
     def text(self) -> str:
         """In one line of printable characters."""
+        signed = "" if self.key is None else f" (signed with key {self.key}, not checked)"
+        return f"{self._text}{signed}"
+
+    @property
+    def _text(self) -> str:
         if self.kind == "large":
             return f"<{self.size:,} bytes, kept apart>"
         if isinstance(self.value, str):

@@ -52,11 +52,11 @@ class TaskDiagnosis(NamedTuple):
         """What is in the way, and what to do, in one plain sentence."""
         ready, taken = self.counts[states.READY], self.counts[states.TAKEN]
         waiting, buried = self.counts[states.WAITING], self.counts[states.BURIED]
-        if ready and not self.takers:
+        if ready and not any(taker.tasks for taker in self.takers):
             return f"{_are(ready, 'ready')}, and no worker has any: start a worker."
         if ready:
             return f"{_are(ready, 'ready')}, and {self._who()}."
-        if taken and all(taker.peer.alive is False for taker in self.takers):
+        if taken and all(taker.peer.alive is False for taker in self.takers if taker.tasks):
             return (
                 f"No task is ready: {_are(taken, 'taken')} by processes that have ended, and ready "
                 "again as soon as a worker waits: start a worker."
@@ -79,7 +79,7 @@ class TaskDiagnosis(NamedTuple):
         return "The queue has no task to do: put one."
 
     def _who(self) -> str:
-        live = [taker for taker in self.takers if taker.peer.alive is not False]
+        live = [taker for taker in self.takers if taker.tasks and taker.peer.alive is not False]
         if not live:
             return "all processes that have some have ended: start a worker"
         first = live[0].peer
@@ -103,8 +103,9 @@ def diagnose_tasks(
     found = []
     for owner, number in numbers.items():
         ends = takers.leases.get(owner)
-        left = None if ends is None else (ends - takers.now) / 1000
-        found.append(Taker(_peer(owner), number, left))
+        left = None if ends is None or ends < takers.now else (ends - takers.now) / 1000
+        if number or left is not None:
+            found.append(Taker(_peer(owner), number, left))
     dues = [task.record.due for task in waiting]
     return TaskDiagnosis(
         queue=queue,
