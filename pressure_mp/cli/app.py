@@ -10,7 +10,7 @@ import click
 
 from .._version import __version__
 from ..exceptions import PressureError
-from . import looking, mending, pipes, statuses, tasks
+from . import checking, looking, mending, moving, pipes, serving, statuses, tasks
 from .demos.crew import ProcessFailed
 from .demos.fair import fair
 from .demos.pipeline import pipeline
@@ -114,7 +114,9 @@ COMMANDS = (
     *(pipes.put, pipes.get),
     *(looking.ls, looking.info, looking.peek, looking.why, tasks.workers, tasks.tasks),
     *(mending.unlock, mending.requeue, mending.drop, mending.purge, mending.drain),
-    *(mending.shutdown, mending.delete),
+    *(mending.shutdown, mending.delete, checking.doctor, checking.gc),
+    *(moving.copy, moving.move, moving.export, moving.import_),
+    serving.serve,
     demo,
 )
 for command in COMMANDS:

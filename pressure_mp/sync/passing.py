@@ -7,11 +7,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ..drivers import drive_on
 from ..encoding.as_queued import AsQueued
-from ..encoding.large import is_manifest
+from ..encoding.large import is_manifest, read_unchecked, token_of
 from ..engines.contract.queues import How
 from ..exceptions import PressureError
 from ..operations.control import FIFO
+from ..operations.large import fetch, sweep
 from .queues import Queue
 
 if TYPE_CHECKING:
@@ -81,18 +83,30 @@ class Passing:
         if incoming is not None:
             _pass_on(self._queue, incoming, write, limit, timeout)
         else:
-            self._pass_on_one(write, timeout)
+            self.pass_on_one(write, timeout)
 
-    def _pass_on_one(self, write: Callable[[list[bytes]], int], timeout: float | None) -> None:
-        """The same with one item, where none is fetched ahead."""
+    def fetch(self, item: bytes) -> list[bytearray]:
+        """The content of a large item, in its segments. Raises NextIsLarge when it is gone."""
+        content = self._queue._run_at_once(fetch(read_unchecked(item)))
+        if content is None:
+            raise NextIsLarge("the content of the next item is gone; drop the item")
+        return content
+
+    def pass_on_one(self, write: Callable[[list[bytes]], int], timeout: float | None) -> None:
+        """The same with one item, however large, of which nothing is fetched ahead."""
+
+        taken: list[bytes] = []
 
         def receive(claim: Any) -> None:
-            item = self._queue._get_one(claim, True, timeout)
-            if write([item]) == 0:
+            operation = self._queue._operations.get(True, timeout)
+            taken.append(drive_on(operation, claim))
+            if write(taken) == 0:
                 raise _NotWritten
 
         try:
             self._queue._handing_out(receive)
+            if is_manifest(taken[0]):
+                self._queue._run_at_once(sweep(token_of(taken[0])))
         except _NotWritten:
             pass  # it went back, and whoever writes knows why
 

@@ -64,8 +64,8 @@ ROOMS = {
         "exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
     "cli": (
-        "_version authentication drivers effects encoding engines engines.contract exceptions "
-        "identity operations states sync sync.tasks"
+        "_version authentication drivers effects encoding engines engines.contract "
+        "engines.embedded exceptions identity operations states sync sync.tasks"
     ),
 }
 
