@@ -10,7 +10,7 @@ import click
 
 from .._version import __version__
 from ..exceptions import PressureError
-from . import checking, looking, mending, moving, pipes, serving, statuses, tasks
+from . import checking, looking, mending, metrics, moving, pipes, serving, statuses, tasks
 from .demos.crew import ProcessFailed
 from .demos.fair import fair
 from .demos.pipeline import pipeline
@@ -116,7 +116,7 @@ COMMANDS = (
     *(mending.unlock, mending.requeue, mending.drop, mending.purge, mending.drain),
     *(mending.shutdown, mending.delete, checking.doctor, checking.gc),
     *(moving.copy, moving.move, moving.export, moving.import_),
-    serving.serve,
+    *(metrics.metrics, serving.serve),
     demo,
 )
 for command in COMMANDS:

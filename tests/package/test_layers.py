@@ -63,9 +63,10 @@ ROOMS = {
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
+    "telemetry": "engines.contract states sync",
     "cli": (
         "_version authentication drivers effects encoding engines engines.contract "
-        "engines.embedded exceptions identity operations states sync sync.tasks"
+        "engines.embedded exceptions identity operations states sync sync.tasks telemetry"
     ),
 }
 

@@ -9,6 +9,8 @@ from ... import states
 #: The ways of tasks that are put, and of those that leave their taker for good.
 PUT_WAYS = ("X-R", "X-W")
 PROCESSED_WAYS = ("T-X", "T-D", "T-Z")
+#: Of those that go back, and are taken again.
+RETURNED_WAYS = ("T-R", "T-W")
 
 
 class QueueSummary(NamedTuple):
@@ -21,7 +23,8 @@ class QueueSummary(NamedTuple):
     get, as far as they are known to. ``age`` is for how many seconds the task that is next has been
     there; None when none is ready, and of items: no broker keeps that. ``tasks`` has how many tasks
     are in which state, by its letter, and is empty for other queues. What became due of tasks since
-    anybody used their queue is not counted yet.
+    anybody used their queue is not counted yet. ``returned`` is how often a task went back from
+    who had taken it; 0 for items, of which no broker counts that.
     """
 
     name: str
@@ -37,6 +40,7 @@ class QueueSummary(NamedTuple):
     getting: int
     age: float | None
     tasks: dict[str, int]
+    returned: int = 0
 
 
 def of_tasks(
@@ -63,6 +67,7 @@ def of_tasks(
         getting=getting,
         age=age,
         tasks=tasks,
+        returned=sum(ways.get(way, 0) for way in RETURNED_WAYS),
     )
 
 
