@@ -71,52 +71,49 @@ class RedisBroker:
         slot, *others = place.slots
         asked = ("MATCH", keys.bounds(self._prefix), "COUNT", request.limit, "TYPE", "string")
         cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked)
-        queues = [queue async for queue in self._summaries(set(found), commands)]
+        queues = await self._summaries(set(found), commands)
         if cursor == b"0":
             return QueuePage(queues, str(_Place(tuple(others), "0")))
         return QueuePage(queues, str(place._replace(cursor=cursor.decode())))
 
-    async def _summaries(self, bounds: Iterable[bytes], commands: PlainCommands) -> Any:
+    async def _summaries(
+        self, bounds: Iterable[bytes], commands: PlainCommands
+    ) -> list[QueueSummary]:
         """The queues that have these keys; but not those that were deleted meanwhile."""
-        own, plain = [], []
+        own, plain = {}, []
         for bound in bounds:
             name, own_name = keys.names_of(self._prefix, bound)
             if own_name is None:
                 plain.append(name)
             else:
-                own.append((name, own_name))
-        by_own_name = dict(zip((name for _, name in own), (name for name, _ in own), strict=True))
-        async for name, told in self._ask(list(by_own_name), True, commands):
-            if told:
-                yield _read(name, told)
-            else:
-                plain.append(by_own_name[name])
-        async for name, told in self._ask(plain, False, commands):
-            if told:
-                yield _read(name, told)
+                own[own_name] = name
+        found = await self._ask(list(own), True, commands)
+        plain += [name for own_name, name in own.items() if not found[own_name]]
+        # A queue of the protocol can have a name that looks like another discipline's key.
+        told = [*found.items(), *(await self._ask(plain, False, commands)).items()]
+        return [_read(name, queue) for name, queue in told if queue]
 
-    async def _ask(self, names: list[str], own: bool, commands: PlainCommands) -> Any:
+    async def _ask(
+        self, names: list[str], is_own: bool, commands: PlainCommands
+    ) -> dict[str, list[Any]]:
         """What the script says of each, by name."""
-        make = keys.own_key if own else keys.key
-        parts = scripts.LISTED_OWN if own else scripts.LISTED
+        endings = keys.endings(scripts.LISTED_OWN if is_own else scripts.LISTED, is_own)
         script = scripts.load_for_broker("list")
-        for slot, some in self._by_slot(names, make).items():
-            for first in range(0, len(some), _AT_ONCE):
-                asked = some[first : first + _AT_ONCE]
-                names_of_keys = [make(self._prefix, name, part) for name in asked for part in parts]
+        args = (1, *_WAYS) if is_own else (0,)
+        by_slot: dict[int, list[tuple[str, bytes]]] = {}
+        for name in names:
+            begins = keys.beginning(self._prefix, name, is_own)
+            by_slot.setdefault(self._server.slot(begins), []).append((name, begins))
+        found: dict[str, list[Any]] = {}
+        for slot, queues in by_slot.items():
+            for first in range(0, len(queues), _AT_ONCE):
+                some = queues[first : first + _AT_ONCE]
+                asked = [begins + end for _, begins in some for end in endings]
                 # The server may be another one than a moment ago.
                 await commands.request(slot, "SCRIPT", "LOAD", script.source)
-                args = (int(own), *(_WAYS if own else ()))
-                called = (script.sha, len(names_of_keys), *names_of_keys, *args)
+                called = (script.sha, len(asked), *asked, *args)
                 _, told = await commands.request(slot, "EVALSHA", *called)
-                for pair in zip(asked, told, strict=True):
-                    yield pair
-
-    def _by_slot(self, names: list[str], make: Any) -> dict[int, list[str]]:
-        found: dict[int, list[str]] = {}
-        for name in names:
-            slot = self._server.slot(make(self._prefix, name, "data"))
-            found.setdefault(slot, []).append(name)
+                found.update(zip((name for name, _ in some), told, strict=True))
         return found
 
     async def _examine(self, commands: PlainCommands) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 #: The discipline of the protocol; its queues have the protocol's keys.
 FIFO = "fifo"
@@ -126,9 +127,15 @@ def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
     return name, None
 
 
-def own_key(prefix: str, name: str, part: str) -> bytes:
-    """A key of a queue of whatever discipline but the protocol's."""
-    return f"{_own(prefix, name)}{part}".encode()
+def beginning(prefix: str, name: str, is_own: bool) -> bytes:
+    """What the names of all keys of a queue begin with: of one of the protocol, or of another
+    discipline."""
+    return (_own(prefix, name) if is_own else f"{prefix}:{name}").encode()
+
+
+def endings(parts: Sequence[str], is_own: bool) -> list[bytes]:
+    """What the names of these keys end with, behind :func:`beginning`."""
+    return [(part if is_own else _SUFFIXES[part]).encode() for part in parts]
 
 
 def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:

@@ -129,8 +129,9 @@ def load(discipline: str) -> dict[str, Script]:
 #: What the script that lists queues is given of each: of one of the protocol, and of one that may
 #: be of any other discipline.
 LISTED = (
-    *("bound", "data", "closed", "produced_messages", "consumed_messages", "in_flight", "readers"),
-    *("rejected", "waiting", "producer_holder", "consumer_holder"),
+    *("bound", "data", "produced_messages", "consumed_messages"),
+    *("closed", "in_flight", "readers", "rejected"),
+    *("waiting", "producer_holder", "consumer_holder"),
 )
 LISTED_OWN = (*LISTED, "meta", "counts", "ready")
 

@@ -42,17 +42,20 @@ local function ahead(readers)
 end
 
 local function items(at, discipline)
-  local bound, data, closed, put, got, in_flight, readers, rejected, line, p_holder, c_holder =
+  local bound, data, put, got, closed, in_flight, readers, rejected, line, p_holder, c_holder =
     unpack(KEYS, at + 1, at + 11)
-  local putting, getting = waiting(line, p_holder, c_holder)
+  local counts = redis.call('MGET', bound, put, got)
   -- Of the two one is an error: data is a list or a sorted set.
   local length = told(redis.pcall('LLEN', data)) or told(redis.pcall('ZCARD', data)) or 0
-  return {
-    discipline, told(redis.pcall('GET', bound)) or '0', length, redis.call('EXISTS', closed),
-    told(redis.pcall('GET', put)) or '0', told(redis.pcall('GET', got)) or '0',
-    (told(redis.pcall('HLEN', in_flight)) or 0) + ahead(readers), told(redis.pcall('LLEN', rejected)) or 0,
-    putting, getting,
-  }
+  local reply = {discipline, counts[1] or '0', length, 0, counts[2] or '0', counts[3] or '0', 0, 0, 0, 0}
+  -- Most queues have none of these most of the time.
+  if redis.call('EXISTS', closed, in_flight, readers, rejected, line, p_holder, c_holder) > 0 then
+    reply[4] = redis.call('EXISTS', closed)
+    reply[7] = (told(redis.pcall('HLEN', in_flight)) or 0) + ahead(readers)
+    reply[8] = told(redis.pcall('LLEN', rejected)) or 0
+    reply[9], reply[10] = waiting(line, p_holder, c_holder)
+  end
+  return reply
 end
 
 -- Of the task that is next the number of its arrival, which is a time in microseconds, tells its age.
