@@ -10,7 +10,7 @@ import click
 
 from .._version import __version__
 from ..exceptions import PressureError
-from . import checking, looking, mending, metrics, moving, pipes, serving, statuses, tasks
+from . import checking, live, looking, mending, metrics, moving, pipes, serving, statuses, tasks
 from .demos.crew import ProcessFailed
 from .demos.fair import fair
 from .demos.pipeline import pipeline
@@ -113,6 +113,7 @@ demo.add_command(fair)
 COMMANDS = (
     *(pipes.put, pipes.get),
     *(looking.ls, looking.info, looking.peek, looking.why, tasks.workers, tasks.tasks),
+    live.top,
     *(mending.unlock, mending.requeue, mending.drop, mending.purge, mending.drain),
     *(mending.shutdown, mending.delete, checking.doctor, checking.gc),
     *(moving.copy, moving.move, moving.export, moving.import_),

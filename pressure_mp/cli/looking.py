@@ -31,7 +31,7 @@ def _rate(value: float | None) -> str:
 
 
 _COLUMNS = (
-    Column("name", lambda row: row.queue.name),
+    Column("name", lambda row: row.queue.name, is_long=True),
     Column("kind", lambda row: row.queue.discipline, is_extra=True),
     Column("depth", lambda row: number(row.queue.length), is_number=True),
     Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),

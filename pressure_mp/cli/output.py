@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -15,16 +16,19 @@ from ..encoding.showing import printable
 
 #: Columns of a terminal from which on all is shown.
 _WIDE = 80
+#: A long text is not cut to less.
+_LEAST = 8
 
 
 class Column(NamedTuple):
-    """A column: its head, what it shows of a row, whether that is a number, and whether it is left
-    out where there is little room."""
+    """A column: its head, what it shows of a row, whether that is a number, whether it is left out
+    where there is little room, and whether it is cut where there is too little."""
 
     head: str
     cell: Callable[[Any], str]
     is_number: bool = False
     is_extra: bool = False
+    is_long: bool = False
 
 
 def write_json(value: Any) -> None:
@@ -40,13 +44,32 @@ def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True
         return
     console = Console(highlight=False, markup=False, emoji=False)
     shown = [one for one in columns if console.width >= _WIDE or not one.is_extra]
-    table = Table(box=None, show_header=head, pad_edge=False, padding=(0, 2, 0, 0), expand=False)
-    for column in shown:
+    cells = [[printable(column.cell(row)) for column in shown] for row in rows]
+    widths = _widths(shown, cells, console.width)
+    table = Table(box=None, show_header=head, pad_edge=False, padding=(0, 2, 0, 0))
+    for column, width in zip(shown, widths, strict=True):
         side: Any = "right" if column.is_number else "left"
-        table.add_column(column.head, justify=side, no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*(printable(column.cell(row)) for column in shown))
+        table.add_column(column.head, justify=side, no_wrap=True, overflow="ellipsis", width=width)
+    for row in cells:
+        table.add_row(*row)
     console.print(table)
+
+
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
+    """How wide each column is: as its widest cell, but long ones share what is left."""
+    widths = [
+        max(cell_len(text) for text in (column.head, *(row[place] for row in cells)))
+        for place, column in enumerate(columns)
+    ]
+    long = [place for place, column in enumerate(columns) if column.is_long]
+    left = room - sum(widths) - 2 * len(widths)
+    while left < 0 and long:
+        widest = max(long, key=lambda place: widths[place])
+        if widths[widest] <= _LEAST:
+            break
+        widths[widest] -= 1
+        left += 1
+    return widths
 
 
 def write_pairs(pairs: Iterable[tuple[str, str]]) -> None:

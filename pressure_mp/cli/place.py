@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -91,9 +92,11 @@ class Named:
 class Place:
     """A broker."""
 
-    def __init__(self, url: str | None, prefix: str | None) -> None:
+    def __init__(
+        self, url: str | None, prefix: str | None, environ: Mapping[str, str] = os.environ
+    ) -> None:
         try:
-            address = registry.resolve(url, prefix=prefix)
+            address = registry.resolve(url, prefix=prefix, environ=environ)
         except AddressError as error:
             raise click.UsageError(str(error)) from error
         self._given = {"url": url, "prefix": prefix}

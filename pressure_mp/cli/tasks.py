@@ -48,8 +48,8 @@ def tasks(
         Column("for", lambda task: duration(now - task.record.since / 1000), True),
         Column("taken", lambda task: number(task.record.deliveries), True, True),
         Column("tube", lambda task: task.record.tube or "-", is_extra=True),
-        Column("error", lambda task: task.record.error or "-"),
-        Column("data", lambda task: content_of(task.data).text, is_extra=True),
+        Column("error", lambda task: task.record.error or "-", is_long=True),
+        Column("data", lambda task: content_of(task.data).text, is_extra=True, is_long=True),
     )
     write_rows(found, columns)
 
@@ -99,7 +99,7 @@ def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> No
     alive = {True: "alive", False: "ended", None: "not known"}
     columns = (
         Column("role", lambda row: row["role"]),
-        Column("host", lambda row: row["host"] or row["id"]),
+        Column("host", lambda row: row["host"] or row["id"], is_long=True),
         Column("pid", lambda row: "" if row["pid"] is None else str(row["pid"]), True),
         Column("alive", lambda row: alive[row["alive"]]),
         Column("waits", lambda row: duration(row.get("waited")), True),
