@@ -7,12 +7,14 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .authentication import AuthenticationError
+    from .engines.contract.brokers import Finding, QueueSummary
     from .engines.contract.queues import Stats
     from .exceptions import (
         AddressError,
         ArgumentError,
         ArgumentTypeError,
         BrokerError,
+        BrokerFull,
         BrokerUnavailable,
         ConsumerInUseError,
         DecodingError,
@@ -54,9 +56,11 @@ if TYPE_CHECKING:
         WrongState,
     )
     from .operations.diagnosis import Diagnosis
+    from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_results import TaskEvent, TaskResult
     from .operations.task_stats import TaskStats, TubeStats
     from .states import TaskState
+    from .sync.brokers import examine_broker, list_queues
     from .sync.ordered_queues import FairQueue, LifoQueue, PriorityQueue, Snapshot
     from .sync.pressure_queue import PressureQueue
     from .sync.queues import JoinableQueue, Queue, SimpleQueue
@@ -70,6 +74,7 @@ __all__ = [
     "ArgumentTypeError",
     "AuthenticationError",
     "BrokerError",
+    "BrokerFull",
     "BrokerUnavailable",
     "ConsumerInUseError",
     "DecodingError",
@@ -80,6 +85,7 @@ __all__ = [
     "EvictingServerError",
     "EvictionWarning",
     "FairQueue",
+    "Finding",
     "Full",
     "HandleClosedError",
     "InboxLost",
@@ -102,6 +108,7 @@ __all__ = [
     "QueueFullError",
     "QueueInUseError",
     "QueueMismatchError",
+    "QueueSummary",
     "RejectedItemWarning",
     "RemoteTraceback",
     "ResultNotKept",
@@ -111,6 +118,7 @@ __all__ = [
     "Snapshot",
     "Stats",
     "Task",
+    "TaskDiagnosis",
     "TaskDoneError",
     "TaskError",
     "TaskEvent",
@@ -128,14 +136,19 @@ __all__ = [
     "WrongServerError",
     "WrongState",
     "__version__",
+    "examine_broker",
+    "list_queues",
 ]
 
 #: Where the public names are that are no errors.
 _MODULES = {
     "authentication": ("AuthenticationError",),
     "operations.diagnosis": ("Diagnosis",),
+    "engines.contract.brokers": ("Finding", "QueueSummary"),
     "engines.contract.queues": ("Stats",),
     "operations.task_results": ("TaskEvent", "TaskResult"),
+    "sync.brokers": ("examine_broker", "list_queues"),
+    "operations.task_diagnosis": ("TaskDiagnosis",),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),

@@ -246,6 +246,11 @@ class BrokerError(PressureError):
     took_nothing = True
 
 
+class BrokerFull(BrokerError):
+    """The broker has no memory, or no space on its disk, for what was to be put. Nothing was done,
+    and nothing is lost; gets go on. To get items makes space."""
+
+
 class WrongKeyTypeError(BrokerError, TypeError):
     """A key of the queue holds a value of a kind that no pressure client writes there."""
 

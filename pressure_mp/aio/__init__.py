@@ -5,6 +5,7 @@ coroutine, also what is a property, or is not awaited, elsewhere: ``await q.qsiz
 asyncio's own too: ``Empty`` is raised as an ``asyncio.QueueEmpty``.
 """
 
+from .brokers import examine_broker, list_queues
 from .errors import QueueEmpty, QueueFull, QueueShutDown
 from .ordered_queues import FairQueue, LifoQueue, PriorityQueue
 from .pressure_queue import PressureQueue
@@ -26,4 +27,6 @@ __all__ = [
     "Task",
     "TaskInbox",
     "TaskQueue",
+    "examine_broker",
+    "list_queues",
 ]

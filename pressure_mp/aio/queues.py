@@ -28,7 +28,7 @@ from ..sync.handles import check_max_items, check_maxsize
 from ..sync.object_queue import Item
 from ..sync.options import QueueOptions, SignatureOf
 from ..sync.transactions import check_waits_for_nothing
-from .handles import ItemHandle
+from .administered import AdministeredQueue
 from .incoming import Reserving
 from .outgoing import Outgoing
 
@@ -46,7 +46,7 @@ class Buffers:
         self.incoming: Reserving | None = None
 
 
-class Queue(ItemHandle, Generic[Item]):
+class Queue(AdministeredQueue[Item], Generic[Item]):
     """:class:`pressure_mp.Queue` for asyncio, with the interface of ``asyncio.Queue``: what each
     method does is said there.
 
@@ -359,10 +359,6 @@ class Queue(ItemHandle, Generic[Item]):
     async def is_shutdown(self) -> bool:
         """Whether the queue was shut down."""
         return await self._run(self._operations.closed())
-
-    async def rejected(self, limit: int = 100) -> list[bytes]:
-        """The items that were set aside; as :meth:`pressure_mp.Queue.rejected`."""
-        return await self._run(self._operations.rejected_with_content(limit))
 
     # What was got, and the end
 

@@ -299,6 +299,25 @@ class IncomingForGood(Incoming):
             pass
         return self._get_with_care(handle, block, deadline(block, timeout))
 
+    def pass_on(
+        self,
+        handle: BufferedHandle,
+        write: Callable[[list[Any]], int],
+        block: bool,
+        timeout: float | None,
+    ) -> bool:
+        """Give all that is here to ``write``, which returns how many of the first ones it has dealt
+        with: these are handed out, the others are here still. Fetches when there is none. For one
+        thread. False when the next one is not to be fetched ahead. Raises as ``get`` does.
+        """
+        if not self._ahead:
+            handle._check_open()
+            if self._make_ready(handle, block, deadline(block, timeout)) is not None:
+                return False
+        for _ in range(write(list(self._ahead))):
+            del self._ahead[0]
+        return True
+
     def reset(self) -> None:
         super().reset()
         self._fetched = 0  # by that call

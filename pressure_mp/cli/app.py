@@ -10,12 +10,11 @@ import click
 
 from .._version import __version__
 from ..exceptions import PressureError
+from . import checking, live, looking, mending, metrics, moving, pipes, serving, statuses, tasks
 from .demos.crew import ProcessFailed
 from .demos.fair import fair
 from .demos.pipeline import pipeline
 from .postgres import postgres
-
-INTERRUPTED = 130  # as a shell reports a program that Ctrl-C ended
 
 
 class App(click.Group):
@@ -26,9 +25,14 @@ class App(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
-            ctx.exit(INTERRUPTED)
-        except (PressureError, ProcessFailed) as error:
+            ctx.exit(statuses.INTERRUPTED)
+        except BrokenPipeError:
+            _drop_output()
+            ctx.exit(statuses.READER_GONE)
+        except ProcessFailed as error:
             raise click.ClickException(str(error)) from error
+        except PressureError as error:
+            raise _Failure(error) from error
         except OSError as error:
             raise _failure(error) from error
 
@@ -41,14 +45,31 @@ class App(click.Group):
             sys.exit(failure.exit_code)
 
 
+class _Failure(click.ClickException):
+    """An error of the package, and the status for it."""
+
+    def __init__(self, error: PressureError) -> None:
+        super().__init__(str(error))
+        self.status = statuses.of(error)
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """As click asks for it."""
+        return self.status
+
+
 def _failure(error: OSError) -> click.ClickException:
     """What to say when a file cannot be used, or the standard output."""
     if error.filename is not None:
         return click.ClickException(str(error))
-    # What could not be written is tried again when the interpreter ends.
+    _drop_output()
+    return click.ClickException(f"cannot write to the standard output: {error.strerror or error}")
+
+
+def _drop_output() -> None:
+    """What could not be written would be tried again when the interpreter ends."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return click.ClickException(f"cannot write to the standard output: {error.strerror or error}")
 
 
 class Demos(click.Group):
@@ -75,14 +96,30 @@ class Demos(click.Group):
         self.format_commands(ctx, formatter)
 
 
-@click.group(cls=App)
+@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pressure-mp")
 def app() -> None:
-    """Queues of multiprocessing, across machines, on Redis or Valkey."""
+    """Queues of multiprocessing, across machines, on Redis or Valkey, or PostgreSQL.
+
+    Each command takes --url, and else the environment as programs do. Exit status: 0 it is done, 1
+    it failed, 2 wrong usage, 3 the time was up, 4 no such queue or task, 5 doctor found something
+    that loses data, 130 Ctrl-C, 141 nobody reads the output any more.
+    """
 
 
 demo = Demos(pipeline, name="demo", short_help="Show the queues at work.")
 demo.add_command(fair)
 
-app.add_command(demo)
-app.add_command(postgres)
+#: Every command, in the order of the help.
+COMMANDS = (
+    *(pipes.put, pipes.get),
+    *(looking.ls, looking.info, looking.peek, looking.why, tasks.workers, tasks.tasks),
+    live.top,
+    *(mending.unlock, mending.requeue, mending.drop, mending.purge, mending.drain),
+    *(mending.shutdown, mending.delete, checking.doctor, checking.gc),
+    *(moving.copy, moving.move, moving.export, moving.import_),
+    *(metrics.metrics, serving.serve),
+    *(postgres, demo),
+)
+for command in COMMANDS:
+    app.add_command(command)

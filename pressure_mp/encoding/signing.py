@@ -243,6 +243,12 @@ class Unsigned:
         return item
 
 
+def take_apart(item: bytes) -> tuple[str | None, bytes]:
+    """The id of the key that an item is said to be signed with, None when it is not signed; and
+    what is in it. Nothing is checked."""
+    return (_key_id(item), item[_PAYLOAD:]) if item.startswith(_MARKS) else (None, item)
+
+
 def exchanged(item: bytes, queue: str) -> AuthenticationError:
     """The error for a signed item whose content is another than the one that was signed."""
     return _set_aside(

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from ..engines.contract.queues import End, Inspection
 from ..identity.client import is_gone, parse_client, process_of
+from .sides import Holder, Peer, Side, Waiter
+from .summing_up import sum_up
 
 #: Of those who stand in line, how many a text names.
 _NAMED = 3
@@ -15,84 +17,12 @@ _NAMED = 3
 _WITH_LEASE = ("waiting", "reading", "writing")
 
 
-class Peer(NamedTuple):
-    """A client of the queue.
-
-    ``host``, ``pid`` and ``thread`` are None when its id has another implementation's form.
-    ``alive`` is None when that cannot be known: of processes of other hosts, of those that the
-    kernel does not show to this one, and of other implementations.
-    """
-
-    id: str
-    host: str | None
-    pid: int | None
-    thread: int | None
-    alive: bool | None
-
-    def __str__(self) -> str:
-        state = {True: "alive", False: "has ended", None: "not known whether alive"}[self.alive]
-        if self.host is None:
-            return f"{self.id!r} ({state})"
-        return f"pid {self.pid}, thread {self.thread} on {self.host} ({state})"
-
-
-class Holder(NamedTuple):
-    """Who keeps a role, in seconds.
-
-    ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
-    space), ``"reading"`` (one reads ahead, and will hand out what it read), ``"writing"`` (space is
-    reserved for one, which puts in the background), ``"granted"`` (the
-    first in line was granted it and did not come for it yet), ``"foreign"`` (another implementation
-    is at work, or it died at work; ``peer`` is the last that is known) or ``"lost"`` (nobody has
-    it, but its token is missing: a server or somebody removed it; for a moment also when another
-    implementation has just taken the role).
-
-    ``held`` is how long it has had the role, ``age`` how long ago its lease began or was renewed,
-    ``left`` when the lease ends if it is not renewed; None where there is no lease.
-    """
-
-    state: str
-    peer: Peer | None
-    held: float | None = None
-    age: float | None = None
-    left: float | None = None
-
-
-class Waiter(NamedTuple):
-    """One who stands in line: for how many seconds, and how many ago it last looked."""
-
-    peer: Peer
-    waited: float
-    seen: float
-
-
-class Side(NamedTuple):
-    """One end of the queue: what a ``put``, or a ``get``, would wait for.
-
-    ``waits_for`` is ``"nothing"``, ``"space"``, ``"item"`` or ``"role"``. ``line`` is who stands in
-    line for the role, the first one first. ``partners`` is who is known to use the other end:
-    who last did, who holds that role, who stands in line for it.
-    """
-
-    operation: str
-    role: str
-    waits_for: str
-    holder: Holder | None
-    line: tuple[Waiter, ...]
-    partners: tuple[Peer, ...]
-
-    @property
-    def no_live_partner(self) -> bool:
-        """Whether all who are known to use the other end are known to have ended."""
-        return bool(self.partners) and all(peer.alive is False for peer in self.partners)
-
-
 class Diagnosis(NamedTuple):
     """A queue at one moment: what a put and a get would wait for, and who is in the way.
 
-    ``str()`` says it in words. ``deleting`` is true when the queue no longer exists, but its
-    deletion waits for another implementation to give a role back. ``partial`` is true when so
-    many stand in line that only some of them were looked at.
+    ``str()`` says it in words, the plainest first. ``deleting`` is true when the queue no longer
+    exists, but its deletion waits for another implementation to give a role back. ``partial`` is
+    true when so many stand in line that only some of them were looked at.
     """
 
     queue: str
@@ -105,25 +35,28 @@ class Diagnosis(NamedTuple):
     partial: bool
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{head}: {text}"
-            for head, text in (
-                (f"queue {self.queue!r}", self._filling()),
-                (f"a put waits for {self.put.waits_for}", self._sentence(self.put)),
-                (f"a get waits for {self.get.waits_for}", self._sentence(self.get)),
-            )
+        details = (
+            (f"queue {self.queue!r}", self._filling()),
+            (f"a put waits for {self.put.waits_for}", self._detail(self.put)),
+            (f"a get waits for {self.get.waits_for}", self._detail(self.get)),
         )
+        return "\n".join((self.sentence, *(f"{head}: {text}" for head, text in details)))
+
+    @property
+    def sentence(self) -> str:
+        """What is in the way, and what to do, in one plain sentence."""
+        return sum_up(*self[:-1])
 
     def explain(self, operation: str) -> str:
         """What is in the way of a ``"put"`` or of a ``"get"``, in one line."""
-        return f"{self._filling()}; {self._sentence(self.put if operation == 'put' else self.get)}"
+        return f"{self._filling()}; {self._detail(self.put if operation == 'put' else self.get)}"
 
     def _filling(self) -> str:
         bound = f"of {self.maxsize} items" if self.maxsize else "items, without a bound"
         state = ", and is shut down" if self.closed else ""
         return "is being deleted" if self.deleting else f"holds {self.length} {bound}{state}"
 
-    def _sentence(self, side: Side) -> str:
+    def _detail(self, side: Side) -> str:
         parts = [_holder(side), self._line(side)]
         if side.waits_for != "nothing":
             parts.append(_partners(side))

@@ -7,17 +7,25 @@ from typing import Any
 
 from ..deadlines import deadline, seconds_left
 from ..effects import MORE, AnyOperation, Ask, Operation, T, Until
-from ..encoding.large import Large
+from ..encoding.large import Large, is_manifest
 from ..encoding.sort_keys import decode
 from ..engines.contract.items import (
     TAKE_ONE,
     Added,
+    DropRejected,
+    DropRejectedReply,
     GetRejected,
     GetRejectedReply,
     NotComparable,
+    PeekItems,
+    PeekItemsReply,
+    Purge,
+    PurgeReply,
     Put,
     PutReply,
     ReleaseSpace,
+    RequeueRejected,
+    RequeueRejectedReply,
     SetAside,
     SetAsideReply,
     Take,
@@ -31,6 +39,7 @@ from ..engines.contract.queues import GetLength, GetLengthReply
 from ..engines.contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
 from ..engines.contract.session import ONE_TRY
 from ..exceptions import (
+    ArgumentError,
     ArgumentTypeError,
     BrokerUnavailable,
     ConsumerInUseError,
@@ -45,6 +54,11 @@ from .batches import next_items
 from .control import ControlOperations
 from .large import store, sweep
 from .waiting import served, served_after
+
+#: The disciplines in which an item alone says where it is put.
+_ORDERLESS = ("fifo", "lifo")
+#: So many items are looked at in one call, which may be large.
+MOST_PEEKED = 100
 
 #: There is no space, or it is for others.
 NONE_ADDED = Added(0)
@@ -313,6 +327,50 @@ class ItemOperations(ControlOperations):
         """Up to ``limit`` of the items that were set aside, oldest first."""
         reply: GetRejectedReply = yield GetRejected(limit)
         return self._found(reply)
+
+    def requeue_rejected(self, item: bytes) -> Operation[bool]:
+        """Put an item again that was set aside; whether one like it was. Raises ShutDown, and
+        ArgumentError for a discipline in which an item does not say where it belongs."""
+        if self.discipline not in _ORDERLESS:
+            raise ArgumentError(
+                f"queue {self.name!r} ({self.discipline}) cannot take back what was set aside: "
+                "where an item belonged is not kept. Put it again by the program that made it, or "
+                "drop it"
+            )
+        reply: RequeueRejectedReply = yield RequeueRejected(item)
+        if reply is Outcome.CLOSED:
+            raise self._shut_down()
+        return self._found(reply) is Outcome.DONE
+
+    def drop_rejected(self, item: bytes) -> Operation[bool]:
+        """Remove an item that was set aside, and its content; whether one like it was."""
+        reply: DropRejectedReply = yield DropRejected(item)
+        is_dropped = self._found(reply) is Outcome.DONE
+        if is_dropped and is_manifest(item):
+            yield from sweep()
+        return is_dropped
+
+    def peek_items(self, limit: int, start: int = 0) -> Operation[list[bytes]]:
+        """Up to ``limit`` of the items whose turn it is next, which stay queued."""
+        found: list[bytes] = []
+        while len(found) < limit:
+            number = min(limit - len(found), MOST_PEEKED)
+            reply: PeekItemsReply = yield PeekItems(start + len(found), number)
+            found += self._found(reply)
+            if len(self._found(reply)) < number:
+                break
+        return found
+
+    def purge(self, block: bool, timeout: float | None) -> Operation[int]:
+        """Drop what is queued, which counts as dealt with; returns how many items there were. Waits
+        for another implementation that is at work. Raises QueueInUseError when the time is up."""
+        reply: PurgeReply = yield from served(Purge(), block, timeout)
+        if isinstance(reply, InUse):
+            raise (yield from self._in_use(reply, block, timeout))
+        number = self._found(reply)
+        if number:
+            yield from sweep()
+        return number
 
     def _refusal(self, reply: Closed | Ended | Missing) -> PressureError:
         if reply is Outcome.CLOSED:

@@ -284,6 +284,30 @@ class ObjectOperations(DeliveryOperations):
         content = yield from fetch(manifest)
         return self.codec.decode_large(item, manifest, content)
 
+    def peek_objects(self, limit: int) -> Operation[list[Any]]:
+        """The objects in the items whose turn it is next, which stay queued."""
+        self.codec.prepare()
+        items = yield from self.peek_items(limit)
+        found = []
+        for item in items:
+            found.append((yield from self.peek(item)))
+        return found
+
+    def requeue_all_rejected(self) -> Operation[int]:
+        """Put all items again that are set aside now; returns how many."""
+        return (yield from self._each_rejected(self.requeue_rejected))
+
+    def drop_all_rejected(self) -> Operation[int]:
+        """Remove all items that are set aside now; returns how many."""
+        return (yield from self._each_rejected(self.drop_rejected))
+
+    def _each_rejected(self, settle: Callable[[bytes], Operation[bool]]) -> Operation[int]:
+        there, number = (yield from self.stats()).rejected, 0
+        if there:
+            for item in (yield from self.rejected(there)):
+                number += yield from settle(item)
+        return number
+
     def rejected_with_content(self, limit: int) -> Operation[list[bytes]]:
         """As ``rejected``; of a large item what was queued, and behind that its content."""
         found = []

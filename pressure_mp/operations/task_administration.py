@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..effects import Operation
 from ..engines.contract.items import MOST_ITEMS
@@ -17,13 +17,18 @@ from ..engines.contract.tasks import (
     KickTasksReply,
     ListTasks,
     ListTasksReply,
+    RenewTaker,
+    RenewTakerReply,
     TruncateTasks,
     TruncateTasksReply,
 )
-from ..states import NAMES, sources
+from ..states import NAMES, TAKEN, WAITING, sources
 from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
 from .task_stats import TaskStats, TubeStats, count
+
+if TYPE_CHECKING:  # what few ever ask for
+    from .task_diagnosis import TaskDiagnosis
 
 ALL_STATES = "".join(NAMES)
 
@@ -49,6 +54,23 @@ class TaskAdministration(TaskSettling):
             oldest_ready_age=None if oldest is None else (now - oldest) / 1000,
             closed=closed,
         )
+
+    def why_blocked(self, owner: str) -> Operation[TaskDiagnosis]:
+        """What a take would wait for, and who has the tasks. ``owner`` is the process that asks."""
+        from .task_diagnosis import diagnose_tasks
+
+        counts: GetTaskCountsReply = yield GetTaskCounts()
+        takers: RenewTakerReply = yield RenewTaker(owner, False)
+        taken: ListTasksReply = yield ListTasks(TAKEN, "", 0, _LOOK)
+        waiting: ListTasksReply = yield ListTasks(WAITING, "", 0, 1)
+        if (
+            counts is Outcome.MISSING
+            or takers is Outcome.MISSING
+            or taken is Outcome.MISSING
+            or waiting is Outcome.MISSING
+        ):
+            raise self._missing()
+        return diagnose_tasks(self.name, counts, takers, taken.tasks, waiting.tasks)
 
     def kick_many(self, limit: int | None, delay: int, ttl: int | None) -> Operation[int]:
         """Make the oldest buried tasks ready, up to ``limit``; returns how many."""

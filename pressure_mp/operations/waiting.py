@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Until, Wait
-from ..engines.contract.items import Prefetch, Put, Take
+from ..engines.contract.items import Prefetch, Purge, Put, Take
 from ..engines.contract.queues import Close, Delete
 from ..engines.contract.replies import InUse, NoItem, NoSpace
 
 #: A request that may have to wait.
-Waiting = TypeVar("Waiting", Put, Take, Prefetch, Close, Delete)
+Waiting = TypeVar("Waiting", Put, Take, Prefetch, Purge, Close, Delete)
 
 _LATER = frozenset({NoSpace, NoItem, InUse})
 

@@ -29,7 +29,7 @@ from ..exceptions import (
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
 from . import readable
-from .buffered import BufferedItemHandle
+from .administered import AdministeredQueue
 from .defaults import chosen, is_stated
 from .handles import check_max_items, check_maxsize
 from .options import QueueOptions, SignatureOf, read
@@ -49,7 +49,7 @@ else:  # what they look at is not needed to run, and typing has it only from Pyt
     Item = TypeVar("Item")
 
 
-class ObjectQueue(BufferedItemHandle, Generic[Item]):
+class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
     """What every queue of Python objects has; use one of its subclasses."""
 
     _operations: ObjectOperations
@@ -515,14 +515,6 @@ class ObjectQueue(BufferedItemHandle, Generic[Item]):
             if self._was_put_to or (self._outgoing is not None and self._outgoing.was_used):
                 raise
             return True
-
-    def rejected(self, limit: int = 100) -> list[bytes]:
-        """Up to ``limit`` of the items that were set aside, oldest first, as they were queued.
-
-        They could not be decoded, were forged, or were delivered too often (``max_deliveries``).
-        Of a large item it is what was queued, and behind that its content.
-        """
-        return self._run(self._operations.rejected_with_content(limit))
 
     def close(self) -> None:
         """This handle is done; the queue and its other handles go on.

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from pressure_mp import FairQueue, LifoQueue, PressureQueue, PriorityQueue, Queue, TaskQueue
-from pressure_mp.engines import registry
+from pressure_mp import (
+    FairQueue,
+    LifoQueue,
+    PressureQueue,
+    PriorityQueue,
+    Queue,
+    TaskQueue,
+    list_queues,
+)
 
 pytestmark = pytest.mark.usefixtures("world")
 
 
 def listed(url, prefix):
-    found = list(registry.engine(registry.parse(url, prefix)).queues())
+    found = [(one.name, one.discipline) for one in list_queues(url=url, prefix=prefix)]
     assert len(found) == len(set(found))
     return set(found)
 

@@ -28,7 +28,6 @@ from pressure_mp import (
 )
 from pressure_mp.drivers import adrive
 from pressure_mp.encoding.large import CHUNK
-from pressure_mp.engines import registry
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +56,8 @@ def test_the_queues_of_every_node_are_listed(cluster, name):
     names = {f"{{{name}-{number}}}" for number in range(20)}
     queues = [Queue(name=one, url=cluster.url, prefix=name) for one in names]
     assert len({cluster.owner(slot_of(queue)).port for queue in queues}) == 3
-    address = registry.parse(cluster.url, name)
-    assert set(registry.engine(address).queues()) == {(one, "fifo") for one in names}
+    found = pressure_mp.list_queues(url=cluster.url, prefix=name)
+    assert {(one.name, one.discipline) for one in found} == {(one, "fifo") for one in names}
 
 
 def test_queues_are_spread_over_the_nodes(cluster, name):

@@ -57,13 +57,18 @@ ROOMS = {
     ),
     "sync.tasks": (
         "authentication background deadlines drivers effects encoding engines engines.contract "
-        "exceptions hidden in_flight interrupts operations states sync"
+        "exceptions hidden identity in_flight interrupts operations states sync"
     ),
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "engines.put_off exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
-    "cli": "_version engines engines.postgres exceptions",
+    "telemetry": "engines.contract states sync",
+    "cli": (
+        "_version authentication drivers effects encoding engines engines.contract "
+        "engines.embedded engines.postgres exceptions identity operations states sync sync.tasks "
+        "telemetry"
+    ),
 }
 
 

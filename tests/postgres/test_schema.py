@@ -9,7 +9,9 @@ import pytest
 from brokers.postgres import ROLE
 
 from pressure_mp import Queue, exceptions
+from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
+from pressure_mp.operations.brokers import list_page
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def test_another_version_of_it_is_an_error_that_says_so(postgres, schema, name):
         postgres.execute(f"CREATE OR REPLACE FUNCTION {version} AS 'SELECT {number}'")
         address = registry.parse(url, prefix=f"apart-{number}")
         with pytest.raises(exceptions.BrokerError, match=f"is of version {number}.*{advice}"):
-            list(registry.engine(address).queues())
+            drive(list_page(), registry.engine(address).broker().session())
 
 
 def test_what_sql_prints_is_what_an_administrator_can_execute(postgres, schema, name):

@@ -392,7 +392,7 @@ def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
     server = Server("valkey", ("--maxmemory", "24mb", "--maxmemory-policy", "noeviction"))
     try:
         q = Queue(name=name, url=server.start().url)
-        with pytest.raises(pressure_mp.BrokerError, match="OOM"):
+        with pytest.raises(pressure_mp.BrokerFull, match="OOM"):
             q.put(array(64 << 20))
         assert contents.count_chunks(q) == 0
         q.put(array(4 << 20))

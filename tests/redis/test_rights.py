@@ -90,6 +90,12 @@ class Uses:
         self.queue.put_nowait(3)
         self.run(self.operations.reject(self.run(self.operations.get(False, None))))
         self.queue.rejected()
+        self.queue.requeue_rejected()
+        self.run(self.operations.reject(self.run(self.operations.get(False, None))))
+        self.queue.put_nowait(3)
+        self.queue.peek()
+        self.queue.purge()
+        self.queue.drop_rejected()
 
     def take_and_requeue(self):
         """Two come back one after the other, and then the stream is over while one is in flight."""
@@ -221,6 +227,7 @@ class Uses:
         with FairQueue(len, name=other, url=self.url) as fair:
             fair.put("x")
             fair.snapshot()
+            fair.peek()
             fair.keys()
             fair.qsize(key=1)
             fair.get()

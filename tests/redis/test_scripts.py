@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import operator
 import re
+from functools import partial
 from importlib import resources
 
 import contents
@@ -18,6 +19,7 @@ from waiting import Background, blocked, until
 
 from pressure_mp import (
     FairQueue,
+    LifoQueue,
     PressureError,
     PressureQueue,
     PriorityQueue,
@@ -99,7 +101,7 @@ def indices(table, text):
 def test_every_file_is_loaded():
     folders = {folder.name for folder in LUA.iterdir()}
     used_folders = {folder for discipline in DISCIPLINES for folder in scripts.folders(discipline)}
-    assert folders == {*used_folders, "prelude"}
+    assert folders == {*used_folders, "broker", "prelude"}
     for discipline in DISCIPLINES:
         found = [op for folder in scripts.folders(discipline) for op in scripts.names(folder)]
         assert sorted(found) == sorted(scripts.load(discipline))
@@ -270,6 +272,8 @@ def play(server, name, theirs, client):
         operations.put(contents.sample(), True, None),
         *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
         *(operations.put_back("A#1", 1, 0), operations.put_batch([b"x"], True, "A:writer-1", 1)),
+        *(operations.peek_items(1), operations.purge(True, None)),
+        *(operations.requeue_rejected(b"x"), operations.drop_rejected(b"x")),
     ):
         refused(run, operation)
     run(operations.release_space("A:writer-1", 1))
@@ -424,6 +428,7 @@ def play(server, name, theirs, client):
     refused(run, operations.take_many("A", 4, 0, 1, False, None))
     refused(run, operations.prefetch("A#1", 4, 9, False, None))
     refused(ours.delete_nowait)
+    refused(run, operations.purge(False, None))
     shutting = waits(q.shutdown, True)
     theirs.give_back("consumer")
     shutting.result()
@@ -437,7 +442,10 @@ def play(server, name, theirs, client):
     refused(run, operations.take_many("A", 5, 0, 1, True, None))
     refused(run, operations.prefetch("A#1", 5, 9, True, None))
     refused(ours.close)
+    refused(run, operations.requeue_rejected(b"x"))
     ours.delete()
+    for kind in (Queue, LifoQueue, PriorityQueue, partial(FairQueue, bytes)):
+        mend(kind(name=name, url=server.url, serializer="raw"))
 
     # Another has its name.
     theirs.create()
@@ -475,6 +483,25 @@ def play(server, name, theirs, client):
     with PriorityQueue(url=server.url) as urgent:
         urgent.put(1)
         refused(urgent.put, "one")
+
+
+def mend(queue):
+    """What an administrator does with a queue, and with none."""
+    queue.put(b"1")
+    assert queue.peek() == [b"1"]
+    operations = inside.operations(queue)
+    inside.run(queue, operations.reject(queue.get()))
+    if operations.discipline in ("fifo", "lifo"):
+        assert queue.requeue_rejected() == 1
+        inside.run(queue, operations.reject(queue.get()))
+        assert not inside.run(queue, operations.requeue_rejected(b"2"))
+    assert queue.drop_rejected() == 1
+    assert not inside.run(queue, operations.drop_rejected(b"2"))
+    queue.put(b"2")
+    assert queue.purge() == 1
+    queue.delete()
+    with pytest.raises(QueueDoesNotExistError):
+        queue.peek()
 
 
 def test_every_answer_of_every_header_of_tasks_happens(server, name, monkeypatch):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ...effects import Operation
 from ...encoding.task_values import encode_id
+from ...identity.processes import incarnation
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
 from ...operations.task_stats import TaskStats
@@ -14,6 +16,9 @@ from ...states import TaskState
 from ...sync.tasks.base_task import BaseTask, Data, TaskOrId
 from .handle import TaskHandle
 from .task import Task
+
+if TYPE_CHECKING:
+    from ...operations.task_diagnosis import TaskDiagnosis
 
 
 class TaskAdministration(TaskHandle[Data]):
@@ -23,6 +28,11 @@ class TaskAdministration(TaskHandle[Data]):
     async def stats(self) -> TaskStats:
         """How many tasks are in which state, and how many went which way so far."""
         return await self._run(self._sync._counting())
+
+    async def why_blocked(self) -> TaskDiagnosis:
+        """What a take would wait for now, and which processes have the tasks; as
+        :meth:`pressure_mp.TaskQueue.why_blocked`."""
+        return await self._run(self._sync._operations.why_blocked(incarnation()))
 
     async def kick(
         self,

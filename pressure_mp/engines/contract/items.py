@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .replies import (
+    Absent,
     Closed,
     Done,
     Ended,
@@ -264,6 +265,52 @@ class GetRejected(NamedTuple):
 
 
 GetRejectedReply = list[bytes] | Missing
+
+
+class RequeueRejected(NamedTuple):
+    """An item that was set aside is put again: behind the others, over the bound if need be. Of
+    equal ones the oldest. Not for a discipline that wants to know where it belongs.
+
+    ABSENT: none like it is set aside.
+    """
+
+    item: bytes
+
+
+RequeueRejectedReply = Done | Absent | Closed | Missing
+
+
+class DropRejected(NamedTuple):
+    """An item that was set aside is removed, and with it its content. Of equal ones the oldest."""
+
+    item: bytes
+
+
+DropRejectedReply = Done | Absent | Missing
+
+
+class PeekItems(NamedTuple):
+    """The items whose turn it is next, which stay: up to ``limit`` behind the first ``start``. What
+    somebody reserved is among them."""
+
+    start: int
+    limit: int
+
+
+PeekItemsReply = list[bytes] | Missing
+
+
+class Purge(NamedTuple):
+    """Drop what is queued, which counts as dealt with. The reply is how many items there were.
+
+    ``waits``: the caller waits for one of another implementation who is about to take one of them,
+    and for what is reserved.
+    """
+
+    waits: bool = True
+
+
+PurgeReply = int | InUse | Missing
 
 
 class Requeue(NamedTuple):

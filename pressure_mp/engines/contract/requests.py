@@ -3,19 +3,24 @@ do not."""
 
 from __future__ import annotations
 
+from .brokers import ExamineServer, ListQueues
 from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
 from .hosts import Forget, GetRemembered, Leave, Remember
 from .items import (
     Acknowledge,
+    DropRejected,
     EndReservation,
     GetRejected,
     HandOut,
+    PeekItems,
     Prefetch,
+    Purge,
     Put,
     ReleaseSpace,
     Renew,
     Requeue,
+    RequeueRejected,
     Reserve,
     Retire,
     SetAside,
@@ -83,6 +88,10 @@ ItemRequest = (
     | Acknowledge
     | SetAside
     | GetRejected
+    | RequeueRejected
+    | DropRejected
+    | PeekItems
+    | Purge
     | Requeue
     | Renew
     | Retire
@@ -142,3 +151,6 @@ Request = QueueRequest | ItemRequest | TaskRequest
 
 #: Of hosts.
 HostRequest = Remember | GetRemembered | Forget | Leave
+
+#: Of brokers.
+BrokerRequest = ListQueues | ExamineServer

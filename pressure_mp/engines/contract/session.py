@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from .address import Address
-from .hosts import QueueKey
 from .items import TakeBack
 from .replies import Later
 
@@ -120,7 +118,7 @@ DEFAULTS = Options()
 
 
 class Binding(Protocol):
-    """One queue, or what a host notes, as an engine sees it."""
+    """One queue, what a host notes, or the broker, as an engine sees it."""
 
     def session(self) -> Session:
         """Begin an operation of a thread. Does no I/O."""
@@ -188,9 +186,8 @@ class Engine(Protocol):
         """What else may have this name, beside the queue that ``bind`` gives: a queue of another
         kind, which is kept elsewhere."""
 
-    def queues(self, options: Options = DEFAULTS) -> Iterable[QueueKey]:
-        """The queues that exist, anonymous ones too, in no order. One that is created or deleted
-        meanwhile may be among them or not."""
+    def broker(self, options: Options = DEFAULTS) -> Binding:
+        """Where the requests of ``brokers`` are made; does no I/O."""
 
     def host(self, name: str, options: Options = DEFAULTS) -> Binding:
         """Where the requests of ``hosts`` are made for the host of that name; does no I/O."""

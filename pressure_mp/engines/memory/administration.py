@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..contract.brokers import QueueSummary
+from ..contract.items import PeekItems, PeekItemsReply, Purge, PurgeReply
 from ..contract.queues import (
     Close,
     CloseReply,
@@ -128,6 +130,39 @@ def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
         state.items.clear()
         state.contents.end_queued()
     return Outcome.DONE
+
+
+def peek(state: QueueState, request: PeekItems, caller: Caller) -> PeekItemsReply:
+    """Look at those whose turn it is next."""
+    return state.items.peek(request.start, request.limit)
+
+
+def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:
+    """Drop all that is queued; nobody is in the way."""
+    number = len(state.items)
+    state.done += number
+    state.items.clear()
+    state.contents.end_queued()
+    return number
+
+
+def summarize(state: QueueState, name: str) -> QueueSummary:
+    """The queue as it is listed."""
+    return QueueSummary(
+        name=name,
+        discipline=state.discipline,
+        length=len(state.items),
+        maxsize=state.bound,
+        closed=state.closed,
+        produced=state.produced_messages,
+        consumed=state.consumed_messages,
+        in_flight=state.number_in_flight,
+        rejected=len(state.rejected),
+        putting=len(state.lines.putters),
+        getting=len(state.lines.takers),
+        age=None,
+        tasks={},
+    )
 
 
 def unlock(state: QueueState, request: Unlock, caller: Caller) -> UnlockReply:

@@ -5,15 +5,20 @@ An owner is a process. In memory all of them are the same one, so nobody ends wi
 
 from __future__ import annotations
 
+from ...encoding.large import is_manifest, token_of
 from ..contract.items import (
     Acknowledge,
     AcknowledgeReply,
     Attendance,
+    DropRejected,
+    DropRejectedReply,
     GetRejected,
     GetRejectedReply,
     Renew,
     RenewReply,
     Requeue,
+    RequeueRejected,
+    RequeueRejectedReply,
     RequeueReply,
     Retire,
     RetireReply,
@@ -69,6 +74,31 @@ def set_aside(state: QueueState, request: SetAside, caller: Caller) -> SetAsideR
 def get_rejected(state: QueueState, request: GetRejected, caller: Caller) -> GetRejectedReply:
     """What was kept apart, oldest first."""
     return state.rejected[: request.limit]
+
+
+def requeue_rejected(
+    state: QueueState, request: RequeueRejected, caller: Caller
+) -> RequeueRejectedReply:
+    """Put it again, whatever the bound says."""
+    if state.closed:
+        return Outcome.CLOSED
+    if request.item not in state.rejected:
+        return Outcome.ABSENT
+    state.rejected.remove(request.item)
+    if is_manifest(request.item):
+        state.contents.queue(token_of(request.item))
+    state.add(request.item, b"", caller.client)
+    return Outcome.DONE
+
+
+def drop_rejected(state: QueueState, request: DropRejected, caller: Caller) -> DropRejectedReply:
+    """Forget it, and its content."""
+    if request.item not in state.rejected:
+        return Outcome.ABSENT
+    state.rejected.remove(request.item)
+    if is_manifest(request.item):
+        state.contents.end(token_of(request.item))
+    return Outcome.DONE
 
 
 def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply:

@@ -10,14 +10,18 @@ from ..contract.contents import ReadChunks, StoreChunks, SweepContents
 from ..contract.fair import GetKeys, GetQueued, GetSnapshot
 from ..contract.items import (
     Acknowledge,
+    DropRejected,
     EndReservation,
     GetRejected,
     HandOut,
+    PeekItems,
     Prefetch,
+    Purge,
     Put,
     ReleaseSpace,
     Renew,
     Requeue,
+    RequeueRejected,
     Reserve,
     Retire,
     SetAside,
@@ -100,6 +104,14 @@ def _choose(request: ItemRequest | QueueRequest) -> Does:
             return _existing(SetAside, deliveries.set_aside)
         case GetRejected():
             return _existing(GetRejected, deliveries.get_rejected)
+        case RequeueRejected():
+            return _existing(RequeueRejected, deliveries.requeue_rejected)
+        case DropRejected():
+            return _existing(DropRejected, deliveries.drop_rejected)
+        case PeekItems():
+            return _existing(PeekItems, administration.peek)
+        case Purge():
+            return _existing(Purge, administration.purge)
         case Requeue():
             return _existing(Requeue, deliveries.requeue)
         case Renew():

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..contract.brokers import QueueSummary
 from ..contract.hosts import QueueKey
-from ..contract.queues import GetDiscipline, GetDisciplineReply
 from ..contract.session import DEFAULTS, Options
 from .address import MemoryAddress
+from .broker import MemoryBroker
 from .hosts import MemoryHost
 from .queue import MemoryItems
 from .session import AsyncMemorySession, MemoryQueue, MemorySession
@@ -45,12 +46,14 @@ class MemoryEngine:
                 found = self._queues[kind, name] = kind()
             return found
 
-    def queues(self, options: Options = DEFAULTS) -> Iterator[QueueKey]:
-        for kind, name in list(self._queues):
-            session = MemoryBinding(self._find(kind, name), "", options).session()
-            discipline: GetDisciplineReply = session.call(GetDiscipline())
-            if isinstance(discipline, str):
-                yield name, discipline
+    def broker(self, options: Options = DEFAULTS) -> MemoryBinding:
+        return MemoryBinding(MemoryBroker(self._summaries), "", options)
+
+    def _summaries(self) -> Iterator[QueueSummary]:
+        for (_, name), queue in list(self._queues.items()):
+            summary = queue.summary(name)
+            if summary is not None:
+                yield summary
 
     def host(self, name: str, options: Options = DEFAULTS) -> MemoryBinding:
         host = MemoryHost(self._hosts.setdefault(name, set()), self._drop)
@@ -75,7 +78,7 @@ def _kind(discipline: str) -> type[_Queue]:
 
 @dataclass(frozen=True)
 class MemoryBinding:
-    """One queue in memory, or what a host notes."""
+    """One queue in memory, what a host notes, or the broker."""
 
     queue: MemoryQueue
     discipline: str

@@ -35,6 +35,9 @@ class Storage(Protocol):
     def take(self) -> Entry:
         """The same, which is then no longer there."""
 
+    def peek(self, start: int, limit: int) -> list[bytes]:
+        """The items whose turn it is next, but for the first of them."""
+
     def clear(self) -> None: ...
 
 
@@ -53,6 +56,9 @@ class Fifo(collections.deque[Entry]):
     def take(self) -> Entry:
         return self.popleft()
 
+    def peek(self, start: int, limit: int) -> list[bytes]:
+        return [entry.item for entry in itertools.islice(self, start, start + limit)]
+
 
 class Lifo(Fifo):
     """Last in, first out."""
@@ -62,6 +68,9 @@ class Lifo(Fifo):
 
     def take(self) -> Entry:
         return self.pop()
+
+    def peek(self, start: int, limit: int) -> list[bytes]:
+        return [entry.item for entry in itertools.islice(reversed(self), start, start + limit)]
 
 
 class Priority:
@@ -90,6 +99,9 @@ class Priority:
 
     def take(self) -> Entry:
         return self._items.pop(0)[2]
+
+    def peek(self, start: int, limit: int) -> list[bytes]:
+        return [entry.item for *_, entry in self._items[start : start + limit]]
 
     def clear(self) -> None:
         self._items.clear()
@@ -149,6 +161,9 @@ class Fair:
         if not self._tenants[key].queued:
             del self._tenants[key]
         return entry
+
+    def peek(self, start: int, limit: int) -> list[bytes]:
+        return [entry.item for *_, entry in heapq.nsmallest(start + limit, self._items)[start:]]
 
     def clear(self) -> None:
         self._items.clear()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ..contract.brokers import QueueSummary
 from ..contract.items import Prefetch, Put, Take
 from ..contract.queues import Join
 from ..contract.replies import NoItem, NoSpace, Unfinished
 from ..contract.requests import ItemRequest, QueueRequest
+from .administration import summarize
 from .dispatch import find
 from .items import end_of_items
 from .line import Caller, Line, Wish
@@ -39,6 +41,12 @@ class MemoryItems:
                 self._keep_place(request, reply, caller)
             self._wake_who_can_go_on()
         return reply
+
+    def summary(self, name: str) -> QueueSummary | None:
+        """As it is listed; None when there is no queue of that name."""
+        with self._lock:
+            state = self.slot.state
+            return None if state is None else summarize(state, name)
 
     def leave(self, caller: Caller) -> None:
         """Give up the caller's place; what it was woken for is for the next one."""

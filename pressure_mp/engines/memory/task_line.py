@@ -16,6 +16,10 @@ class TaskLine:
         #: Those who wait for notices, each with the inbox and the last number in it.
         self._readers: dict[Caller, tuple[str, int]] = {}
 
+    def __len__(self) -> int:
+        """How many want a task."""
+        return len(self._takers)
+
     def stand(self, caller: Caller, tube: str) -> None:
         """One waits for a task, and keeps its place in line."""
         caller.rest()

@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import states
 from ...exhaustive import assert_never
+from ..contract.brokers import QueueSummary, of_tasks
 from ..contract.contents import (
     ReadChunks,
     ReadChunksReply,
@@ -169,6 +170,18 @@ class MemoryTasks:
                 raise AssertionError("done before")
             case _:
                 assert_never(request)
+
+    def summary(self, name: str) -> QueueSummary | None:
+        """As it is listed; None when there is no queue of that name."""
+        with self._lock:
+            life = self._life
+            if life is None:
+                return None
+            life.now = self.clock()
+            task = life.next_ready("")
+            age = None if task is None else (life.now - task.record.created) / 1000
+            ways = {way: number for way, number in life.ways.items() if " " not in way}
+            return of_tasks(name, life.closed, ways, len(self._line), age)
 
     def leave(self, caller: Caller) -> None:
         """The caller waits no longer; what it was woken for is for the next one."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from ...exceptions import PressureError
-from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, ONE_TRY, Options
 from .address import PostgresAddress
+from .broker import PostgresBroker
 from .callers import Known
-from .hosts import PostgresHost, read_key
+from .hosts import PostgresHost
 from .listener import Listener
 from .outage import persist
 from .packing import texts
@@ -59,13 +58,8 @@ class PostgresEngine:
         kind = "items" if discipline == _TASKS else _TASKS
         return PostgresQueue(self, name, kind, discipline, DEFAULTS)
 
-    def queues(self, options: Options = DEFAULTS) -> Iterator[QueueKey]:
-        params = (self.prefix.encode(),)
-        statement = self.statements.list_queues
-        for row in finish(
-            persist(self.thread_pool, options, None, statement, lambda again: params)
-        ):
-            yield read_key(row)
+    def broker(self, options: Options = DEFAULTS) -> PostgresBroker:
+        return PostgresBroker(self, options)
 
     def host(self, name: str, options: Options = DEFAULTS) -> PostgresHost:
         return PostgresHost(self, name, options)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ...exceptions import BrokerError, BrokerUnavailable, PressureError, WrongServerError
+from ...exceptions import (
+    BrokerError,
+    BrokerFull,
+    BrokerUnavailable,
+    PressureError,
+    WrongServerError,
+)
 
 #: SQLSTATEs after which nothing was done, and the same call may succeed later or elsewhere: the
 #: server starts, ends, recovers, has no connection left, is a standby, or ended one that was idle.
@@ -15,6 +21,8 @@ _AGAIN = re.compile(r"40...")
 _NOT_INSTALLED = re.compile(r"3F000|42P01|42883|42704")
 #: The call was made before.
 MADE_BEFORE = "23505"
+#: The disk is full, or the memory.
+_FULL = ("53100", "53200")
 #: What libpq says of a server that may be there soon.
 _SOON = re.compile(
     r"starting up|shutting down|recovery|too many (clients|connections)|remaining connection slots"
@@ -61,6 +69,11 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         return NotInstalled(
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "
             f"by pressure-mp postgres install --url URL, or open it with ?create=1"
+        )
+    if state in _FULL:
+        return BrokerFull(
+            f"the database at {shown} has no space left: {text}. Nothing was done. Get items, "
+            "purge queues that nobody needs, or give the server more"
         )
     advice = "nothing was done"
     if state == "42501":

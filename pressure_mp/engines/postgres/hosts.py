@@ -35,6 +35,13 @@ class Database(Protocol):
         """The ids of the lanes of this process in which no call is made."""
 
 
+class Asked(Protocol):
+    """A host, or the broker."""
+
+    async def call(self, request: Any, pool: Pool, end: float | None) -> Any:
+        """Do it."""
+
+
 class PostgresHost:
     """One host, as its processes note things for it."""
 
@@ -83,10 +90,10 @@ class PostgresHost:
         )
         statement = database.statements.call_host
         rows = await persist(pool, self._options, end, statement, lambda again: params)
-        return [read_key(row) for row in rows]
+        return [_read_key(row) for row in rows]
 
 
-def read_key(row: Sequence[bytes | None]) -> QueueKey:
+def _read_key(row: Sequence[bytes | None]) -> QueueKey:
     """A queue's name and discipline."""
     name, discipline = row
     assert name is not None and discipline is not None  # noqa: PT018
@@ -99,11 +106,11 @@ class _Session:
     found: list[Any] | None = None
     taken = None
 
-    def __init__(self, host: PostgresHost, pool: Pool) -> None:
-        self._host = host
+    def __init__(self, asked: Asked, pool: Pool) -> None:
+        self._asked = asked
         self._pool = pool
 
-    def send_ahead(self, request: HostRequest) -> None:
+    def send_ahead(self, request: object) -> None:
         """Nothing is sent before it is called."""
 
     def interrupted(self) -> None:
@@ -114,10 +121,10 @@ class HostSession(_Session):
     """For a thread."""
 
     def call(self, request: Any, end: float | None = None) -> Any:
-        return finish(self._host.call(request, self._pool, end))
+        return finish(self._asked.call(request, self._pool, end))
 
     def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host")
+        raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     def end(self) -> None:
         """Nothing is held."""
@@ -127,10 +134,10 @@ class AsyncHostSession(_Session):
     """For an asyncio task."""
 
     async def call(self, request: Any, end: float | None = None) -> Any:
-        return await self._host.call(request, self._pool, end)
+        return await self._asked.call(request, self._pool, end)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host")
+        raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     async def end(self) -> None:
         """Nothing is held."""

@@ -204,6 +204,14 @@ CLOSE = Way(
     outcome,
 )
 DELETE = Way(same("delete"), outcome)
+PURGE = Way(same("purge"), number)
+REQUEUE_REJECTED = Way(lambda request, _: Asked("requeue_rejected", {}, (request.item,)), outcome)
+DROP_REJECTED = Way(lambda request, _: Asked("drop_rejected", {}, (request.item,)), outcome)
+PEEK = Way(
+    lambda request, _: Asked("peek", {"start": request.start, "limit": request.limit}),
+    _read_items,
+    look=True,
+)
 INSPECT = Way(
     lambda request, _: Asked("inspect", {"limit": request.limit}), _read_inspection, once=False
 )

@@ -14,14 +14,8 @@ _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: The functions that clients call. Whoever may call these may use the queues, and needs no rights
 #: to the tables.
 ENTRIES = (
-    "call_items",
-    "call_tasks",
-    "look_at",
-    "leave",
-    "call_host",
-    "list_queues",
-    "stage",
-    "version",
+    *("call_items", "call_tasks", "look_at", "leave", "call_host"),
+    *("list_queues", "server_settings", "stage", "version"),
 )
 #: What runs with the rights of the schema's owner: these, and what a commit calls.
 _DEFINED = (*ENTRIES, "call_staged")

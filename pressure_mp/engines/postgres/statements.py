@@ -23,7 +23,8 @@ class Statements:
             "%s::text, %s::text, %s::text, %s::bigint, %s::text, %s::jsonb, %b::bytea[], "
             "%b::bytea[])"
         )
-        self.list_queues = _make(schema, "list_queues", "name, discipline", 1)
+        self.list_queues = _make(schema, "list_queues", "queue", 3)
+        self.server_settings = _make(schema, "server_settings", "server_settings", 0)
 
     def call(self, kind: str) -> Statement:
         """What calls a queue of that kind."""

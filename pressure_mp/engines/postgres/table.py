@@ -72,6 +72,14 @@ def _item(request: ItemRequest) -> Way:
             return item_ways.SET_ASIDE
         case i.GetRejected():
             return item_ways.GET_REJECTED
+        case i.RequeueRejected():
+            return item_ways.REQUEUE_REJECTED
+        case i.DropRejected():
+            return item_ways.DROP_REJECTED
+        case i.PeekItems():
+            return item_ways.PEEK
+        case i.Purge():
+            return item_ways.PURGE
         case i.Requeue():
             return item_ways.REQUEUE
         case i.Renew():

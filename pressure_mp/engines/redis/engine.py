@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterator
 
 from ..contract.hosts import QueueKey
-from ..contract.queues import GetDiscipline, GetDisciplineReply
-from ..contract.replies import Outcome
 from ..contract.session import DEFAULTS, Options
 from . import keys
 from .address import RedisAddress
 from .binding import RedisBinding
 from .blocking import BlockingSession
+from .broker import RedisBroker
 from .hosts import RedisHost
 from .loop_pool import LoopPool
 from .loop_session import LoopSession
-from .plain_commands import PlainCommands
 from .pool import Pool
 from .rounds import Rounds
 from .routes import Direct, Route
-from .wire import AsyncWire, BlockingWire, finish
+from .wire import AsyncWire, BlockingWire
 
 #: One of the disciplines whose queues have keys of our own; these do not differ in what they have
 #: in common.
 _ANY_OWN = "lifo"
-#: So many keys a server looks at before it serves others, when it is searched for queues.
-_KEYS_AT_ONCE = 1000
 
 
 class RedisEngine:
@@ -77,34 +72,8 @@ class RedisEngine:
         other = _ANY_OWN if discipline == keys.FIFO else keys.FIFO
         return self.bind(name, other)
 
-    def queues(self, options: Options = DEFAULTS) -> Iterator[QueueKey]:
-        asked = "MATCH", keys.bounds(self.address.prefix), "COUNT", _KEYS_AT_ONCE, "TYPE", "string"
-        told: set[bytes] = set()  # a key may be found twice
-        commands = PlainCommands(self._threads, options)
-        for slot in finish(commands.slots()):
-            cursor = b""
-            while cursor != b"0":
-                scanning = commands.request(slot, "SCAN", cursor or b"0", *asked)
-                cursor, found = finish(scanning)
-                for bound in set(found) - told:
-                    yield from self._queue_with(bound, options)
-                told.update(found)
-
-    def _queue_with(self, bound: bytes, options: Options) -> Iterator[QueueKey]:
-        """The queue that has that key; none if it was deleted meanwhile."""
-        name, own = keys.names_of(self.address.prefix, bound)
-        if own is not None:
-            session = self.bind(own, _ANY_OWN, options).session()
-            try:
-                discipline: GetDisciplineReply = session.call(GetDiscipline())
-            finally:
-                session.end()
-            if discipline is Outcome.MISSING:
-                return
-            if discipline != keys.FIFO:
-                yield own, discipline
-                return
-        yield name, keys.FIFO
+    def broker(self, options: Options = DEFAULTS) -> RedisBroker:
+        return RedisBroker(self, options)
 
     def host(self, name: str, options: Options = DEFAULTS) -> RedisHost:
         return RedisHost(self, name, options)

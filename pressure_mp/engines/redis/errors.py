@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...exceptions import BrokerError, BrokerUnavailable
+from ...exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from .address import RedisAddress
 
 #: What a server answers that cannot do it now, and has done nothing.
@@ -47,6 +47,12 @@ def not_done(text: str, address: RedisAddress) -> NotDone | None:
 
 def refusal(text: str, address: RedisAddress, what: str) -> BrokerError:
     """The error for a reply that nothing can be done about here."""
+    if text.startswith(("OOM ", "-OOM ")) or " OOM " in text:
+        return BrokerFull(
+            f"the broker at {address.url} has no memory left for {what} ({text}). Nothing was "
+            "done. Get items, purge queues that nobody needs, or raise its maxmemory; with a "
+            "maxsize a queue makes its producers wait before that"
+        )
     advice = ""
     if text.startswith(("MOVED ", "CROSSSLOT ")):
         advice = "; it is a node of a cluster: use redis+cluster://"

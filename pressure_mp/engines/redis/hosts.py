@@ -36,6 +36,13 @@ class Server(Protocol):
         """The ids of the lanes of all connections of this process."""
 
 
+class Asked(Protocol):
+    """A host, or the broker."""
+
+    async def call(self, request: Any, commands: PlainCommands) -> Any:
+        """Do it."""
+
+
 class RedisHost:
     """One host, as its processes note things for it."""
 
@@ -94,11 +101,11 @@ class _Session:
     found: list[Any] | None = None
     taken = None
 
-    def __init__(self, host: RedisHost, commands: PlainCommands) -> None:
-        self._host = host
+    def __init__(self, asked: Asked, commands: PlainCommands) -> None:
+        self._asked = asked
         self._commands = commands
 
-    def send_ahead(self, request: HostRequest) -> None:
+    def send_ahead(self, request: object) -> None:
         """It is not sent before it is called."""
 
     def interrupted(self) -> None:
@@ -109,10 +116,10 @@ class HostSession(_Session):
     """For a thread."""
 
     def call(self, request: Any, end: float | None = None) -> Any:
-        return finish(self._host.call(request, self._commands))
+        return finish(self._asked.call(request, self._commands))
 
     def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host")
+        raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     def end(self) -> None:
         """Nothing is held."""
@@ -122,10 +129,10 @@ class AsyncHostSession(_Session):
     """For an asyncio task."""
 
     async def call(self, request: Any, end: float | None = None) -> Any:
-        return await self._host.call(request, self._commands)
+        return await self._asked.call(request, self._commands)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host")
+        raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     async def end(self) -> None:
         """Nothing is held."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 #: The discipline of the protocol; its queues have the protocol's keys.
 FIFO = "fifo"
@@ -126,6 +127,17 @@ def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
     if name.startswith(begin) and name.endswith(end):
         return name, name[len(begin) : len(name) - len(end)]
     return name, None
+
+
+def beginning(prefix: str, name: str, is_own: bool) -> bytes:
+    """What the names of all keys of a queue begin with: of one of the protocol, or of another
+    discipline."""
+    return (_own(prefix, name) if is_own else f"{prefix}:{name}").encode()
+
+
+def endings(parts: Sequence[str], is_own: bool) -> list[bytes]:
+    """What the names of these keys end with, behind :func:`beginning`."""
+    return [(part if is_own else _SUFFIXES[part]).encode() for part in parts]
 
 
 def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:

@@ -126,6 +126,23 @@ def load(discipline: str) -> dict[str, Script]:
     return {name: parse(name, text, preludes, kept) for name, text in texts.items()}
 
 
+#: What the script that lists queues is given of each: of one of the protocol, and of one that may
+#: be of any other discipline.
+LISTED = (
+    *("bound", "data", "produced_messages", "consumed_messages"),
+    *("closed", "in_flight", "readers", "rejected"),
+    *("waiting", "producer_holder", "consumer_holder"),
+)
+LISTED_OWN = (*LISTED, "meta", "counts", "ready")
+
+
+@functools.cache
+def load_for_broker(name: str) -> Script:
+    """A script that is about no single queue: its keys are those of many."""
+    text = (_ROOT / "broker" / f"{name}.lua").read_text(encoding="utf-8")
+    return parse(name, text, {}, storage(FIFO))
+
+
 @functools.cache
 def storage(discipline: str) -> Storage:
     """How a discipline keeps its items."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import states
 from ...effects import Operation
 from ...encoding.task_values import check_times, check_tube, encode_id
 from ...exceptions import ArgumentError, ArgumentTypeError
+from ...identity.processes import incarnation
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
 from ...operations.task_stats import TaskStats
@@ -17,6 +18,9 @@ from ...states import TaskState
 from .base_task import BaseTask, Data, TaskOrId
 from .handle import TaskHandle
 from .task import Task
+
+if TYPE_CHECKING:
+    from ...operations.task_diagnosis import TaskDiagnosis
 
 
 class TaskAdministration(TaskHandle[Data]):
@@ -43,6 +47,15 @@ class TaskAdministration(TaskHandle[Data]):
         rates = now.rates_since(self._stats)
         self._stats = now
         return now.with_rates(rates)
+
+    def why_blocked(self) -> TaskDiagnosis:
+        """What a take would wait for now, and which processes have the tasks, and whether they
+        live.
+
+        ``print(tasks.why_blocked())`` says it in words. Of more than 500 taken tasks 500 are looked
+        at. Never waits. Raises QueueDoesNotExistError.
+        """
+        return self._run(self._operations.why_blocked(incarnation()))
 
     def kick(
         self,

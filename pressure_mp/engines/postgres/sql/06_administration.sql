@@ -157,6 +157,61 @@ BEGIN
         NULL);
 END $$;
 
+-- Drop what is queued; it counts as done.
+CREATE OR REPLACE FUNCTION pressure_mp.purge(q pressure_mp.queues) RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE pressure_mp.queues v
+        SET version = v.version + 1, done = v.done + v.length, length = 0
+        WHERE v.id = q.id AND v.version >= q.version;
+    DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
+    PERFORM pressure_mp.end_queued_contents(q.id);
+    RETURN pressure_mp.said('number', to_jsonb(q.length));
+END $$;
+
+-- The oldest of the items like that one that were set aside; it is no longer set aside.
+CREATE OR REPLACE FUNCTION pressure_mp.remove_rejected(a_queue bigint, a_item bytea)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    DELETE FROM pressure_mp.rejected v WHERE v.queue = a_queue AND v.number = (
+        SELECT r.number FROM pressure_mp.rejected r WHERE r.queue = a_queue AND r.item = a_item
+            ORDER BY r.number LIMIT 1);
+    RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.requeue_rejected(q pressure_mp.queues, c pressure_mp.caller,
+    a_item bytea) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    r pressure_mp.reply;
+BEGIN
+    IF q.closed THEN
+        RETURN pressure_mp.said('closed');
+    END IF;
+    IF NOT pressure_mp.remove_rejected(q.id, a_item) THEN
+        RETURN pressure_mp.said('absent');
+    END IF;
+    IF substr(a_item, 1, 4) = '\xfa6d7031'::bytea AND EXISTS (SELECT FROM pressure_mp.chunks k
+        WHERE k.queue = q.id AND k.token = pressure_mp.token_of(a_item))
+    THEN
+        PERFORM pressure_mp.keep(q.id, pressure_mp.token_of(a_item), c.lease);
+    END IF;
+    r := pressure_mp.put(q, c, '{"overfill": true}', ARRAY[a_item], ARRAY[]::bytea[]);
+    RETURN pressure_mp.said('done');
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.drop_rejected(q pressure_mp.queues, a_item bytea)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF NOT pressure_mp.remove_rejected(q.id, a_item) THEN
+        RETURN pressure_mp.said('absent');
+    END IF;
+    IF substr(a_item, 1, 4) = '\xfa6d7031'::bytea THEN
+        PERFORM pressure_mp.end_content(q.id, pressure_mp.token_of(a_item));
+    END IF;
+    RETURN pressure_mp.said('done');
+END $$;
+
 -- What needs no more than the queue as it is.
 CREATE OR REPLACE FUNCTION pressure_mp.look(q pressure_mp.queues, a_op text, args jsonb,
     a_items bytea[])
@@ -178,6 +233,12 @@ BEGIN
         RETURN pressure_mp.told('rejected', NULL, (SELECT array_agg(v.item ORDER BY v.number)
             FROM (SELECT r.number, r.item FROM pressure_mp.rejected r WHERE r.queue = q.id
                 ORDER BY r.number LIMIT (args->>'limit')::bigint) v), NULL);
+    WHEN 'peek' THEN
+        RETURN pressure_mp.told('items', NULL, (SELECT array_agg(v.item ORDER BY v.rank, v.position)
+            FROM (SELECT i.rank, i.position, i.item FROM pressure_mp.items i WHERE i.queue = q.id
+                    AND (i.rank, i.position) > (q.head_rank, q.head_position)
+                ORDER BY i.rank, i.position
+                OFFSET (args->>'start')::bigint LIMIT (args->>'limit')::bigint) v), NULL);
     WHEN 'get_snapshot' THEN
         RETURN pressure_mp.get_snapshot(q, args);
     WHEN 'get_keys' THEN

@@ -167,6 +167,12 @@ BEGIN
         RETURN pressure_mp.retire(q, args);
     WHEN 'close' THEN
         RETURN pressure_mp.close_queue(q, c, args);
+    WHEN 'purge' THEN
+        RETURN pressure_mp.purge(q);
+    WHEN 'requeue_rejected' THEN
+        RETURN pressure_mp.requeue_rejected(q, c, a_items[1]);
+    WHEN 'drop_rejected' THEN
+        RETURN pressure_mp.drop_rejected(q, a_items[1]);
     WHEN 'delete' THEN
         PERFORM pressure_mp.drop_queue(q.id);
         RETURN pressure_mp.said('done');
@@ -259,9 +265,3 @@ BEGIN
             WHERE h.prefix = a_prefix AND h.host = a_host;
     END CASE;
 END $$;
-
--- The queues that exist.
-CREATE OR REPLACE FUNCTION pressure_mp.list_queues(a_prefix text)
-RETURNS TABLE (name text, discipline text) LANGUAGE sql VOLATILE AS $$
-    SELECT v.name, v.discipline FROM pressure_mp.queues v WHERE v.prefix = a_prefix
-$$;

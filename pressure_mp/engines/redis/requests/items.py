@@ -226,6 +226,30 @@ async def get_rejected(
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
 
+async def requeue_rejected(
+    caller: Caller, request: items.RequeueRejected, end: float | None
+) -> items.RequeueRejectedReply:
+    """:class:`items.RequeueRejected`"""
+    found: items.RequeueRejectedReply = outcome(
+        await caller.script("requeue_rejected", request, end)
+    )
+    return found
+
+
+async def drop_rejected(
+    caller: Caller, request: items.DropRejected, end: float | None
+) -> items.DropRejectedReply:
+    """:class:`items.DropRejected`"""
+    found: items.DropRejectedReply = outcome(await caller.script("drop_rejected", request, end))
+    return found
+
+
+async def peek(caller: Caller, request: items.PeekItems, end: float | None) -> items.PeekItemsReply:
+    """:class:`items.PeekItems`"""
+    reply = await caller.script("peek", request, end)
+    return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
+
+
 async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> items.RequeueReply:
     """:class:`items.Requeue`"""
     owner, seen, call, numbers = request

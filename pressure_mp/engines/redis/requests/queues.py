@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract import queues
+from ...contract.items import Purge, PurgeReply
 from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
@@ -159,6 +160,14 @@ async def close(caller: Caller, request: queues.Close, end: float | None) -> que
         await wake(caller, reply[1:])
     found: queues.CloseReply = outcome(reply)
     return found
+
+
+async def purge(caller: Caller, request: Purge, end: float | None) -> PurgeReply:
+    """:class:`Purge`"""
+    reply = await turns(caller).call("purge", (), request.waits, end)
+    if reply[0] == BUSY:
+        return InUse(reply[1].decode())
+    return Outcome.MISSING if reply[0] == MISSING else int(reply[1])
 
 
 async def delete(caller: Caller, request: queues.Delete, end: float | None) -> queues.DeleteReply:

@@ -57,6 +57,14 @@ def _choose(request: Request) -> Implementation:
             found = items.set_aside
         case i.GetRejected():
             found = items.get_rejected
+        case i.RequeueRejected():
+            found = items.requeue_rejected
+        case i.DropRejected():
+            found = items.drop_rejected
+        case i.PeekItems():
+            found = items.peek
+        case i.Purge():
+            found = queues.purge
         case i.Requeue():
             found = items.requeue
         case i.Renew():

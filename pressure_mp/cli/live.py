@@ -1,0 +1,213 @@
+"""The command top: all queues, again and again."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ..encoding.showing import printable
+from .output import Column, number, write_rows
+from .place import Place, broker_options
+from .watching import Watch, Watched
+
+_ORDERS = ("waiting", "depth", "rate", "name")
+#: Columns from which on the rates, and the depths, are shown.
+_WITH_RATES, _WITH_DEPTHS = 60, 76
+
+
+@click.command()
+@click.argument("pattern", default="*")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, metavar="SECONDS"
+)
+@click.option("-n", "limit", type=click.IntRange(min=1), help="End after so many looks.")
+@click.option("--sort", type=click.Choice(_ORDERS), default=_ORDERS[0], show_default=True)
+@broker_options
+def top(
+    pattern: str, interval: float, limit: int | None, sort: str, url: str | None, prefix: str | None
+) -> None:
+    """Show all queues whose name matches PATTERN, again and again, and who holds them up.
+
+    Keys: q ends it, p or space holds the picture, s changes the order, / asks for a pattern.
+    """
+    watch = Watch(Place(url, prefix))
+    screen = _Screen(watch, pattern, sort)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        screen.write_looks(interval, limit)
+        return
+    console = Console(highlight=False, emoji=False)
+    with _keys() as is_key, Live(console=console, screen=True, auto_refresh=False) as live:
+        screen.run(live, console, is_key, interval, limit)
+
+
+@contextmanager
+def _keys() -> Iterator[_Keys]:
+    """Keys are read as they are pressed."""
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield _Keys()
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+class _Keys:
+    """The keyboard. A file of Python's would keep keys back that ``select`` does not see."""
+
+    def __init__(self) -> None:
+        self._pressed: deque[str] = deque()
+
+    def next(self, seconds: float) -> str:
+        """The key that is pressed within so many seconds, or nothing."""
+        if not self._pressed:
+            keyboard = sys.stdin.fileno()
+            ready, _, _ = select.select([keyboard], [], [], max(seconds, 0.0))
+            if ready:
+                self._pressed.extend(os.read(keyboard, 256).decode(errors="replace"))
+        return self._pressed.popleft() if self._pressed else ""
+
+
+class _Screen:
+    """What is shown."""
+
+    def __init__(self, watch: Watch, pattern: str, sort: str) -> None:
+        self._watch = watch
+        self._pattern = pattern
+        self._sort = sort
+        self._is_held = False
+        #: A pattern that is being typed.
+        self._typed: str | None = None
+
+    def write_looks(self, interval: float, limit: int | None) -> None:
+        """Without a terminal: a table for each look."""
+        looks = 0
+        while True:
+            self._watch.look()
+            now = time.monotonic()
+            write_rows(self._rows(), _columns(self._watch, now))
+            looks += 1
+            if looks == limit:
+                return
+            time.sleep(interval)
+
+    def run(
+        self, live: Live, console: Console, keys: _Keys, interval: float, limit: int | None
+    ) -> None:
+        """In a terminal, until it is ended."""
+        looks, next_look = 0, time.monotonic()
+        while True:
+            if time.monotonic() >= next_look and not self._is_held:
+                self._watch.look()
+                looks += 1
+                next_look = time.monotonic() + interval
+            live.update(self._picture(console), refresh=True)
+            if looks == limit:
+                return
+            key = keys.next(next_look - time.monotonic() if not self._is_held else interval)
+            if not self._press(key):
+                return
+
+    def _press(self, key: str) -> bool:
+        """Whether it goes on."""
+        if self._typed is not None:
+            self._type(key)
+        elif key == "q":
+            return False
+        elif key in ("p", " "):
+            self._is_held = not self._is_held
+        elif key == "s":
+            self._sort = _ORDERS[(_ORDERS.index(self._sort) + 1) % len(_ORDERS)]
+        elif key == "/":
+            self._typed = ""
+        return True
+
+    def _type(self, key: str) -> None:
+        assert self._typed is not None
+        if key in ("\r", "\n"):
+            typed = self._typed
+            self._pattern = typed if any(one in typed for one in "*?[") else f"*{typed}*"
+            self._typed = None
+        elif key in ("\x7f", "\b"):
+            self._typed = self._typed[:-1]
+        elif key == "\x1b":
+            self._typed = None
+        elif key.isprintable():
+            self._typed += key
+
+    def _rows(self) -> list[Watched]:
+        rows = [
+            one
+            for one in self._watch.queues.values()
+            if fnmatch.fnmatchcase(one.queue.name, self._pattern)
+        ]
+        orders = {
+            "waiting": lambda one: (-one.queue.putting - one.queue.getting, -one.queue.length),
+            "depth": lambda one: (-one.queue.length, 0),
+            "rate": lambda one: (-one.puts - one.gets, 0),
+            "name": lambda one: (0, 0),
+        }
+        return sorted(sorted(rows, key=lambda one: one.queue.name), key=orders[self._sort])
+
+    def _picture(self, console: Console) -> Table:
+        now = time.monotonic()
+        rows = self._rows()
+        width, height = console.size
+        columns = [
+            one
+            for one in _columns(self._watch, now)
+            if not (one.is_extra and width < _WITH_RATES)
+            and not (one.head == "depths" and width < _WITH_DEPTHS)
+        ]
+        table = Table.grid(padding=(0, 1, 0, 0))
+        for column in columns:
+            table.add_column(
+                justify="right" if column.is_number else "left", no_wrap=True, overflow="ellipsis"
+            )
+        table.add_row(*(Text(column.head, style="bold") for column in columns))
+        for row in rows[: max(height - 4, 1)]:
+            table.add_row(*(Text(printable(column.cell(row))) for column in columns))
+        outer = Table.grid()
+        outer.add_row(Text(self._headline(len(rows)), no_wrap=True, overflow="ellipsis"))
+        outer.add_row(table)
+        return outer
+
+    def _headline(self, shown: int) -> str:
+        if self._typed is not None:
+            return f"show: {self._typed}_"
+        slow = sorted(self._watch.slow)
+        text = f"{shown} queues by {self._sort}{', held' if self._is_held else ''}"
+        return f"{text}; held up by the consumers of {', '.join(slow)}" if slow else text
+
+
+def _columns(watch: Watch, now: float) -> list[Column]:
+    def state(row: Watched) -> str:
+        if row.queue.name in watch.slow:
+            return "its consumers are slow"
+        if row.is_full:
+            return "full"
+        return "shut down" if row.queue.closed else ""
+
+    return [
+        Column("name", lambda row: row.queue.name),
+        Column("depth", lambda row: number(row.queue.length), is_number=True),
+        Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),
+        Column("depths", lambda row: row.line, is_extra=True),
+        Column("in/s", lambda row: number(row.puts), True, True),
+        Column("out/s", lambda row: number(row.gets), True, True),
+        Column("waiting", lambda row: row.blocked(now)),
+        Column("", state, is_extra=True),
+    ]

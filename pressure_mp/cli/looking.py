@@ -1,0 +1,229 @@
+"""The commands that look: ls, info, peek, why."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import click
+
+from ..encoding.showing import content_of
+from ..engines.contract.brokers import QueueSummary
+from ..identity.processes import incarnation
+from .output import Column, duration, number, write_json, write_pairs, write_rows
+from .place import Named, Place, broker_options
+
+as_json = click.option("--json", "in_json", is_flag=True, help="Write JSON.")
+
+
+class _Row(NamedTuple):
+    """A queue, and how many items a second came and went since it was looked at before."""
+
+    queue: QueueSummary
+    puts: float | None = None
+    gets: float | None = None
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+_COLUMNS = (
+    Column("name", lambda row: row.queue.name, is_long=True),
+    Column("kind", lambda row: row.queue.discipline, is_extra=True),
+    Column("depth", lambda row: number(row.queue.length), is_number=True),
+    Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),
+    Column("in flight", lambda row: number(row.queue.in_flight), True, True),
+    Column("rejected", lambda row: number(row.queue.rejected), True, True),
+    Column("putting", lambda row: number(row.queue.putting), True, True),
+    Column("getting", lambda row: number(row.queue.getting), True, True),
+    Column("oldest", lambda row: duration(row.queue.age), True, True),
+    Column("state", lambda row: "shut down" if row.queue.closed else "open", is_extra=True),
+)
+_RATES = (
+    Column("in/s", lambda row: _rate(row.puts), is_number=True),
+    Column("out/s", lambda row: _rate(row.gets), is_number=True),
+)
+_ORDERS = {
+    "name": lambda row: row.queue.name,
+    "depth": lambda row: -row.queue.length,
+    "rejected": lambda row: -row.queue.rejected,
+    "waiting": lambda row: -(row.queue.putting + row.queue.getting),
+}
+
+
+@click.command()
+@click.argument("pattern", default="*")
+@click.option("--kind", help="Only those: fifo, lifo, priority, fair or tasks.")
+@click.option(
+    "--sort",
+    type=click.Choice(sorted(_ORDERS)),
+    help="Show them in this order, when all are known. Without, they are shown as they are found.",
+)
+@click.option(
+    "--rates",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Look twice, so many seconds apart, and show how many items come and go in a second.",
+)
+@as_json
+@broker_options
+def ls(
+    pattern: str,
+    kind: str | None,
+    sort: str | None,
+    rates: float | None,
+    in_json: bool,
+    url: str | None,
+    prefix: str | None,
+) -> None:
+    """List the queues of every kind whose name matches PATTERN, such as 'jobs-*'.
+
+    DEPTH is what is queued (of tasks: ready), IN FLIGHT was taken and not yet acknowledged,
+    REJECTED was set aside (of tasks: buried). PUTTING and GETTING clients wait to do so. OLDEST is
+    for how long the next task has been there; of items no broker knows it.
+    """
+    place = Place(url, prefix)
+
+    def pages() -> Iterator[list[QueueSummary]]:
+        for page in place.pages():
+            yield [
+                one
+                for one in page
+                if fnmatch.fnmatchcase(one.name, pattern) and kind in (None, one.discipline)
+            ]
+
+    rows = _with_rates(pages, rates) if rates else (list(map(_Row, page)) for page in pages())
+    if sort:
+        rows = iter([sorted((row for page in rows for row in page), key=_ORDERS[sort])])
+    columns = (*_COLUMNS[:4], *_RATES, *_COLUMNS[4:]) if rates else _COLUMNS
+    head = True
+    for page in rows:
+        if in_json:
+            for row in page:
+                write_json(_as_json(row))
+        elif page:
+            write_rows(page, columns, head)
+            head = False
+
+
+def _with_rates(pages: Any, seconds: float) -> Iterator[list[_Row]]:
+    before: dict[tuple[str, str], tuple[float, QueueSummary]] = {}
+    for page in pages():
+        now = time.monotonic()
+        before.update({(one.name, one.discipline): (now, one) for one in page})
+    time.sleep(seconds)
+    for page in pages():
+        now = time.monotonic()
+        found = []
+        for one in page:
+            then, earlier = before.get((one.name, one.discipline), (now, one))
+            passed = max(now - then, 0.001)
+            puts = (one.produced - earlier.produced) / passed
+            found.append(_Row(one, puts, (one.consumed - earlier.consumed) / passed))
+        yield found
+
+
+def _as_json(row: _Row) -> dict[str, Any]:
+    found = row.queue._asdict()
+    if row.puts is not None:
+        found |= {"puts_per_second": row.puts, "gets_per_second": row.gets}
+    return found
+
+
+@click.command()
+@click.argument("name")
+@as_json
+@broker_options
+def info(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
+    """Show everything that is counted of the queue NAME."""
+    queue = Place(url, prefix).find(name)
+    found = _info_of_tasks(queue) if queue.has_tasks else _info_of_items(queue)
+    if in_json:
+        write_json(found)
+        return
+    write_pairs((key.replace("_", " "), _shown(value)) for key, value in found.items())
+
+
+def _info_of_items(queue: Named) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": queue.name, "discipline": queue.discipline}
+    found |= queue.stats()._asdict()
+    return found | {"users": len(queue.run(queue.operations.users()))}
+
+
+def _info_of_tasks(queue: Named) -> dict[str, Any]:
+    stats = queue.run(queue.tasks.stats())
+    return {
+        "name": queue.name,
+        "discipline": queue.discipline,
+        "closed": stats.closed,
+        **stats.words,
+        "deliveries": stats.deliveries,
+        "oldest_ready_age": stats.oldest_ready_age,
+        "transitions": stats.transitions,
+        "tubes": {name: tube.words for name, tube in stats.tubes.items()},
+        "users": len(queue.run(queue.operations.users())),
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(of)}" for key, of in value.items()) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+@click.command()
+@click.argument("name")
+@click.option("-n", "limit", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--rejected", is_flag=True, help="Those that were set aside, instead.")
+@as_json
+@broker_options
+def peek(
+    name: str, limit: int, rejected: bool, in_json: bool, url: str | None, prefix: str | None
+) -> None:
+    """Show the items of the queue NAME that are next; they stay.
+
+    Text and JSON are shown as they are, and so are pickles of the language's own kinds of values.
+    Of other pickles it is told what unpickling them would call; nothing is unpickled.
+    """
+    queue = Place(url, prefix).find(name)
+    items = queue.run(queue.items.rejected(limit) if rejected else queue.items.peek_items(limit))
+    for item in items:
+        content = content_of(item)
+        if in_json:
+            write_json(content.as_json())
+        else:
+            click.echo(content.text)
+
+
+@click.command()
+@click.argument("name")
+@as_json
+@broker_options
+def why(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
+    """Say in one sentence what the queue NAME waits for, and what to do; and then who is there."""
+    queue = Place(url, prefix).find(name)
+    found: Any
+    if queue.has_tasks:
+        found = queue.run(queue.tasks.why_blocked(incarnation()))
+    else:
+        found = queue.run(queue.items.why_blocked())
+    if in_json:
+        write_json({"sentence": found.sentence, **_nested(found)})
+    else:
+        click.echo(str(found))
+
+
+def _nested(value: Any) -> Any:
+    """Records as dicts, for JSON."""
+    if hasattr(value, "_asdict"):
+        return {key: _nested(of) for key, of in value._asdict().items()}
+    if isinstance(value, (list, tuple)):
+        return [_nested(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): _nested(of) for key, of in value.items()}
+    return value

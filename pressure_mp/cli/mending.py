@@ -1,0 +1,258 @@
+"""The commands that put right: unlock, requeue, drop, purge, drain, shutdown, delete."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from ..effects import Operation
+from ..encoding.showing import content_of
+from ..encoding.task_values import encode_id
+from ..exceptions import QueueDoesNotExistError
+from ..operations.task_queue import DecodedTask
+from ..states import BURIED, VOID
+from . import statuses
+from .output import write_json
+from .place import Named, Place, broker_options
+
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
+time_limit = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a client of another implementation that is at work.",
+)
+#: How many buried tasks a filter looks at.
+_MANY_TASKS = 10_000
+
+
+def confirm(question: str, is_sure: bool) -> None:
+    """Ask, unless that was answered on the command line. Ends the command unless the answer is yes;
+    without a terminal nobody can answer."""
+    if is_sure:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody can be asked here: give --yes")
+    click.confirm(question, abort=True)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("role", type=click.Choice(["producer", "consumer"]))
+@broker_options
+def unlock(name: str, role: str, url: str | None, prefix: str | None) -> None:
+    """Take the ROLE producer or consumer of the queue NAME from a client that is dead.
+
+    For a client of another implementation, from which nothing else takes it. Make sure that it is
+    dead.
+    """
+    queue = Place(url, prefix).find(name)
+    who = queue.run(queue.items.unlock(role))
+    click.echo(f"The {role} role was free." if who is None else f"Taken from {who}.")
+
+
+_which = (
+    click.argument("name"),
+    click.argument("ids", nargs=-1, metavar="[ID]..."),
+    click.option("--all", "everything", is_flag=True, help="All of them."),
+    click.option("--match", metavar="TEXT", help="Those whose content, or error, has this text."),
+)
+
+
+def _selecting(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_which):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_selecting
+@broker_options
+def requeue(
+    name: str,
+    ids: tuple[str, ...],
+    everything: bool,
+    match: str | None,
+    url: str | None,
+    prefix: str | None,
+) -> None:
+    """Put back what was set aside in the queue NAME, or make its buried tasks ready.
+
+    ID is a task's; or, in a queue of items, the number of an item as `peek --rejected` shows them,
+    1 for the oldest. Items go behind the others.
+    """
+    queue = Place(url, prefix).find(name)
+    if queue.has_tasks and everything:
+        number = queue.run(queue.tasks.kick_many(None, 0, None))
+    elif queue.has_tasks:
+        number = _each(queue, _buried(queue, ids, match), lambda id: _kick(queue, id))
+    else:
+        items = _rejected(queue, ids, everything, match)
+        number = _each(queue, items, queue.items.requeue_rejected)
+    click.echo(f"{number} put back.")
+
+
+@click.command()
+@_selecting
+@yes
+@broker_options
+def drop(
+    name: str,
+    ids: tuple[str, ...],
+    everything: bool,
+    match: str | None,
+    yes: bool,
+    url: str | None,
+    prefix: str | None,
+) -> None:
+    """Remove what was set aside in the queue NAME, or its buried tasks, for good. IDs are as of
+    requeue."""
+    queue = Place(url, prefix).find(name)
+    if queue.has_tasks:
+        found: list[bytes] = _buried(queue, ids, match, everything)
+    else:
+        found = _rejected(queue, ids, everything, match)
+    if found:
+        confirm(f"Remove {len(found)} for good?", yes)
+    if queue.has_tasks:
+        number = _each(queue, found, lambda id: _kill(queue, id))
+    else:
+        number = _each(queue, found, queue.items.drop_rejected)
+    click.echo(f"{number} removed.")
+
+
+def _each(queue: Named, found: Iterable[bytes], settle: Callable[[bytes], Operation[bool]]) -> int:
+    return sum(queue.run(settle(one)) for one in found)
+
+
+def _kick(queue: Named, id: bytes) -> Operation[bool]:
+    yield from queue.tasks.change("kick", id, "R")
+    return True
+
+
+def _kill(queue: Named, id: bytes) -> Operation[bool]:
+    yield from queue.tasks.change("kill", id, str(VOID))
+    return True
+
+
+def _rejected(
+    queue: Named, numbers: tuple[str, ...], everything: bool, match: str | None
+) -> list[bytes]:
+    _check_selection(numbers, everything, match)
+    there = queue.stats().rejected
+    items = queue.run(queue.items.rejected(there)) if there else []
+    if numbers:
+        try:
+            return [items[int(number) - 1] for number in numbers if int(number) > 0]
+        except (ValueError, IndexError):
+            raise click.UsageError(
+                f"{' '.join(numbers)}: there are {len(items)} items set aside; number them from 1"
+            ) from None
+    return [one for one in items if match is None or match in content_of(one).text]
+
+
+def _buried(
+    queue: Named, ids: tuple[str, ...], match: str | None, everything: bool = False
+) -> list[bytes]:
+    _check_selection(ids, everything, match)
+    if ids:
+        return [encode_id(int(one) if one.isdecimal() else one) for one in ids]
+
+    def is_wanted(task: DecodedTask) -> bool:
+        return match is None or match in task.record.error or match in content_of(task.data).text
+
+    found = queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
+    return [task.id for task in found if is_wanted(task)]
+
+
+def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) -> None:
+    if [bool(ids), everything, match is not None].count(True) != 1:
+        raise click.UsageError("say which: IDs, or --match TEXT, or --all")
+
+
+@click.command()
+@click.argument("name")
+@time_limit
+@yes
+@broker_options
+def purge(name: str, timeout: float, yes: bool, url: str | None, prefix: str | None) -> None:
+    """Drop all that is queued in the queue NAME; of a queue of tasks all of them, in whatever
+    state."""
+    queue = Place(url, prefix).find(name)
+    if queue.has_tasks:
+        there = sum(queue.run(queue.tasks.stats()).counts.values())
+        confirm(f"Remove {there} tasks of {name!r}?", yes)
+        number = queue.run(queue.tasks.truncate())
+    else:
+        confirm(f"Drop {queue.stats().length} items of {name!r}?", yes)
+        number = queue.run(queue.items.purge(True, timeout))
+    click.echo(f"{number} dropped.")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--immediate", is_flag=True, help="Drop what is queued.")
+@time_limit
+@broker_options
+def shutdown(
+    name: str, immediate: bool, timeout: float, url: str | None, prefix: str | None
+) -> None:
+    """Shut the queue NAME down for everyone, for good: no more puts; who gets drains the rest."""
+    queue = Place(url, prefix).find(name)
+    if queue.has_tasks and immediate:
+        raise click.UsageError("a queue of tasks has no --immediate: purge it")
+    if queue.has_tasks:
+        queue.run(queue.tasks.close())
+    else:
+        queue.run(queue.items.close(True, timeout, once=False, immediate=immediate))
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@time_limit
+@yes
+@broker_options
+def delete(
+    names: tuple[str, ...], timeout: float, yes: bool, url: str | None, prefix: str | None
+) -> None:
+    """Remove the queues NAME with all that is in them, for everyone."""
+    place = Place(url, prefix)
+    queues = [place.find(name) for name in names]
+    confirm(f"Delete {', '.join(map(repr, names))} with all that is in them?", yes)
+    for queue in queues:
+        if queue.has_tasks:
+            queue.run(queue.tasks.delete())
+        else:
+            queue.run(queue.items.delete(True, timeout))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS")
+@click.option("--json", "in_json", is_flag=True, help="Write JSON.")
+@broker_options
+def drain(
+    name: str, timeout: float | None, in_json: bool, url: str | None, prefix: str | None
+) -> None:
+    """Shut the queue NAME down and wait until all that was put is dealt with.
+
+    Exit status 3: something is left when the time is up.
+    """
+    queue = Place(url, prefix).find(name)
+    queue.run(queue.items.close(True, timeout, once=False))
+    is_done = queue.run(queue.items.join(timeout))
+    try:
+        left = queue.stats().unfinished
+    except QueueDoesNotExistError:
+        left = 0  # whoever got the last item deleted it
+    if in_json:
+        write_json({"done": is_done, "unfinished": left})
+    elif not is_done:
+        click.echo(f"{left} items are not dealt with.", err=True)
+    if not is_done:
+        sys.exit(statuses.TIME_IS_UP)

@@ -1,0 +1,51 @@
+"""The command metrics: what a monitoring system is told."""
+
+from __future__ import annotations
+
+import threading
+
+import click
+
+from .place import Place, broker_options
+
+
+@click.command()
+@click.option(
+    "--per-queue",
+    metavar="PATTERN",
+    help="Also those of each queue whose name matches, such as 'jobs-*'.",
+)
+@click.option(
+    "--listen",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Serve them at this port, until Ctrl-C, instead of writing them once.",
+)
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS")
+@broker_options
+def metrics(
+    per_queue: str | None, listen: int | None, bind: str, url: str | None, prefix: str | None
+) -> None:
+    """Write the metrics of all queues in the text format of Prometheus.
+
+    They are summed up by discipline. With node_exporter's textfile collector, or --listen.
+    """
+    try:
+        from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+
+        from ..telemetry.prometheus import QueueCollector
+    except ModuleNotFoundError as error:
+        if error.name != "prometheus_client":
+            raise
+        raise click.ClickException(
+            "metrics needs prometheus_client: pip install 'pressure_mp[metrics]'"
+        ) from None
+    Place(url, prefix)  # refuses what no other process can have
+    registry = CollectorRegistry()
+    registry.register(QueueCollector(url, prefix, per_queue))
+    if listen is None:
+        click.echo(generate_latest(registry), nl=False)
+        return
+    start_http_server(listen, bind, registry)
+    click.echo(f"Metrics at http://{bind}:{listen}/metrics", err=True)
+    threading.Event().wait()

@@ -1,0 +1,95 @@
+"""How results are written: for a terminal in columns as wide as it is, for a program in lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+
+from ..encoding.showing import printable
+
+#: Columns of a terminal from which on all is shown.
+_WIDE = 80
+#: A long text is not cut to less.
+_LEAST = 8
+
+
+class Column(NamedTuple):
+    """A column: its head, what it shows of a row, whether that is a number, whether it is left out
+    where there is little room, and whether it is cut where there is too little."""
+
+    head: str
+    cell: Callable[[Any], str]
+    is_number: bool = False
+    is_extra: bool = False
+    is_long: bool = False
+
+
+def write_json(value: Any) -> None:
+    """One value, on a line of its own."""
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True) -> None:
+    """Rows of a table. Without a terminal: with tabs between the cells, and no head."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            click.echo("\t".join(printable(column.cell(row)) for column in columns))
+        return
+    console = Console(highlight=False, markup=False, emoji=False)
+    shown = [one for one in columns if console.width >= _WIDE or not one.is_extra]
+    cells = [[printable(column.cell(row)) for column in shown] for row in rows]
+    widths = _widths(shown, cells, console.width)
+    table = Table(box=None, show_header=head, pad_edge=False, padding=(0, 2, 0, 0))
+    for column, width in zip(shown, widths, strict=True):
+        side: Any = "right" if column.is_number else "left"
+        table.add_column(column.head, justify=side, no_wrap=True, overflow="ellipsis", width=width)
+    for row in cells:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
+    """How wide each column is: as its widest cell, but long ones share what is left."""
+    widths = [
+        max(cell_len(text) for text in (column.head, *(row[place] for row in cells)))
+        for place, column in enumerate(columns)
+    ]
+    long = [place for place, column in enumerate(columns) if column.is_long]
+    left = room - sum(widths) - 2 * len(widths)
+    while left < 0 and long:
+        widest = max(long, key=lambda place: widths[place])
+        if widths[widest] <= _LEAST:
+            break
+        widths[widest] -= 1
+        left += 1
+    return widths
+
+
+def write_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """A thing and what it is, one below the other."""
+    found = list(pairs)
+    width = max((len(what) for what, _ in found), default=0)
+    for what, value in found:
+        click.echo(f"{what:<{width}}  {printable(value)}")
+
+
+def number(value: float) -> str:
+    """A count; without a terminal without anything between its digits."""
+    return f"{value:,.0f}" if sys.stdout.isatty() else f"{value:.0f}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time that passed, in one unit and a part of it."""
+    if seconds is None:
+        return ""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

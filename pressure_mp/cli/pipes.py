@@ -1,0 +1,233 @@
+"""The commands that are the ends of pipes: put and get."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+
+from .. import LifoQueue, Queue, ShutDown
+from ..authentication import AuthenticationError
+from ..encoding.showing import content_of
+from ..exceptions import PressureError
+from ..operations.control import FIFO
+from ..sync.passing import NextIsLarge, Passing
+from . import statuses
+from .place import Place, broker_options
+
+#: Bytes that are read, and written, at once; items that are put at once.
+_READ = 1 << 18
+_WRITE = 1 << 18
+_BATCH = 1000
+_KINDS = {FIFO: Queue, "lifo": LifoQueue}
+
+
+@click.command()
+@click.argument("name")
+@click.option("-0", "null", is_flag=True, help="Items end with a zero byte, not with a newline.")
+@click.option("--json", "in_json", is_flag=True, help="Each line must be JSON; checked before.")
+@click.option(
+    "--raw-chunks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Items are N bytes each, whatever is in them; the last one may be shorter.",
+)
+@click.option(
+    "--maxsize",
+    type=click.IntRange(min=0),
+    help="Create the queue with this bound; one that exists must have it. 0 is none.",
+)
+@click.option("--shutdown", is_flag=True, help="Shut the queue down at the end of the input.")
+@broker_options
+def put(
+    name: str,
+    null: bool,
+    in_json: bool,
+    raw_chunks: int | None,
+    maxsize: int | None,
+    shutdown: bool,
+    url: str | None,
+    prefix: str | None,
+) -> None:
+    """Put each line of the standard input into the queue NAME, which is created if need be.
+
+    Waits while the queue is full, and with it whoever feeds the input. Python programs get the
+    lines with serializer="text", or "json". Items are signed with PRESSURE_AUTHKEY, if that is set.
+    """
+    place = Place(url, prefix)
+    queue = _open_to_put(place, name, maxsize)
+    batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
+    number = 0
+    with queue:
+        try:
+            for batch in batches:
+                if in_json:
+                    _check_json(batch, number)
+                queue.put_many(batch)
+                number += len(batch)
+        except PressureError as error:
+            raise click.ClickException(
+                f"{error}; of the input {number + error.accepted} items were put"
+            ) from error
+        if shutdown:
+            queue.shutdown()
+
+
+def _open_to_put(place: Place, name: str, maxsize: int | None) -> Queue[bytes]:
+    options = {**place.options, "serializer": "raw", "buffering": 0}
+    if not place.exists(name):
+        return Queue(maxsize or 0, name, **options)
+    discipline = place.find(name).discipline
+    kind = _KINDS.get(discipline)
+    if kind is None:
+        raise click.ClickException(
+            f"queue {name!r} has the discipline {discipline}: a line does not say where it belongs"
+        )
+    return kind(maxsize or 0, name, **options)
+
+
+def _lines(end: bytes) -> Iterator[list[bytes]]:
+    """What is there of the input, line by line, as soon as it is there."""
+    rest = b""
+    while read := os.read(sys.stdin.fileno(), _READ):
+        *whole, rest = (rest + read).split(end)
+        yield from _in_batches(whole)
+    if rest:
+        yield [rest]
+
+
+def _chunks(size: int) -> Iterator[list[bytes]]:
+    rest = b""
+    while read := os.read(sys.stdin.fileno(), max(_READ, size)):
+        rest += read
+        last = len(rest) - len(rest) % size
+        yield from _in_batches([rest[at : at + size] for at in range(0, last, size)])
+        rest = rest[last:]
+    if rest:
+        yield [rest]
+
+
+def _in_batches(items: list[bytes]) -> Iterator[list[bytes]]:
+    for first in range(0, len(items), _BATCH):
+        yield items[first : first + _BATCH]
+
+
+def _check_json(batch: list[bytes], before: int) -> None:
+    import json
+
+    for place, line in enumerate(batch, before + 1):
+        try:
+            json.loads(line)
+        except ValueError as error:
+            raise click.ClickException(
+                f"line {place} is no JSON: {error}; {before} items were put"
+            ) from None
+
+
+@click.command()
+@click.argument("name")
+@click.option("-n", "limit", type=click.IntRange(min=1), help="End after so many items.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="End with status 3 when no item came for so long; 0 takes what is there.",
+)
+@click.option("-0", "null", is_flag=True, help="End each item with a zero byte.")
+@click.option("--raw", is_flag=True, help="Write the items' bytes with nothing between them.")
+@broker_options
+def get(
+    name: str,
+    limit: int | None,
+    timeout: float | None,
+    null: bool,
+    raw: bool,
+    url: str | None,
+    prefix: str | None,
+) -> None:
+    """Write each item of the queue NAME to the standard output, until it is shut down and empty.
+
+    An item leaves the queue when it is written: when the reader goes away, or Ctrl-C comes, the
+    others go back to the front. A pickle of the language's own kinds of values is written as JSON,
+    a str in one as it is; any other pickle stays in the queue, and ends the command.
+    """
+    place = Place(url, prefix)
+    queue = place.find(name)
+    end = b"" if raw else b"\0" if null else b"\n"
+    with Passing(queue.name, queue.items.discipline, place.options) as source:
+        writer = _Writer(source, end)
+        try:
+            while limit is None or writer.number < limit:
+                left = None if limit is None else limit - writer.number
+                source.pass_on(writer.write, left, timeout)
+                writer.check()
+        except ShutDown:
+            pass
+        except NextIsLarge as error:
+            raise click.ClickException(str(error)) from None
+
+
+class _Writer:
+    """Writes items to the standard output, and knows how many it has written."""
+
+    def __init__(self, source: Passing, end: bytes) -> None:
+        self._source = source
+        self._end = end
+        self._out = sys.stdout.fileno()
+        self._problem: BaseException | None = None
+        self.number = 0
+
+    def write(self, items: list[bytes]) -> int:
+        """Write some; returns how many are written to the end."""
+        lines: list[bytes] = []
+        try:
+            for item in items:
+                lines.append(self._line(item) + self._end)
+        except AuthenticationError:
+            self._problem = click.ClickException(
+                "the next item stays in the queue: its signature is not one of the keys in "
+                "PRESSURE_AUTHKEY. `pressure-mp peek` shows it, with the id of its key"
+            )
+        except ValueError as error:
+            self._problem = click.ClickException(
+                f"the next item stays in the queue: {error}. `pressure-mp peek` shows it"
+            )
+        written = self._write_all(lines)
+        self.number += written
+        return written
+
+    def _line(self, item: bytes) -> bytes:
+        payload = self._source.check(item)
+        if payload[:1] != b"\x80" and payload[:1] != b"\xfa":
+            return payload
+        return content_of(payload).line
+
+    def _write_all(self, lines: list[bytes]) -> int:
+        """How many of the lines are written: also when the reader goes away, or an interrupt comes,
+        in the midst of it."""
+        text = memoryview(b"".join(lines))
+        at = 0
+        try:
+            while at < len(text):
+                at += os.write(self._out, text[at : at + _WRITE])
+        except BaseException as error:
+            self._problem = error
+        return _number_of(lines, at)
+
+    def check(self) -> None:
+        """Raise what went wrong with the last items."""
+        problem, self._problem = self._problem, None
+        if isinstance(problem, BrokenPipeError):
+            sys.exit(statuses.READER_GONE)
+        if problem is not None:
+            raise problem
+
+
+def _number_of(lines: list[bytes], size: int) -> int:
+    for number, line in enumerate(lines):
+        size -= len(line)
+        if size < 0:
+            return number
+    return len(lines)

@@ -1,0 +1,50 @@
+"""The command serve: a server of one's own, in the foreground."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import click
+
+from ..engines.embedded.serving import become_server
+
+
+@click.command()
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the data is kept, created if need be. Without, it ends with the server.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), default=6379, show_default=True)
+@click.option(
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen at; 0.0.0.0 for all, which needs a password.",
+)
+@click.option(
+    "--password",
+    envvar="PRESSURE_SERVE_PASSWORD",
+    metavar="TEXT",
+    help="What clients have to say. Others of this machine can see a command line: better set "
+    "PRESSURE_SERVE_PASSWORD. 'random' makes one and shows it.",
+)
+def serve(directory: Path | None, port: int, bind: str, password: str | None) -> None:
+    """Run the Valkey server that comes with pressure_mp[embedded], until Ctrl-C or SIGTERM.
+
+    With a directory it writes each change to an append-only file, and so keeps what it has but for
+    the last second of a machine that stops.
+    """
+    if password == "random":
+        password = secrets.token_urlsafe(24)
+        click.echo(f"The password is {password}", err=True)
+    if bind not in ("127.0.0.1", "::1", "localhost") and not password:
+        raise click.UsageError(
+            "whoever can connect could run code in your consumers: give a --password"
+        )
+    login = ":PASSWORD@" if password else ""
+    host = f"[{bind}]" if ":" in bind else bind
+    told = f"Serving: export PRESSURE_URL=redis://{login}{host}:{port}/0\n"
+    become_server(directory, port, bind, password, told)

@@ -1,0 +1,35 @@
+"""How the command ends. docs/command.md lists these."""
+
+from __future__ import annotations
+
+from ..exceptions import (
+    Empty,
+    Full,
+    PressureError,
+    QueueDoesNotExistError,
+    QueueInUseError,
+    TaskNotFound,
+)
+
+#: What was asked for could not be done.
+FAILED = 1
+#: The command line cannot be understood. It is click's own.
+USAGE = 2
+#: The time that was given was up.
+TIME_IS_UP = 3
+#: There is no such queue, or no such task.
+MISSING = 4
+#: ``doctor`` found something that loses data.
+FOUND = 5
+#: As a shell reports a program that Ctrl-C ended, and one whose reader went away.
+INTERRUPTED = 130
+READER_GONE = 141
+
+
+def of(error: PressureError) -> int:
+    """The status for an error of the package."""
+    if isinstance(error, (QueueDoesNotExistError, TaskNotFound)):
+        return MISSING
+    if isinstance(error, (Empty, Full, QueueInUseError)):
+        return TIME_IS_UP
+    return FAILED

@@ -1,0 +1,134 @@
+"""The commands that show tasks, and who works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..encoding.showing import content_of
+from ..encoding.task_values import check_tube, decode_id
+from ..identity.processes import incarnation
+from ..operations.task_queue import DecodedTask
+from ..states import NAMES, named
+from .looking import as_json
+from .output import Column, duration, number, write_json, write_rows
+from .place import Named, Place, broker_options
+
+
+@click.command()
+@click.argument("name")
+@click.option("--state", help="Only those in that state, by its letter or its word.")
+@click.option("--tube", help="Only those in that tube.")
+@click.option("-n", "limit", type=click.IntRange(min=1), default=100, show_default=True)
+@as_json
+@broker_options
+def tasks(
+    name: str,
+    state: str | None,
+    tube: str | None,
+    limit: int,
+    in_json: bool,
+    url: str | None,
+    prefix: str | None,
+) -> None:
+    """Show the tasks of the queue NAME in the order in which they are next, with the last error of
+    each."""
+    queue = Place(url, prefix).find(name)
+    states = "".join(NAMES) if state is None else read_state(state)
+    found = queue.run(queue.tasks.list(states, check_tube(tube), limit))
+    now = queue.run(queue.tasks.stats()).now
+    if in_json:
+        for task in found:
+            write_json(_as_json(task))
+        return
+    columns = (
+        Column("id", lambda task: str(decode_id(task.id))),
+        Column("state", lambda task: named(task.record.state).word),
+        Column("for", lambda task: duration(now - task.record.since / 1000), True),
+        Column("taken", lambda task: number(task.record.deliveries), True, True),
+        Column("tube", lambda task: task.record.tube or "-", is_extra=True),
+        Column("error", lambda task: task.record.error or "-", is_long=True),
+        Column("data", lambda task: content_of(task.data).text, is_extra=True, is_long=True),
+    )
+    write_rows(found, columns)
+
+
+def read_state(text: str) -> str:
+    """The letter of a state."""
+    try:
+        state = named(text)
+    except KeyError:
+        state = None
+    if state not in NAMES:
+        known = ", ".join(f"{letter} ({word})" for letter, word in NAMES.items())
+        raise click.UsageError(f"{text!r} is none of the states {known}")
+    return str(state)
+
+
+def _as_json(task: DecodedTask) -> dict[str, Any]:
+    id, record, data = task
+    return {
+        "id": decode_id(id),
+        "state": record.state,
+        "priority": record.priority,
+        "created": record.created / 1000,
+        "since": record.since / 1000,
+        "due": record.due / 1000 if record.due else None,
+        "deliveries": record.deliveries,
+        "tube": record.tube or None,
+        "owner": record.owner or None,
+        "error": record.error or None,
+        "data": content_of(data).as_json(),
+    }
+
+
+@click.command()
+@click.argument("name")
+@as_json
+@broker_options
+def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
+    """Show which processes put into the queue NAME and get from it, or work on its tasks, as far as
+    the broker knows them, and whether they live."""
+    queue = Place(url, prefix).find(name)
+    found = _of_tasks(queue) if queue.has_tasks else _of_items(queue)
+    if in_json:
+        for worker in found:
+            write_json(worker)
+        return
+    alive = {True: "alive", False: "ended", None: "not known"}
+    columns = (
+        Column("role", lambda row: row["role"]),
+        Column("host", lambda row: row["host"] or row["id"], is_long=True),
+        Column("pid", lambda row: "" if row["pid"] is None else str(row["pid"]), True),
+        Column("alive", lambda row: alive[row["alive"]]),
+        Column("waits", lambda row: duration(row.get("waited")), True),
+        Column("has", lambda row: str(row.get("tasks", "")), True),
+    )
+    write_rows(found, columns)
+
+
+def _of_tasks(queue: Named) -> list[dict[str, Any]]:
+    found = queue.run(queue.tasks.why_blocked(incarnation()))
+    return [
+        {"role": "worker", **_peer(taker.peer), "tasks": taker.tasks, "lease_left": taker.left}
+        for taker in found.takers
+    ]
+
+
+def _of_items(queue: Named) -> list[dict[str, Any]]:
+    found = queue.run(queue.items.why_blocked())
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for side, others in ((found.put, found.get.partners), (found.get, found.put.partners)):
+        for peer in others:
+            rows[side.role, peer.id] = {"role": side.role, **_peer(peer)}
+        for waiter in side.line:
+            rows[side.role, waiter.peer.id] |= {"waited": waiter.waited}
+        holder = side.holder
+        if holder and holder.peer and holder.state == "waiting":
+            rows[side.role, holder.peer.id] |= {"waited": holder.held}
+    return list(rows.values())
+
+
+def _peer(peer: Any) -> dict[str, Any]:
+    return {"id": peer.id, "host": peer.host, "pid": peer.pid, "alive": peer.alive}

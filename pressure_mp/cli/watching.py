@@ -1,0 +1,124 @@
+"""What is seen of queues that are looked at again and again."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..engines.contract.brokers import QueueSummary
+from ..exceptions import PressureError
+from .place import Place
+
+#: How many looks a line of depths has.
+_LOOKS = 16
+_BARS = "▁▂▃▄▅▆▇█"
+#: Of so many full queues it is asked who gets from them.
+_MOST_ASKED = 20
+
+Key = tuple[str, str]
+
+
+@dataclass
+class Watched:
+    """A queue, at the last looks."""
+
+    queue: QueueSummary
+    seen: float
+    depths: deque[int] = field(default_factory=lambda: deque(maxlen=_LOOKS))
+    puts: float = 0.0
+    gets: float = 0.0
+    #: Since when somebody waits to put, and to get, without a break.
+    putting_since: float | None = None
+    getting_since: float | None = None
+
+    def look(self, queue: QueueSummary, now: float) -> None:
+        """It was looked at once more."""
+        passed = max(now - self.seen, 0.001)
+        self.puts = max(queue.produced - self.queue.produced, 0) / passed
+        self.gets = max(queue.consumed - self.queue.consumed, 0) / passed
+        self.note(queue, now)
+
+    def note(self, queue: QueueSummary, now: float) -> None:
+        """What does not depend on the look before."""
+        self.queue, self.seen = queue, now
+        self.depths.append(queue.length)
+        self.putting_since = (self.putting_since or now) if queue.putting else None
+        self.getting_since = (self.getting_since or now) if queue.getting else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether somebody waits for space."""
+        return bool(self.queue.putting) and 0 < self.queue.maxsize <= self.queue.length
+
+    @property
+    def line(self) -> str:
+        """How its depth went: against its bound, else against its greatest one."""
+        top = self.queue.maxsize or max(self.depths, default=0)
+        return "".join(_bar(depth, top) for depth in self.depths)
+
+    def blocked(self, now: float) -> str:
+        """Who waits, and for how long."""
+        parts = []
+        for number, what, since in (
+            (self.queue.putting, "put", self.putting_since),
+            (self.queue.getting, "get", self.getting_since),
+        ):
+            if number and since is not None:
+                parts.append(f"{number} {what} {now - since:.0f}s")
+        return ", ".join(parts)
+
+
+def _bar(depth: int, top: int) -> str:
+    if not depth or not top:
+        return _BARS[0]
+    return _BARS[min(1 + (len(_BARS) - 2) * depth // top, len(_BARS) - 1)]
+
+
+class Watch:
+    """All queues of a broker."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.queues: dict[Key, Watched] = {}
+        #: The names of those whose consumers hold others up.
+        self.slow: set[str] = set()
+
+    def look(self) -> None:
+        """Look at all of them."""
+        there: dict[Key, Watched] = {}
+        for page in self._place.pages():
+            now = time.monotonic()
+            for queue in page:
+                key = queue.name, queue.discipline
+                watched = self.queues.get(key)
+                if watched is None:
+                    watched = Watched(queue, now)
+                    watched.note(queue, now)
+                else:
+                    watched.look(queue, now)
+                there[key] = watched
+        self.queues = there
+        self.slow = self._find_slow(one for one in there.values() if one.is_full)
+
+    def _find_slow(self, full: Iterable[Watched]) -> set[str]:
+        """Of full queues those whose consumers do not themselves wait for space in another one."""
+        consumers: dict[str, set[str]] = {}
+        waiting: set[str] = set()
+        for watched in list(full)[:_MOST_ASKED]:
+            queue = self._place.named(watched.queue.name, watched.queue.discipline)
+            try:
+                seen = queue.run(queue.items.why_blocked())
+            except PressureError:
+                continue  # it is gone, or cannot be asked now
+            consumers[queue.name] = {_process(peer.id) for peer in seen.put.partners}
+            waiting |= {_process(one.peer.id) for one in seen.put.line}
+            if seen.put.holder and seen.put.holder.peer:
+                waiting.add(_process(seen.put.holder.peer.id))
+        return {name for name, who in consumers.items() if not who & waiting}
+
+
+def _process(client: str) -> str:
+    """Host and process of a client id; of another implementation's the id."""
+    return ":".join(client.split(":")[:2])

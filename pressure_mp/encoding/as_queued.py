@@ -1,0 +1,33 @@
+"""Items as they are queued, for those who only move or show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .codec import Codec
+from .serializers import find
+
+
+class AsQueued(Codec[bytes]):
+    """Nothing is encoded, decoded, signed or checked."""
+
+    def __init__(self, prefix: str, queue: str) -> None:
+        super().__init__(find("raw"), (), prefix, queue, False)
+
+    def encode(self, obj: bytes) -> bytes:
+        return obj
+
+    def encode_many(self, objects: Sequence[bytes]) -> list[bytes]:  # type: ignore[override]
+        return list(objects)
+
+    def encode_whole(self, obj: bytes) -> bytes:
+        return obj
+
+    def encode_many_whole(self, objects: Sequence[bytes]) -> list[bytes]:
+        return list(objects)
+
+    def decode(self, item: bytes) -> bytes:
+        return item
+
+    def decode_many(self, items: Sequence[bytes]) -> list[bytes]:
+        return list(items)

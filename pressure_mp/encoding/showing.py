@@ -1,0 +1,110 @@
+"""What is in an item, for a human or a pipe, whatever serializer made it. Nothing is unpickled, and
+no signature is checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import large, pickles, signing
+
+#: A pickle begins with this and its protocol.
+_PICKLE = b"\x80"
+
+Kind = Literal["text", "json", "pickle", "bytes", "large"]
+
+
+@dataclass(frozen=True)
+class Content:
+    """An item as it can be shown.
+
+    ``value`` is what is in it: a str for text, what JSON says, what a pickle says, bytes, and None
+    for the content of a large item, which is elsewhere. ``key`` is the id of the key that it is
+    said to be signed with, None when it is not signed. ``size`` counts its bytes, also of a content
+    that is elsewhere. ``is_plain``: ``value`` is all that it has.
+    """
+
+    kind: Kind
+    value: Any
+    size: int
+    key: str | None = None
+    is_plain: bool = True
+
+    @property
+    def text(self) -> str:
+        """In one line of printable characters."""
+        signed = "" if self.key is None else f" (signed with key {self.key}, not checked)"
+        return f"{self._text}{signed}"
+
+    @property
+    def _text(self) -> str:
+        if self.kind == "large":
+            return f"<{self.size:,} bytes, kept apart>"
+        if isinstance(self.value, str):
+            return printable(self.value)
+        if self.kind == "bytes":
+            return f"<{self.size:,} bytes: {self.value[:64]!r}>"
+        return printable(repr(self.value) if self.kind == "pickle" else _dump(self.value))
+
+    @property
+    def line(self) -> bytes:
+        """As a pipe is given it: text as it is, other values in JSON. Raises ValueError when that
+        would not be all of it."""
+        if self.kind == "large":
+            raise ValueError(f"its {self.size:,} bytes are kept apart")
+        if isinstance(self.value, str):
+            return self.value.encode()
+        if isinstance(self.value, bytes):
+            return self.value
+        if not self.is_plain:
+            raise ValueError("it is a pickle of an object, which is not unpickled here")
+        try:
+            return _dump(self.value).encode()
+        except TypeError as error:
+            raise ValueError(f"it is a pickle that JSON cannot say: {error}") from None
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        found: dict[str, Any] = {"kind": self.kind, "size": self.size}
+        if self.key is not None:
+            found["key"] = self.key
+        if self.kind in ("text", "json"):
+            found["value"] = self.value
+        elif self.kind != "large":
+            found["shown"] = self.text
+        return found
+
+
+def content_of(item: bytes) -> Content:
+    """What is in an item."""
+    if large.is_manifest(item):
+        return Content("large", None, large.weight(item))
+    key, payload = signing.take_apart(item)
+    if payload.startswith(_PICKLE):
+        try:
+            value = pickles.read(payload)
+            return Content("pickle", value, len(payload), key, pickles.is_plain(value))
+        except (pickles.UnreadablePickle, RecursionError):
+            pass
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return Content("bytes", payload, len(payload), key)
+    if text[:1] in "{[":
+        try:
+            return Content("json", json.loads(text), len(payload), key)
+        except (ValueError, RecursionError):
+            pass
+    return Content("text", text, len(payload), key)
+
+
+def printable(text: str) -> str:
+    """A text without anything that a terminal would take for more than characters."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

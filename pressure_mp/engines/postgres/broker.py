@@ -1,0 +1,120 @@
+"""A database as a whole: which queues it has, page by page, and how its server is set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...exhaustive import assert_never
+from ..contract.brokers import ExamineServer, Finding, ListQueues, QueuePage, QueueSummary, of_tasks
+from ..contract.requests import BrokerRequest
+from ..contract.session import Options
+from .hosts import AsyncHostSession, Database, HostSession
+from .outage import persist
+from .pool import Pool
+from .wire import Row, Statement
+
+
+class PostgresBroker:
+    """One schema."""
+
+    def __init__(self, database: Database, options: Options) -> None:
+        self._database = database
+        self._options = options
+
+    def session(self) -> HostSession:
+        return HostSession(self, self._database.thread_pool)
+
+    def asession(self) -> AsyncHostSession:
+        return AsyncHostSession(self, self._database.loop_pool)
+
+    async def call(self, request: BrokerRequest, pool: Pool, end: float | None) -> Any:
+        """Do it."""
+        statements = self._database.statements
+        match request:
+            case ListQueues(after, limit):
+                params = (self._database.prefix.encode(), after.encode() or b"0", b"%d" % limit)
+                rows = await self._ask(pool, end, statements.list_queues, params)
+                told = [json.loads(row[0] or b"") for row in rows]
+                last = str(told[-1]["id"]) if len(told) == limit else ""
+                return QueuePage(list(map(_read, told)), last)
+            case ExamineServer():
+                rows = await self._ask(pool, end, statements.server_settings, ())
+                return list(_examine(json.loads(rows[0][0] or b"")))
+            case _:
+                assert_never(request)
+
+    async def _ask(
+        self, pool: Pool, end: float | None, statement: Statement, params: tuple[bytes, ...]
+    ) -> list[Row]:
+        return await persist(pool, self._options, end, statement, lambda again: params)
+
+
+def _read(told: Mapping[str, Any]) -> QueueSummary:
+    age = None if told["age"] is None else max(told["age"], 0) / 1000
+    if told["discipline"] == "tasks":
+        return of_tasks(told["name"], told["closed"], told["ways"], told["getting"], age)
+    return QueueSummary(
+        name=told["name"],
+        discipline=told["discipline"],
+        length=told["length"],
+        maxsize=told["bound"],
+        closed=told["closed"],
+        produced=told["produced"],
+        consumed=told["consumed"],
+        in_flight=told["in_flight"],
+        rejected=told["rejected"],
+        putting=told["putting"],
+        getting=told["getting"],
+        age=None,
+        tasks={},
+    )
+
+
+def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
+    if settings["fsync"] == "off":
+        yield Finding(
+            "fsync",
+            "off",
+            "Nothing is sure to be on the disk: when the machine stops, the database may be "
+            "damaged.",
+            "Set fsync = on in postgresql.conf.",
+        )
+    if settings["full_page_writes"] == "off":
+        yield Finding(
+            "full_page_writes",
+            "off",
+            "When the machine stops while a page is written, that page may be damaged.",
+            "Set full_page_writes = on in postgresql.conf.",
+        )
+    if settings["synchronous_commit"] == "off":
+        yield Finding(
+            "synchronous_commit",
+            "off",
+            "When the server stops, what came in its last half second or so is lost.",
+            'Set it to on; or use durability="fsync" for the puts that must not be lost.',
+        )
+    if settings["standbys"] and not settings["synchronous_standby_names"]:
+        yield Finding(
+            "synchronous_standby_names",
+            "empty",
+            "A standby may be promoted that is behind: what it did not have is lost.",
+            "Name a standby that confirms each commit.",
+        )
+    if settings["in_recovery"]:
+        yield Finding(
+            "pg_is_in_recovery()",
+            "true",
+            "This server is a standby: it refuses what changes a queue.",
+            "Use the address of the primary.",
+            loses=False,
+        )
+    if settings["idle_session_timeout"] not in (None, "0"):
+        yield Finding(
+            "idle_session_timeout",
+            settings["idle_session_timeout"],
+            "The server closes connections that are idle: clients connect again.",
+            "Set it to 0 for the role that uses the queues.",
+            loses=False,
+        )

@@ -1,0 +1,50 @@
+-- The database as a whole: which queues it has, and how its server is set.
+
+-- Up to so many queues behind that one, by their numbers, each as JSON.
+CREATE OR REPLACE FUNCTION pressure_mp.list_queues(a_prefix text, a_after bigint, a_limit bigint)
+RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
+    SELECT jsonb_build_object(
+        'id', q.id,
+        'name', q.name,
+        'discipline', q.discipline,
+        'length', q.length,
+        'bound', q.bound,
+        'closed', q.closed,
+        'produced', q.produced_messages,
+        'consumed', q.consumed_messages,
+        'in_flight', (SELECT count(*) FROM pressure_mp.deliveries d
+                WHERE d.queue = q.id AND NOT d.passed)
+            + (SELECT coalesce(sum(greatest(cardinality(r.entries) - r.handed, 0)), 0)
+                FROM pressure_mp.readers r WHERE r.queue = q.id),
+        'rejected', (SELECT count(*) FROM pressure_mp.rejected r WHERE r.queue = q.id),
+        'putting', (SELECT count(*) FROM pressure_mp.waiting w WHERE w.slot = q.slot
+            AND w.line = 'p'),
+        'getting', (SELECT count(*) FROM pressure_mp.waiting w WHERE w.slot = q.slot
+            AND w.line IN ('c', 't')),
+        'age', CASE q.kind WHEN 'tasks' THEN pressure_mp.clock() - (
+            SELECT t.created FROM pressure_mp.tasks t WHERE t.queue = q.id AND t.state = 'R'
+                ORDER BY t.priority, t.arrival LIMIT 1) END,
+        'ways', CASE q.kind WHEN 'tasks' THEN (
+            SELECT coalesce(jsonb_object_agg(convert_from(w.way, 'UTF8'), w.number), '{}')
+                FROM pressure_mp.ways w WHERE w.queue = q.id
+                    AND position('\x20'::bytea IN w.way) = 0) END
+    )::text
+    FROM (SELECT v.*, pressure_mp.slot(v.prefix, v.kind, v.name) slot
+        FROM pressure_mp.queues v WHERE v.prefix = a_prefix AND v.id > a_after
+        ORDER BY v.id LIMIT a_limit) q
+    ORDER BY q.id
+$$;
+
+-- What says whether the server can lose what it confirmed.
+CREATE OR REPLACE FUNCTION pressure_mp.server_settings() RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT jsonb_build_object(
+        'fsync', current_setting('fsync'),
+        'synchronous_commit', current_setting('synchronous_commit'),
+        'full_page_writes', current_setting('full_page_writes'),
+        'synchronous_standby_names', current_setting('synchronous_standby_names'),
+        'idle_session_timeout', current_setting('idle_session_timeout', true),
+        'max_connections', current_setting('max_connections'),
+        'in_recovery', pg_is_in_recovery(),
+        'standbys', (SELECT count(*) FROM pg_stat_replication)
+    )::text
+$$;

@@ -1,0 +1,161 @@
+"""A server as a whole: which queues it has, page by page, and how it is set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import permutations
+from typing import Any, NamedTuple
+
+from ... import states
+from ...exceptions import BrokerError
+from ...exhaustive import assert_never
+from ..contract.brokers import ExamineServer, Finding, ListQueues, QueuePage, QueueSummary, of_tasks
+from ..contract.requests import BrokerRequest
+from ..contract.session import Options
+from . import keys, scripts
+from .hosts import AsyncHostSession, HostSession, Server
+from .plain_commands import PlainCommands
+from .settings import examine
+
+#: So many queues are looked at in one call, which takes the server about a millisecond.
+_AT_ONCE = 200
+_WAYS = tuple(f"{before}-{after}" for before, after in permutations(states.TaskState, 2))
+
+
+class _Place(NamedTuple):
+    """Where a listing is: the slots of the servers that are not done, and the cursor at the first
+    of them."""
+
+    slots: tuple[int, ...]
+    cursor: str
+
+    @classmethod
+    def read(cls, text: str) -> _Place:
+        cursor, _, slots = text.partition(" ")
+        return cls(tuple(map(int, slots.split(","))), cursor)
+
+    def __str__(self) -> str:
+        return f"{self.cursor} {','.join(map(str, self.slots))}" if self.slots else ""
+
+
+class RedisBroker:
+    """One server, or the nodes of a cluster."""
+
+    def __init__(self, server: Server, options: Options) -> None:
+        self._server = server
+        self._options = options
+        self._prefix = server.address.prefix
+
+    def session(self) -> HostSession:
+        return HostSession(self, PlainCommands(self._server.thread_pool, self._options))
+
+    def asession(self) -> AsyncHostSession:
+        return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
+
+    async def call(self, request: BrokerRequest, commands: PlainCommands) -> Any:
+        """Do it."""
+        match request:
+            case ListQueues():
+                return await self._list(request, commands)
+            case ExamineServer():
+                return await self._examine(commands)
+            case _:
+                assert_never(request)
+
+    async def _list(self, request: ListQueues, commands: PlainCommands) -> QueuePage:
+        """What one step of the server's own iteration finds: nothing holds the server up."""
+        if request.after:
+            place = _Place.read(request.after)
+        else:
+            place = _Place(tuple(await commands.slots()), "0")
+        slot, *others = place.slots
+        asked = ("MATCH", keys.bounds(self._prefix), "COUNT", request.limit, "TYPE", "string")
+        cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked)
+        queues = await self._summaries(set(found), commands)
+        if cursor == b"0":
+            return QueuePage(queues, str(_Place(tuple(others), "0")))
+        return QueuePage(queues, str(place._replace(cursor=cursor.decode())))
+
+    async def _summaries(
+        self, bounds: Iterable[bytes], commands: PlainCommands
+    ) -> list[QueueSummary]:
+        """The queues that have these keys; but not those that were deleted meanwhile."""
+        own, plain = {}, []
+        for bound in bounds:
+            name, own_name = keys.names_of(self._prefix, bound)
+            if own_name is None:
+                plain.append(name)
+            else:
+                own[own_name] = name
+        found = await self._ask(list(own), True, commands)
+        plain += [name for own_name, name in own.items() if not found[own_name]]
+        # A queue of the protocol can have a name that looks like another discipline's key.
+        told = [*found.items(), *(await self._ask(plain, False, commands)).items()]
+        return [_read(name, queue) for name, queue in told if queue]
+
+    async def _ask(
+        self, names: list[str], is_own: bool, commands: PlainCommands
+    ) -> dict[str, list[Any]]:
+        """What the script says of each, by name."""
+        endings = keys.endings(scripts.LISTED_OWN if is_own else scripts.LISTED, is_own)
+        script = scripts.load_for_broker("list")
+        args = (1, *_WAYS) if is_own else (0,)
+        by_slot: dict[int, list[tuple[str, bytes]]] = {}
+        for name in names:
+            begins = keys.beginning(self._prefix, name, is_own)
+            by_slot.setdefault(self._server.slot(begins), []).append((name, begins))
+        found: dict[str, list[Any]] = {}
+        for slot, queues in by_slot.items():
+            for first in range(0, len(queues), _AT_ONCE):
+                some = queues[first : first + _AT_ONCE]
+                asked = [begins + end for _, begins in some for end in endings]
+                # The server may be another one than a moment ago.
+                await commands.request(slot, "SCRIPT", "LOAD", script.source)
+                called = (script.sha, len(asked), *asked, *args)
+                _, told = await commands.request(slot, "EVALSHA", *called)
+                found.update(zip((name for name, _ in some), told, strict=True))
+        return found
+
+    async def _examine(self, commands: PlainCommands) -> list[Finding]:
+        found: dict[Finding, None] = {}
+        for slot in await commands.slots():
+            info = await _told(commands, slot, "INFO")
+            config = await _told(commands, slot, "CONFIG", "GET", "*")
+            found |= dict.fromkeys(examine(info, config))
+        return list(found)
+
+
+async def _told(commands: PlainCommands, slot: int, *command: str) -> Any:
+    """The reply; None where this user may not ask."""
+    try:
+        return await commands.request(slot, *command)
+    except BrokerError:
+        return None
+
+
+def _read(name: str, told: list[Any]) -> QueueSummary:
+    if told[0] == b"tasks":
+        _, closed, getting, age, ways = told
+        numbers = {way.decode(): int(number) for way, number in _pairs(ways)}
+        seconds = max(int(age), 0) / 1000 if age else None
+        return of_tasks(name, bool(closed), numbers, int(getting), seconds)
+    discipline, bound, length, closed, put, got, in_flight, rejected, putting, getting = told
+    return QueueSummary(
+        name=name,
+        discipline=discipline.decode(errors="replace"),
+        length=int(length),
+        maxsize=int(bound),
+        closed=bool(closed),
+        produced=int(put),
+        consumed=int(got),
+        in_flight=int(in_flight),
+        rejected=int(rejected),
+        putting=int(putting),
+        getting=int(getting),
+        age=None,
+        tasks={},
+    )
+
+
+def _pairs(flat: list[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(flat[::2], flat[1::2], strict=True)

@@ -1,0 +1,87 @@
+-- list: some queues, as a list shows them. Changes nothing.
+-- args: own way...
+--   own  1: they may be of any discipline but the protocol's; 0: they are the protocol's
+--   way  the ways of tasks that are told
+-- replies: done queues
+-- The keys are those of each queue in turn, see `LISTED` in scripts.py. A key of a type that no client
+-- writes counts as missing. For one whose name only looks like another discipline's there is ''.
+local parts = ARGV[1] == '1' and 14 or 11
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- A reply, nil for an error.
+local function told(reply)
+  if type(reply) == 'table' and reply.err then return nil end
+  return reply
+end
+
+-- How many wait to put, and to get: in line, or with the role.
+local function waiting(line, p_holder, c_holder)
+  local found = {producer = 0, consumer = 0}
+  local entries = told(redis.pcall('HGETALL', line)) or {}
+  for i = 2, #entries, 2 do
+    local role, seen, kept = string.match(entries[i], '^(%a+) %d+ (%d+) (%d+) ')
+    if found[role] and tonumber(seen) + tonumber(kept) >= now then found[role] = found[role] + 1 end
+  end
+  for role, holder in pairs({producer = p_holder, consumer = c_holder}) do
+    local ticket = told(redis.pcall('HGET', holder, 'ticket'))
+    local is_ahead = ticket and (string.find(ticket, ':reader-', 1, true) or string.find(ticket, ':writer-', 1, true))
+    if ticket and ticket ~= 'promised' and not is_ahead then found[role] = found[role] + 1 end
+  end
+  return found.producer, found.consumer
+end
+
+-- How many items were fetched ahead, and are not known to be handed out.
+local function ahead(readers)
+  local number, records = 0, told(redis.pcall('HGETALL', readers)) or {}
+  for i = 2, #records, 2 do
+    local fetched, handed = string.match(records[i], '^%d+ %d+ (%d+) (%d+) %d+$')
+    if fetched then number = number + fetched - handed end
+  end
+  return number
+end
+
+local function items(at, discipline)
+  local bound, data, put, got, closed, in_flight, readers, rejected, line, p_holder, c_holder =
+    unpack(KEYS, at + 1, at + 11)
+  local counts = redis.call('MGET', bound, put, got)
+  -- Of the two one is an error: data is a list or a sorted set.
+  local length = told(redis.pcall('LLEN', data)) or told(redis.pcall('ZCARD', data)) or 0
+  local reply = {discipline, counts[1] or '0', length, 0, counts[2] or '0', counts[3] or '0', 0, 0, 0, 0}
+  -- Most queues have none of these most of the time.
+  if redis.call('EXISTS', closed, in_flight, readers, rejected, line, p_holder, c_holder) > 0 then
+    reply[4] = redis.call('EXISTS', closed)
+    reply[7] = (told(redis.pcall('HLEN', in_flight)) or 0) + ahead(readers)
+    reply[8] = told(redis.pcall('LLEN', rejected)) or 0
+    reply[9], reply[10] = waiting(line, p_holder, c_holder)
+  end
+  return reply
+end
+
+-- Of the task that is next the number of its arrival, which is a time in microseconds, tells its age.
+local function tasks(at)
+  local line, meta, counts, ready = KEYS[at + 9], unpack(KEYS, at + 12, at + 14)
+  local ways = {}
+  for i, number in ipairs(told(redis.pcall('HMGET', counts, unpack(ARGV, 2))) or {}) do
+    if number then
+      ways[#ways + 1] = ARGV[1 + i]
+      ways[#ways + 1] = number
+    end
+  end
+  local first, age = (told(redis.pcall('ZRANGE', ready, 0, 0)) or {})[1], ''
+  if first and #first > 16 then age = string.format('%d', now - math.floor(struct.unpack('>I8', first, 9) / 1000)) end
+  return {
+    'tasks', told(redis.pcall('HEXISTS', meta, 'closed')) or 0, told(redis.pcall('ZCARD', line)) or 0, age, ways,
+  }
+end
+
+local found = {}
+for at = 0, #KEYS - 1, parts do
+  local queue, bound, meta = '', KEYS[at + 1], KEYS[at + 12]
+  if redis.call('EXISTS', bound) == 1 then
+    local discipline = parts == 11 and 'fifo' or told(redis.pcall('HGET', meta, 'discipline'))
+    if discipline then queue = discipline == 'tasks' and tasks(at) or items(at, discipline) end
+  end
+  found[#found + 1] = queue
+end
+return {'done', found}

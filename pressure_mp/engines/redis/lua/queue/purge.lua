@@ -1,0 +1,34 @@
+-- purge: drop what is queued; it counts as done.
+-- keys: bound data not_full produced_messages consumed_messages done finished consumer_free consumer_claim consumer_holder waiting uploads consumed_bytes
+-- args: client ticket mode turn lease conn
+-- replies: done number | busy consumer whose | missing
+-- uses: role line bound tasks storage incarnation
+-- once: yes
+local client, ticket, turn = ARGV[1], ARGV[2], ARGV[4]
+local free, claim, holder = KEYS[8], KEYS[9], KEYS[10]
+
+if is_strange(KEYS[1], KEYS[13]) then return ADOPT_FIRST end
+local entry = leave_line(KEYS[11], turn, ticket)
+local state = standing('consumer', turn, free, claim, holder, ticket, ARGV[5])
+redis.call('ZCARD', KEYS[12])
+local bound = read_bound(KEYS[1])
+if not bound then
+  give_back(state, free, claim, holder)
+  return {'missing'}
+end
+-- A foreign consumer that saw an item must still find it, and a reader those that it reserved.
+if state == 'foreign' or state == 'reserved' then
+  local who = {client = client, ticket = ticket, mode = ARGV[3], turn = turn, lease = ARGV[5]}
+  return busy('consumer', state, KEYS[11], entry, who)
+end
+local dropped = size(KEYS[2])
+if dropped > 0 then
+  finish(dropped, KEYS[4], KEYS[5], KEYS[6], KEYS[7])
+  clear(KEYS[2])
+  for _, token in ipairs(redis.call('ZRANGE', KEYS[12], '+inf', '+inf', 'BYSCORE')) do
+    redis.call('ZADD', KEYS[12], 0, token)
+  end
+  if redis.call('LLEN', KEYS[3]) == 0 then redis.call('LPUSH', KEYS[3], '1') end
+end
+give_back(state, free, claim, holder)
+return {'done', dropped}

@@ -1,0 +1,45 @@
+"""The operations on a broker as a whole, and on a queue of which only the name is known."""
+
+from __future__ import annotations
+
+from ..effects import On, Operation
+from ..engines.contract.brokers import (
+    ExamineServer,
+    ExamineServerReply,
+    Finding,
+    ListQueues,
+    ListQueuesReply,
+    QueuePage,
+)
+from ..engines.contract.queues import GetDiscipline, GetDisciplineReply
+from ..engines.contract.replies import Outcome
+from ..engines.contract.session import DEFAULTS, Engine, Options
+from ..exceptions import QueueDoesNotExistError
+from .control import FIFO
+
+
+def list_page(after: str = "", limit: int = 1000) -> Operation[QueuePage]:
+    """Some of the queues at a broker; ``after`` is that of the page before."""
+    reply: ListQueuesReply = yield ListQueues(after, limit)
+    return reply
+
+
+def examine_server() -> Operation[list[Finding]]:
+    """What at the server loses data, or may."""
+    reply: ExamineServerReply = yield ExamineServer()
+    return reply
+
+
+def find_discipline(engine: Engine, name: str, options: Options = DEFAULTS) -> Operation[str]:
+    """The discipline of the queue of that name. Raises QueueDoesNotExistError."""
+    for binding in (engine.bind(name, FIFO, options), engine.rival(name, FIFO)):
+        if binding is not None:
+            found: str | None = yield On(binding, _discipline())
+            if found is not None:
+                return found
+    raise QueueDoesNotExistError(f"queue {name!r} does not exist at {engine.address.url}")
+
+
+def _discipline() -> Operation[str | None]:
+    reply: GetDisciplineReply = yield GetDiscipline()
+    return None if reply is Outcome.MISSING else reply

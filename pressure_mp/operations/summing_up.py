@@ -1,0 +1,108 @@
+"""A diagnosis of a queue of items, in one plain sentence: what is in the way, and what to do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .sides import Peer, Side
+
+
+class _Found(NamedTuple):
+    """What was found out about a queue."""
+
+    queue: str
+    length: int
+    maxsize: int
+    closed: bool
+    deleting: bool
+    put: Side
+    get: Side
+
+
+def sum_up(
+    queue: str, length: int, maxsize: int, closed: bool, deleting: bool, put: Side, get: Side
+) -> str:
+    """The sentence."""
+    found = _Found(queue, length, maxsize, closed, deleting, put, get)
+    if found.deleting:
+        return (
+            "The queue is being deleted, and that waits for a client of another implementation "
+            "that is at work, or died at work."
+        )
+    stuck = _stuck(found)
+    if stuck:
+        return stuck
+    if found.closed:
+        left = f"{_items(found.length)} left to get" if found.length else "nothing left to get"
+        return f"The queue is shut down, with {left}: nobody can put any more."
+    if found.put.waits_for == "space":
+        return f"{_state(found)}{_partners(found.put, 'consumer')}"
+    if found.get.waits_for == "item" or (found.get.waits_for == "role" and not found.length):
+        return f"{_state(found)}{_partners(found.get, 'producer')}"
+    if found.put.waits_for == "role" and found.maxsize and found.length >= found.maxsize:
+        return f"{_state(found)}{_partners(found.put, 'consumer')}"
+    return f"{_state(found)}, and nothing is in the way."
+
+
+def _state(found: _Found) -> str:
+    if found.maxsize and found.length >= found.maxsize:
+        return f"The queue is full ({found.length} of {found.maxsize})"
+    if not found.length:
+        return "The queue is empty"
+    bound = f"{found.length} of {found.maxsize} items" if found.maxsize else _items(found.length)
+    return f"The queue holds {bound}"
+
+
+def _stuck(found: _Found) -> str:
+    """The sentence where the role that somebody needs is with one who cannot be known to live."""
+    for side in (found.put, found.get):
+        holder = side.holder
+        if side.waits_for != "role" or holder is None:
+            continue
+        command = f"pressure-mp unlock {found.queue} {side.role}"
+        if holder.state == "lost":
+            return (
+                f"Nobody can {side.operation}: a key of the queue is missing, which the server or "
+                f"somebody removed; `{command}` puts it back."
+            )
+        if holder.state == "foreign":
+            who = f"; the last one known was {_name(holder.peer)}" if holder.peer else ""
+            return (
+                f"Nobody can {side.operation}: a {side.role} of another implementation is at work, "
+                f"or died at work{who}. If it is dead, `{command}` lets others go on."
+            )
+    return ""
+
+
+def _partners(side: Side, partner: str) -> str:
+    """The end of the sentence: who could change that."""
+    start = f": start a {partner}."
+    known = side.partners
+    if not known:
+        return f" and no {partner} was ever seen{start}"
+    if side.no_live_partner and len(known) == 1:
+        return f" and its only known {partner}, {_name(known[0])}, has ended{start}"
+    if side.no_live_partner:
+        return f" and all {len(known)} {partner}s that are known have ended{start}"
+    live = [peer for peer in known if peer.alive]
+    doing = "take an item" if partner == "consumer" else "put one"
+    if live:
+        others = len(live) - 1
+        more = f" and {others} more" if others else ""
+        verb = "are" if others else "is"
+        return (
+            f"; {partner} {_name(live[0])}{more} {verb} alive, and it is for "
+            f"{'them' if others else 'it'} to {doing}."
+        )
+    return (
+        f"; the last known {partner} is {_name(known[0])}, and whether it is alive is not known "
+        f"here: look there, or start a {partner}."
+    )
+
+
+def _items(number: int) -> str:
+    return "1 item" if number == 1 else f"{number} items"
+
+
+def _name(peer: Peer) -> str:
+    return repr(peer.id) if peer.host is None else f"pid {peer.pid} on host {peer.host}"

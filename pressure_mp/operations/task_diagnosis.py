@@ -1,0 +1,131 @@
+"""What a queue of tasks waits for, and who has its tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .. import states
+from ..engines.contract.task_records import StoredTask
+from ..engines.contract.tasks import Takers, TaskCounts
+from ..identity.client import is_gone
+from .sides import Peer
+from .task_stats import Counts, count
+
+#: A process, as it names itself where it takes tasks: host and mark, pid, start, incarnation.
+_PROCESS = re.compile(r"(.+)-[0-9a-f]{12}/(\d{1,9})/.*", re.DOTALL)
+
+
+class Taker(NamedTuple):
+    """A process that has taken tasks: so many of those that were looked at. ``left`` is in how many
+    seconds its lease ends, None when it has none any more."""
+
+    peer: Peer
+    tasks: int
+    left: float | None
+
+
+class TaskDiagnosis(NamedTuple):
+    """A queue of tasks at one moment: what a take would wait for, and who has its tasks.
+
+    ``str()`` says it in words. ``counts`` says how many tasks are in which state. ``next_due`` is
+    in how many seconds the next waiting task is ready, None when none waits.
+    """
+
+    queue: str
+    counts: Counts
+    closed: bool
+    takers: tuple[Taker, ...]
+    next_due: float | None
+
+    def __str__(self) -> str:
+        counted = ", ".join(f"{number} {state.word}" for state, number in self.counts.items())
+        lines = [self.sentence, f"queue {self.queue!r}: {counted}"]
+        for taker in self.takers:
+            lease = "no lease" if taker.left is None else f"its lease ends in {taker.left:.1f} s"
+            lines.append(f"{taker.peer} has {_tasks(taker.tasks)}; {lease}")
+        return "\n".join(lines)
+
+    @property
+    def sentence(self) -> str:
+        """What is in the way, and what to do, in one plain sentence."""
+        ready, taken = self.counts[states.READY], self.counts[states.TAKEN]
+        waiting, buried = self.counts[states.WAITING], self.counts[states.BURIED]
+        if ready and not any(taker.tasks for taker in self.takers):
+            return f"{_are(ready, 'ready')}, and no worker has any: start a worker."
+        if ready:
+            return f"{_are(ready, 'ready')}, and {self._who()}."
+        if taken and all(taker.peer.alive is False for taker in self.takers if taker.tasks):
+            return (
+                f"No task is ready: {_are(taken, 'taken')} by processes that have ended, and ready "
+                "again as soon as a worker waits: start a worker."
+            )
+        if taken:
+            return f"No task is ready: {_are(taken, 'taken')}, and {self._who()}."
+        if self.next_due is not None:
+            return (
+                f"No task is ready: {_are(waiting, 'waiting')}, the next for "
+                f"{self.next_due:.1f} s more."
+            )
+        if buried:
+            return (
+                f"No task is ready: {_are(buried, 'buried')}, after errors; see `pressure-mp tasks "
+                f"{self.queue} --state B`, and put right what failed, then `pressure-mp requeue "
+                f"{self.queue} --all`."
+            )
+        if self.closed:
+            return "The queue is shut down, with no task left to do."
+        return "The queue has no task to do: put one."
+
+    def _who(self) -> str:
+        live = [taker for taker in self.takers if taker.tasks and taker.peer.alive is not False]
+        if not live:
+            return "all processes that have some have ended: start a worker"
+        first = live[0].peer
+        name = first.id if first.host is None else f"pid {first.pid} on host {first.host}"
+        if len(live) == 1:
+            return f"{name} is at work"
+        return f"{len(live)} processes are at work, such as {name}"
+
+
+def diagnose_tasks(
+    queue: str,
+    counts: TaskCounts,
+    takers: Takers,
+    taken: Iterable[StoredTask],
+    waiting: Iterable[StoredTask],
+) -> TaskDiagnosis:
+    """Make the diagnosis of what an engine told."""
+    numbers: dict[str, int] = dict.fromkeys(takers.leases, 0)
+    for task in taken:
+        numbers[task.record.owner] = numbers.get(task.record.owner, 0) + 1
+    found = []
+    for owner, number in numbers.items():
+        ends = takers.leases.get(owner)
+        left = None if ends is None or ends < takers.now else (ends - takers.now) / 1000
+        if number or left is not None:
+            found.append(Taker(_peer(owner), number, left))
+    dues = [task.record.due for task in waiting]
+    return TaskDiagnosis(
+        queue=queue,
+        counts=count(counts.transitions),
+        closed=counts.closed,
+        takers=tuple(sorted(found, key=lambda taker: -taker.tasks)),
+        next_due=max(min(dues) - counts.now, 0) / 1000 if dues else None,
+    )
+
+
+def _peer(owner: str) -> Peer:
+    gone = is_gone(owner)
+    named = _PROCESS.fullmatch(owner)
+    host, pid = (named[1], int(named[2])) if named else (None, None)
+    return Peer(owner, host, pid, None, None if gone is None else not gone)
+
+
+def _tasks(number: int) -> str:
+    return "1 task" if number == 1 else f"{number} tasks"
+
+
+def _are(number: int, state: str) -> str:
+    return f"1 task is {state}" if number == 1 else f"{number} tasks are {state}"

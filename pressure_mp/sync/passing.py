@@ -1,0 +1,148 @@
+"""Items that are passed on to somewhere else: each leaves its queue when it has arrived there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ..drivers import drive_on
+from ..encoding.as_queued import AsQueued
+from ..encoding.large import is_manifest, read_unchecked, token_of
+from ..engines.contract.queues import How
+from ..exceptions import PressureError
+from ..operations.control import FIFO
+from ..operations.large import fetch, sweep
+from .queues import Queue
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ..buffering.incoming import IncomingForGood
+
+#: How many items are fetched at once.
+_SIZE = 1000
+
+
+class NextIsLarge(PressureError):
+    """The content of the next item is kept apart: it is not passed on in one piece."""
+
+
+class _AnyQueue(Queue[bytes]):
+    """A queue of whatever discipline, which gives items as they are queued."""
+
+    def __init__(self, name: str, discipline: str, options: dict[str, Any]) -> None:
+        self._any_discipline = discipline
+        super().__init__(0, name, serializer="raw", buffering=0, **options)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._operations.discipline = self._any_discipline
+
+    @property
+    def codec(self) -> Any:
+        """What checks items."""
+        return self._codec
+
+    def take_as_queued(self) -> None:
+        """From now on nothing is checked or decoded."""
+        self._codec = self._operations.codec = AsQueued(self.prefix, self._name)
+
+
+class Passing:
+    """One queue, from which one thread passes items on. As a context manager: what was not passed
+    on goes back when the block ends, and is never elsewhere than at the broker."""
+
+    def __init__(self, name: str, discipline: str, options: dict[str, Any]) -> None:
+        if discipline == FIFO:
+            options = {**options, "prefetch": _SIZE}
+        handle = _AnyQueue.__new__(_AnyQueue)
+        handle._how = How.ATTACH
+        _AnyQueue.__init__(handle, name, discipline, options)
+        self._queue = handle
+        self._codec = handle.codec
+        handle.take_as_queued()
+
+    def check(self, item: bytes) -> bytes:
+        """What is in an item, when its signature is right. Raises AuthenticationError."""
+        if is_manifest(item):
+            raise NextIsLarge(_TOO_LARGE)
+        return self._codec.prepare().check(item)  # type: ignore[no-any-return]
+
+    def pass_on(
+        self, write: Callable[[list[bytes]], int], limit: int | None, timeout: float | None
+    ) -> None:
+        """Give ``write`` the next items, up to ``limit``, which returns how many it has dealt with,
+        and raises nothing. These have left the queue then. Waits for one, at most ``timeout``
+        seconds.
+
+        Raises NextIsLarge, and what ``get`` does.
+        """
+        incoming: Any = self._queue._incoming
+        if incoming is not None:
+            _pass_on(self._queue, incoming, write, limit, timeout)
+        else:
+            self.pass_on_one(write, timeout)
+
+    def fetch(self, item: bytes) -> list[bytearray]:
+        """The content of a large item, in its segments. Raises NextIsLarge when it is gone."""
+        content = self._queue._run_at_once(fetch(read_unchecked(item)))
+        if content is None:
+            raise NextIsLarge("the content of the next item is gone; drop the item")
+        return content
+
+    def pass_on_one(self, write: Callable[[list[bytes]], int], timeout: float | None) -> None:
+        """The same with one item, however large, of which nothing is fetched ahead."""
+
+        taken: list[bytes] = []
+
+        def receive(claim: Any) -> None:
+            operation = self._queue._operations.get(True, timeout)
+            taken.append(drive_on(operation, claim))
+            if write(taken) == 0:
+                raise _NotWritten
+
+        try:
+            self._queue._handing_out(receive)
+            if is_manifest(taken[0]):
+                self._queue._run_at_once(sweep(token_of(taken[0])))
+        except _NotWritten:
+            pass  # it went back, and whoever writes knows why
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._queue.close()
+
+
+_TOO_LARGE = (
+    "the content of the next item is kept apart, and is not written: get it with Python, or export "
+    "the queue"
+)
+
+
+class _NotWritten(Exception):
+    """What was taken goes back."""
+
+
+def _pass_on(
+    queue: _AnyQueue,
+    incoming: IncomingForGood,
+    write: Callable[[list[bytes]], int],
+    limit: int | None,
+    timeout: float | None,
+) -> None:
+    found = incoming.pass_on(queue, partial(_up_to, limit, write), True, timeout)
+    if not found:
+        raise NextIsLarge(_TOO_LARGE)
+
+
+def _up_to(limit: int | None, write: Callable[[list[bytes]], int], items: list[bytes]) -> int:
+    return write(items[:limit])

@@ -1,0 +1,1 @@
+"""What monitoring systems are told of queues."""

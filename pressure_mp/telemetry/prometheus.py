@@ -1,0 +1,150 @@
+"""Metrics of all queues at a broker, for Prometheus (``pip install 'pressure_mp[metrics]'``)."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ..engines.contract.brokers import QueueSummary
+from ..states import NAMES, named
+from ..sync.brokers import list_queues
+
+
+class _Sum(NamedTuple):
+    """A number that is summed up over queues: its name, what it is, and how much of it one has."""
+
+    name: str
+    help: str
+    of: Callable[[QueueSummary], float]
+    #: It only grows, as long as the queue exists.
+    grows: bool = False
+
+
+_SUMS = (
+    _Sum("pressure_depth", "Items that are queued; tasks that are ready.", lambda one: one.length),
+    _Sum("pressure_bound", "Items that bounded queues hold.", lambda one: one.maxsize),
+    _Sum("pressure_in_flight", "Taken and not yet acknowledged.", lambda one: one.in_flight),
+    _Sum("pressure_rejected", "Items set aside; tasks buried.", lambda one: one.rejected),
+    _Sum("pressure_blocked_producers", "Clients that wait to put.", lambda one: one.putting),
+    _Sum("pressure_blocked_consumers", "Clients that wait to get.", lambda one: one.getting),
+    _Sum("pressure_produced", "Items that were put so far.", lambda one: one.produced, True),
+    _Sum("pressure_consumed", "Items that were got so far.", lambda one: one.consumed, True),
+    _Sum(
+        "pressure_redelivered",
+        "Tasks that went back from their worker so far.",
+        lambda one: one.returned,
+        True,
+    ),
+)
+_AGE = "pressure_oldest_age_seconds", "For how long the next task has been there."
+_TASKS = "pressure_tasks", "Tasks by their state."
+
+
+class QueueCollector(Collector):
+    """Looks at all queues of a broker whenever it is asked.
+
+    ``REGISTRY.register(QueueCollector(url=...))`` has them among a program's own metrics. They are
+    summed up by discipline: so there are as many as before, however many queues there are. Of the
+    queues whose name matches ``per_queue``, such as ``"jobs-*"``, each has its own besides,
+    labelled with its name. The totals that are summed up are those of the queues that exist now,
+    and go down when one is deleted; those of a queue only grow.
+
+    ``url`` and ``prefix`` are as of :class:`pressure_mp.Queue`. To collect blocks for the broker,
+    and raises what :func:`pressure_mp.list_queues` does.
+    """
+
+    def __init__(
+        self, url: str | None = None, prefix: str | None = None, per_queue: str | None = None
+    ) -> None:
+        self._url = url
+        self._prefix = prefix
+        self._per_queue = per_queue
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: to register it asks no broker."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of this moment."""
+        totals: dict[str, _Total] = {}
+        single: list[QueueSummary] = []
+        for queue in list_queues(url=self._url, prefix=self._prefix):
+            totals.setdefault(queue.discipline, _Total()).add(queue)
+            if self._per_queue and fnmatch.fnmatchcase(queue.name, self._per_queue):
+                single.append(queue)
+        yield from _summed(totals)
+        if self._per_queue:
+            yield from _each(single)
+
+
+class _Total:
+    """All queues of a discipline."""
+
+    def __init__(self) -> None:
+        self.queues = self.closed = self.full = 0
+        self.sums = [0.0] * len(_SUMS)
+        self.age: float | None = None
+        self.tasks: dict[str, int] = {}
+
+    def add(self, queue: QueueSummary) -> None:
+        """Count one more."""
+        self.queues += 1
+        self.closed += queue.closed
+        self.full += 0 < queue.maxsize <= queue.length
+        self.sums = [total + sum_.of(queue) for total, sum_ in zip(self.sums, _SUMS, strict=True)]
+        if queue.age is not None:
+            self.age = max(self.age or 0.0, queue.age)
+        for state, number in queue.tasks.items():
+            self.tasks[state] = self.tasks.get(state, 0) + number
+
+
+#: The attributes of a total that are metrics.
+_COUNTED = (
+    ("pressure_queues", "Queues that exist.", "queues"),
+    ("pressure_closed_queues", "Queues that are shut down.", "closed"),
+    ("pressure_full_queues", "Queues that are full.", "full"),
+)
+
+
+def _summed(totals: dict[str, _Total]) -> Iterator[Metric]:
+    label = ["discipline"]
+    for name, help, attribute in _COUNTED:
+        family = GaugeMetricFamily(name, help, labels=label)
+        for discipline, total in totals.items():
+            family.add_metric([discipline], getattr(total, attribute))
+        yield family
+    for place, sum_ in enumerate(_SUMS):
+        family = GaugeMetricFamily(sum_.name, sum_.help, labels=label)
+        for discipline, total in totals.items():
+            family.add_metric([discipline], total.sums[place])
+        yield family
+    ages = GaugeMetricFamily(*_AGE, labels=label)
+    for discipline, total in totals.items():
+        if total.age is not None:
+            ages.add_metric([discipline], total.age)
+    yield ages
+    states = GaugeMetricFamily(*_TASKS, labels=["state"])
+    if "tasks" in totals:
+        for state in NAMES:
+            states.add_metric([named(state).word], totals["tasks"].tasks.get(str(state), 0))
+    yield states
+
+
+def _each(queues: list[QueueSummary]) -> Iterator[Metric]:
+    label = ["queue", "discipline"]
+    for sum_ in _SUMS:
+        name = sum_.name.replace("pressure_", "pressure_queue_")
+        kind = CounterMetricFamily if sum_.grows else GaugeMetricFamily
+        family = kind(name, sum_.help, labels=label)
+        for queue in queues:
+            family.add_metric([queue.name, queue.discipline], sum_.of(queue))
+        yield family
+    ages = GaugeMetricFamily("pressure_queue_oldest_age_seconds", _AGE[1], labels=label)
+    for queue in queues:
+        if queue.age is not None:
+            ages.add_metric([queue.name, queue.discipline], queue.age)
+    yield ages

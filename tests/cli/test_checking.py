@@ -1,0 +1,108 @@
+"""doctor and gc find what processes left that ended, and what at a server loses data."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+
+import inside
+import pytest
+from brokers.servers import Server
+from click.testing import CliRunner
+
+from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
+from pressure_mp.cli import statuses
+from pressure_mp.cli.app import app
+
+
+@pytest.fixture
+def call(valkey, name):
+    def run(*arguments, status=0):
+        options = ["--url", valkey.url, "--prefix", name]
+        result = CliRunner().invoke(app, [*map(str, arguments), *options])
+        assert result.exit_code == status, (result.output, result.exception)
+        return [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+
+    return run
+
+
+def killed(take, *arguments):
+    """What that process had, it has no more."""
+    process = multiprocessing.get_context("spawn").Process(target=_die, args=(take, *arguments))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def _die(take, queue):
+    getattr(queue, take)()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
+    options = {"url": valkey.url, "prefix": name}
+    items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)
+    items.put("item")
+    tasks.put("task")
+    killed("get", items)
+    killed("take", tasks)
+    # The server of the tests has no append-only file: it loses data.
+    found = call("doctor", "--json", status=statuses.FOUND)
+    assert {one["subject"] for one in found if one["fixable"]} == {"queue 'items'", "queue 'tasks'"}
+    assert any(one["loses_data"] and one["subject"].startswith("appendonly") for one in found)
+    fixed = call("doctor", "--json", "--fix", status=statuses.FOUND)
+    assert [one["fixed"] for one in fixed if one["fixable"]] == [True, True]
+    assert (items.get_nowait(), tasks.take(0).data) == ("item", "task")
+    items.task_done()
+    found = call("doctor", "--json", status=statuses.FOUND)
+    assert not any(one["fixable"] for one in found)
+
+
+def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
+    options = {"url": valkey.url, "prefix": name}
+    queue = Queue(0, "items", authkey=b"k" * 16, **options)
+    queue.put("signed")
+    Queue(0, "items", **options).put("unsigned")
+    inside.run(queue, inside.operations(queue).reject(b"aside"))
+    found = call("doctor", "--json", status=statuses.FOUND)
+    problems = [one["problem"] for one in found if one["subject"] == "queue 'items'"]
+    assert problems == [
+        "Of its next 2 items 1 are not signed, the others are.",
+        "1 items are set aside.",
+    ]
+
+
+def _use(url, prefix):
+    Queue(url=url, prefix=prefix).put("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_anonymous_queues_of_ended_processes_are_removed(call, valkey, name):
+    process = multiprocessing.get_context("spawn").Process(target=_use, args=(valkey.url, name))
+    process.start()
+    process.join()
+    (left,) = call("ls", "--json")
+    found = call("doctor", "--json", status=statuses.FOUND)
+    assert [one["fixable"] for one in found if left["name"] in one["subject"]] == [True]
+    call("gc", "--yes")
+    assert call("ls", "--json") == []
+
+
+def test_a_server_that_removes_keys_is_named_and_one_that_is_full_says_so(name):
+    server = Server("valkey", config="maxmemory 3mb\nmaxmemory-policy allkeys-lru\n")
+    try:
+        server.start()
+        result = CliRunner().invoke(app, ["doctor", "--json", "--url", server.url])
+        assert result.exit_code == statuses.FOUND, result.output
+        subjects = [json.loads(line)["subject"] for line in result.stdout.splitlines()]
+        assert "maxmemory-policy is allkeys-lru" in subjects
+        with server.client() as client:
+            client.config_set("maxmemory-policy", "noeviction")
+        queue = Queue(0, name, url=server.url)
+        with pytest.raises(BrokerFull, match=r"no memory left .*Get items, purge queues"):
+            queue.put_many([bytes(100_000)] * 100)
+        assert queue.get() == bytes(100_000)
+    finally:
+        server.stop()

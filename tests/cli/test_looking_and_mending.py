@@ -1,0 +1,194 @@
+"""Commands that look at queues and put them right, with what programs leave behind."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+
+import inside
+import pytest
+from click.testing import CliRunner
+from stepwise import StepwiseClient
+
+from pressure_mp import FairQueue, JoinableQueue, LifoQueue, Queue, TaskQueue
+from pressure_mp.cli.app import app
+
+
+class Broken:
+    """What unpickling it would do is told, and not done."""
+
+    def __reduce__(self):
+        return os.system, ("exit 1",)
+
+
+@pytest.fixture(params=["valkey", "postgres"])
+def url(request):
+    return request.getfixturevalue(request.param).url
+
+
+@pytest.fixture
+def call(url, name):
+    """Runs a command in this process; its output, when it ends as it should."""
+
+    def run(*arguments, status=0, **more):
+        options = ["--url", url, "--prefix", name]
+        result = CliRunner().invoke(app, [*map(str, arguments), *options], **more)
+        assert result.exit_code == status, (result.output, result.exception)
+        return result.stdout if status == 0 else result.output
+
+    return run
+
+
+@pytest.fixture
+def make(url, name):
+    return lambda kind, *args, **options: kind(*args, url=url, prefix=name, **options)
+
+
+def test_ls_shows_every_queue_of_every_kind_and_those_that_match(call, make):
+    make(Queue, 3, "jobs-1").put_many([1, 2])
+    make(LifoQueue, 0, "jobs-2").shutdown()
+    make(TaskQueue, "tasks").put("work", delay=9)
+    assert call("ls", "--sort", "name").splitlines() == [
+        "jobs-1\tfifo\t2\t3\t0\t0\t0\t0\t\topen",
+        "jobs-2\tlifo\t0\t-\t0\t0\t0\t0\t\tshut down",
+        "tasks\ttasks\t0\t-\t0\t0\t0\t0\t\topen",
+    ]
+    assert [line.split()[0] for line in call("ls", "jobs-*", "--sort", "depth").splitlines()] == [
+        "jobs-1",
+        "jobs-2",
+    ]
+    (found,) = map(json.loads, call("ls", "--kind", "tasks", "--json").splitlines())
+    assert (found["name"], found["tasks"]["W"]) == ("tasks", 1)
+    (found,) = map(json.loads, call("ls", "jobs-1", "--rates", "0.01", "--json").splitlines())
+    assert (found["puts_per_second"], found["gets_per_second"]) == (0, 0)
+
+
+def test_info_tells_all_that_is_counted(call, make):
+    make(Queue, 3, "jobs").put_many([1, 2])
+    assert {"name": "jobs", "discipline": "fifo", "length": 2, "maxsize": 3}.items() <= json.loads(
+        call("info", "jobs", "--json")
+    ).items()
+    make(TaskQueue, "tasks").put("work")
+    assert json.loads(call("info", "tasks", "--json"))["ready"] == 1
+    assert "does not exist" in call("info", "none", status=4)
+
+
+def test_peek_shows_items_of_every_serializer_and_unpickles_nothing(call, make):
+    queue = make(Queue, 0, "jobs")
+    queue.put_many([{"page": 1}, "a\x1b[31mb", Broken()])
+    make(Queue, 0, "jobs", serializer="raw").put_many([b'{"n": [1]}', b"text", b"\xff\0"])
+    make(Queue, 0, "jobs", authkey=b"k" * 16).put("signed")
+    queue.put(bytes(1 << 18))
+    shown = call("peek", "jobs").splitlines()
+    assert shown[:2] == ["{'page': 1}", "a\\x1b[31mb"]
+    assert shown[2] == f"<{os.system.__module__}.system('exit 1')>"
+    assert shown[3:6] == ['{"n": [1]}', "text", "<2 bytes: b'\\xff\\x00'>"]
+    assert shown[6].startswith("signed (signed with key ")
+    assert shown[7] == "<262,153 bytes, kept apart>"
+    found = [json.loads(line) for line in call("peek", "jobs", "--json").splitlines()]
+    assert [one["kind"] for one in found] == [
+        *["pickle"] * 3,
+        "json",
+        "text",
+        "bytes",
+        "pickle",
+        "large",
+    ]
+    assert found[3]["value"] == {"n": [1]}
+    assert queue.qsize() == 8
+
+
+def test_why_says_first_in_one_sentence_what_to_do(call, make):
+    queue = make(Queue, 1, "jobs")
+    queue.put("x")
+    assert call("why", "jobs").splitlines()[0] == (
+        "The queue is full (1 of 1) and no consumer was ever seen: start a consumer."
+    )
+    consumer = multiprocessing.get_context("spawn").Process(target=queue.get)
+    consumer.start()
+    consumer.join()
+    queue.put("y")
+    who = f"pid {consumer.pid} on host {os.uname().nodename}"
+    assert json.loads(call("why", "jobs", "--json"))["sentence"] == (
+        f"The queue is full (1 of 1) and its only known consumer, {who}, has ended: "
+        "start a consumer."
+    )
+    workers = [json.loads(line) for line in call("workers", "jobs", "--json").splitlines()]
+    assert [(one["role"], one["pid"], one["alive"]) for one in workers] == [
+        ("producer", os.getpid(), True),
+        ("consumer", consumer.pid, False),
+    ]
+
+
+def test_tasks_are_shown_with_their_last_error_and_go_back_or_go(call, make):
+    queue = make(TaskQueue, "tasks")
+    for number in range(4):
+        queue.put({"number": number}, id=f"task-{number}")
+        queue.take().bury(error=f"failed at {number}")
+    assert "start a worker" not in call("why", "tasks")
+    assert call("why", "tasks").startswith("No task is ready: 4 tasks are buried")
+    shown = call("tasks", "tasks", "--state", "buried").splitlines()
+    assert [line.split("\t")[5:] for line in shown[:1]] == [["failed at 0", "{'number': 0}"]]
+    assert call("requeue", "tasks", "task-1") == "1 put back.\n"
+    assert call("requeue", "tasks", "--match", "failed at 2") == "1 put back.\n"
+    assert call("drop", "tasks", "task-3", "--yes") == "1 removed.\n"
+    states = [json.loads(line)["state"] for line in call("tasks", "tasks", "--json").splitlines()]
+    assert states == ["R", "R", "B"]
+    assert call("requeue", "tasks", "--all") == "1 put back.\n"
+    assert "is ready" in call("requeue", "tasks", "task-1", status=1)
+    assert "never put" in call("requeue", "tasks", "other", status=4)
+    assert call("purge", "tasks", "--yes") == "3 dropped.\n"
+
+
+def test_what_was_set_aside_goes_back_or_goes(call, make):
+    queue = make(Queue, 0, "jobs", serializer="text")
+    operations = inside.operations(queue)
+    for item in (b"one", b"two", b"three"):
+        inside.run(queue, operations.reject(item))
+    assert call("peek", "jobs", "--rejected").splitlines() == ["one", "two", "three"]
+    assert call("requeue", "jobs", "2") == "1 put back.\n"
+    assert call("drop", "jobs", "--match", "thr", "--yes") == "1 removed.\n"
+    assert queue.get() == "two"
+    assert "say which" in call("requeue", "jobs", status=2)
+    assert "number them from 1" in call("drop", "jobs", "2", "--yes", status=2)
+    assert call("drop", "jobs", "--all", "--yes") == "1 removed.\n"
+    assert queue.rejected() == []
+
+
+def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
+    queue = make(JoinableQueue, 0, "jobs")
+    queue.put_many([1, 2, 3])
+    assert "give --yes" in call("purge", "jobs", status=2)
+    assert call("purge", "jobs", "--yes") == "3 dropped.\n"
+    queue.put(4)
+    assert call("drain", "jobs", "--timeout", "0.01", "--json", status=3) == (
+        '{"done":false,"unfinished":1}\n'
+    )
+    assert queue.is_shutdown
+    queue.get()
+    queue.task_done()
+    call("drain", "jobs")
+    call("shutdown", "jobs")
+    make(FairQueue, str, name="fair")
+    call("delete", "jobs", "fair", "--yes")
+    assert not queue.exists()
+    assert call("ls") == ""
+
+
+def test_a_role_of_a_dead_client_is_taken_away(valkey, name):
+    queue = Queue(1, name, url=valkey.url)
+    theirs = StepwiseClient(valkey.port, name)
+    theirs.take("producer")
+    theirs.abort()
+
+    def call(command, *arguments):
+        result = CliRunner().invoke(app, [command, name, *arguments, "--url", valkey.url])
+        assert result.exit_code == 0
+        return result.stdout
+
+    assert call("why").startswith("Nobody can put: a producer of another implementation")
+    assert call("unlock", "producer") == "Taken from stepwise.\n"
+    assert call("unlock", "producer") == "The producer role was free.\n"
+    queue.put_nowait("x")
+    queue.delete()

@@ -1,0 +1,71 @@
+"""Metrics, as Prometheus's own parser reads them."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+
+from pressure_mp import Queue, TaskQueue
+from pressure_mp.cli.app import app
+from pressure_mp.telemetry.prometheus import QueueCollector
+
+
+@pytest.fixture(params=["valkey", "postgres"])
+def options(request, name):
+    return {"url": request.getfixturevalue(request.param).url, "prefix": name}
+
+
+def read(options, *arguments):
+    """By name and labels."""
+    where = ("--url", options["url"], "--prefix", options["prefix"])
+    result = CliRunner().invoke(app, ["metrics", *arguments, *where])
+    assert result.exit_code == 0, result.output
+    return {
+        (sample.name, *(sample.labels[label] for label in sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(result.output)
+        for sample in family.samples
+    }
+
+
+def test_all_queues_of_a_discipline_are_summed_up(options):
+    Queue(5, "jobs-1", **options).put_many([1, 2])
+    Queue(1, "jobs-2", **options).put(3)
+    Queue(0, "jobs-3", **options).shutdown()
+    tasks = TaskQueue("tasks", **options)
+    tasks.put_many([1, 2, 3])
+    tasks.take().ack()
+    tasks.take().release()
+    tasks.take().bury()
+    found = read(options)
+    expected = {
+        "pressure_queues": 3,
+        "pressure_closed_queues": 1,
+        "pressure_full_queues": 1,
+        "pressure_depth": 3,
+        "pressure_bound": 6,
+        "pressure_produced": 3,
+        "pressure_consumed": 0,
+        "pressure_blocked_producers": 0,
+    }
+    assert {name: found[name, "fifo"] for name in expected} == expected
+    expected = {"pressure_rejected": 1, "pressure_redelivered": 1, "pressure_consumed": 1}
+    assert {name: found[name, "tasks"] for name in expected} == expected
+    assert (found["pressure_tasks", "ready"], found["pressure_tasks", "buried"]) == (1, 1)
+    assert 0 <= found["pressure_oldest_age_seconds", "tasks"] < 60
+    assert not any(key[0].startswith("pressure_queue_") for key in found)
+
+
+def test_each_queue_that_is_asked_for_has_its_own(options):
+    for name in ("jobs-1", 'jobs-"\n2', "others"):
+        Queue(0, name, **options).put(1)
+    found = read(options, "--per-queue", "jobs-*")
+    assert {key[2] for key in found if key[0] == "pressure_queue_depth"} == {
+        "jobs-1",
+        'jobs-"\n2',
+    }
+    assert found["pressure_queue_produced_total", "fifo", "jobs-1"] == 1
+
+
+def test_to_register_the_collector_asks_no_broker(name):
+    assert list(QueueCollector(url="redis://127.0.0.1:1", prefix=name).describe()) == []
