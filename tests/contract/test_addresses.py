@@ -51,7 +51,8 @@ def test_addresses_of_different_engines_or_prefixes_differ():
 def test_an_address_says_what_its_engine_can_do(url):
     capabilities = registry.parse(url).capabilities
     is_memory = url.startswith("memory")
-    assert capabilities == (not is_memory, not is_memory, url.startswith("embedded"))
+    starts, relaxed = url.startswith("embedded"), url.startswith("postgresql")
+    assert capabilities == (not is_memory, not is_memory, starts, relaxed)
 
 
 @pytest.mark.parametrize("environ", [{"PRESSURE_ALLOW_EVICTION": "1"}, {}])

@@ -15,10 +15,8 @@ installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 
 
 @pytest.fixture(scope="module")
-def synchronous():
+def synchronous(postgres):
     """A server that writes to its disk, and does not wait for that unless it is asked to."""
-    if not servers.is_there():
-        pytest.skip("psycopg or PostgreSQL is not installed")
     server = Postgres("fsync=on", "synchronous_commit=off", "wal_writer_delay=10s")
     try:
         server.start()
@@ -94,10 +92,8 @@ class Standby(Postgres):
 
 
 @pytest.fixture
-def replicated():
+def replicated(postgres):
     """A server that does not wait for its standby unless it is asked to; and that, not started."""
-    if not servers.is_there():
-        pytest.skip("psycopg or PostgreSQL is not installed")
     primary = Postgres("synchronous_standby_names=any 1 (standby, another)")
     standby = None
     try:

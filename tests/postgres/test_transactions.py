@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from callers import Asyncio, Threads
-from waiting import Background
+from waiting import Background, until
 
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.exceptions import (
@@ -135,21 +135,26 @@ def test_other_orders_are_kept(own, url, name):
     ]
 
 
-def test_two_transactions_that_put_into_two_queues_do_not_block_each_other(url, name):
+def test_two_transactions_that_put_into_two_queues_do_not_block_each_other(postgres, url, name):
+    """They commit at one moment: each could have the lock of one queue, and wait for another."""
     queues = [Queue(name=f"{name}-{at}", url=url) for at in range(2)]
-    times = 50
-
-    def put(order):
-        with psycopg.connect(url) as connection:
-            for number in range(times):
-                for queue in order:
-                    queue.put(number, connection=connection)
-                connection.commit()
-
-    putting = [Background(put, queues), Background(put, queues[::-1])]
-    for one in putting:
-        one.result()
-    assert [queue.qsize() for queue in queues] == [2 * times] * 2
+    with psycopg.connect(postgres.url) as busy, psycopg.connect(url) as one:
+        busy.execute(
+            "SELECT pg_advisory_xact_lock(pressure_mp.slot(q.prefix, q.kind, q.name)) "
+            "FROM pressure_mp.queues q WHERE q.name = ANY (%s)",
+            [[q.name for q in queues]],
+        )
+        with psycopg.connect(url) as other:
+            for connection, order in ((one, queues), (other, queues[::-1])):
+                for q in order:
+                    q.put("item", connection=connection)
+            committing = [Background(one.commit), Background(other.commit)]
+            waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            until(lambda: postgres.execute(waiting)[0][0] >= 2)
+            busy.commit()
+            for commit in committing:
+                commit.result()
+    assert [q.qsize() for q in queues] == [2, 2]
 
 
 def test_a_producer_in_transactions_counts_as_one(own, url, name):

@@ -14,10 +14,10 @@ class Capabilities(NamedTuple):
     persistent: bool
     #: A put can be confirmed by replicas, or by the server's disk.
     durable: bool
-    #: A put can return before the server's disk has it, although the server waits for that else.
-    relaxed: bool = False
     #: To settle its address, or to get its engine, may start a server, which takes a while.
     starts: bool = False
+    #: A put can return before the server's disk has it, although the server waits for that else.
+    relaxed: bool = False
 
 
 class Address(Protocol):
