@@ -10,7 +10,7 @@ import pytest
 from callers import Asyncio, Threads
 from waiting import Background, until
 
-from pressure_mp import NotOwner, NotTaken, TaskNotFound, TaskQueue
+from pressure_mp import NotOwner, NotTaken, ResultTimeout, TaskNotFound, TaskQueue
 
 REFUSED = psycopg.errors.ObjectNotInPrerequisiteState
 
@@ -151,6 +151,21 @@ def test_the_commit_fails_when_the_ttr_is_over_by_then(own, tasks, results):
     own.rollback()
     again.ack(connection=own)
     own.commit()
+
+
+def test_what_tasks_came_to_is_kept_when_the_transaction_commits(own, tasks):
+    tasks.put_many("abc", ids="abc", result_ttl=60)
+    one, *others = tasks.take_many(3, 0)
+    large = bytes(3 << 20)  # kept apart, in chunks
+    one.ack(result=large, connection=own)
+    for number, task in enumerate(others):
+        task.result = number
+    tasks.ack_many(others, connection=own)
+    with pytest.raises(ResultTimeout):
+        tasks.result("a", timeout=0)
+    own.commit()
+    assert tasks.result("a", timeout=0) == large
+    assert [tasks.result(id, timeout=0) for id in "bc"] == [0, 1]
 
 
 def test_the_commit_fails_if_one_of_many_is_lost_by_then(own, tasks):

@@ -209,7 +209,8 @@ class TaskTaker(TaskHandle[Data]):
     def ack_many(
         self, tasks: Iterable[Task[Data] | int | str], *, connection: object | None = None
     ) -> None:
-        """Acknowledge tasks, up to 1,000 in each round trip. Never waits.
+        """Acknowledge tasks, up to 1,000 in each round trip, but for those that have a ``result``
+        that somebody asked for, each in one of its own. Never waits.
 
         Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
         raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
@@ -226,14 +227,17 @@ class TaskTaker(TaskHandle[Data]):
             note_staged(given)
 
     def _acking_many_at_commit(self, given: Sequence[TaskOrId]) -> Operation[None]:
-        helds = [self._held(task) for task in given]
-        return self._operations.ack_many_at_commit(helds, self._here)
+        results = _results_of(given)
+        helds = [self._held(task) for place, task in enumerate(given) if place not in results]
+        yield from self._operations.ack_many_at_commit(helds, self._here)
+        for place, result in results.items():
+            yield from self._acking(given[place], UNCHANGED, None, None, result, at_commit=True)
 
     def _acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
         return self._acking_held(given, [self._held(task) for task in given])
 
     def _acking_held(self, given: Sequence[TaskOrId], helds: list[Held]) -> Operation[None]:
-        problems = yield from self._operations.ack_many(helds, self._here)
+        problems = yield from self._operations.ack_many(helds, self._here, _results_of(given))
         processed = self._settings.processed
         for place, task in enumerate(given):
             if place not in problems and isinstance(task, BaseTask):
@@ -371,3 +375,12 @@ def hand_out(
         task.on_error, task.backoff = on_error, backoff
     if problem is not None:
         warnings.warn(str(problem), RejectedItemWarning, stacklevel=4)
+
+
+def _results_of(given: Sequence[TaskOrId]) -> dict[int, Any]:
+    """What tasks came to of which somebody asked for the result, by their place."""
+    return {
+        place: task.result
+        for place, task in enumerate(given)
+        if isinstance(task, BaseTask) and task.record.result_ttl and task.result is not None
+    }

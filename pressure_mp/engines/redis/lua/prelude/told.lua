@@ -79,16 +79,17 @@ local function tell_inboxes(names, event, id, deliveries, error, is_alone)
   return first or 0
 end
 
--- Who waits for the task to be processed is told what became of it, if any does; so are inboxes; and it
--- is kept, if that was asked for.
-local function conclude(task, outcome)
-  local id, ttl = task.id, task.result_ttl
+-- What the end of a task was, by its state.
+local ENDED = {Z = 'P', D = 'P', B = 'B'}
+
+-- What came of a task is kept, and its inboxes are told, if they are to be.
+local function keep_end(task, outcome)
+  local id, ttl, number = task.id, task.result_ttl, 0
   if ttl ~= 0 then
     local old = kept_of(id)
     if old and old.token ~= '' then end_at('c', old.token, '0') end
     if old and ttl < 0 then note(deleted, results, id) end
   end
-  local number = 0
   if task.inboxes ~= '' then
     number = tell_inboxes(task.inboxes, outcome, id, task.deliveries, task.error, ttl < 0)
   end
@@ -99,6 +100,13 @@ local function conclude(task, outcome)
     local inbox = string.match(task.inboxes, '[^ ]+')
     fresh[id] = {ends = 0, number = number, outcome = outcome, inbox = inbox, token = '', data = ''}
   end
+end
+
+-- Who waits for the task to be processed is told what became of it, if any does. That one which had come
+-- to an end before is no more is nothing new to those who asked for its result.
+local function conclude(task, outcome, before)
+  local id = task.id
+  if not ENDED[before] or (task.state ~= 'X' and ENDED[before] ~= outcome) then keep_end(task, outcome) end
   awaiting = awaiting or redis.call('HLEN', awaited)
   if awaiting == 0 then return end
   local tickets = redis.call('HGET', awaited, id)

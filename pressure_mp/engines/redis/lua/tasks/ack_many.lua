@@ -108,7 +108,7 @@ if #gone > 0 then
   deleted[records], deleted[payloads] = gone, gone
   for tube, times in pairs(ways) do count('T', 'X', tube, times) end
   if redis.call('HLEN', awaited) > 0 then
-    for _, id in ipairs(gone) do conclude({id = id, result_ttl = 0, inboxes = ''}, 'P') end
+    for _, id in ipairs(gone) do conclude({id = id, result_ttl = 0, inboxes = ''}, 'P', 'T') end
   end
 end
 local reply = finish('done')
