@@ -15,6 +15,7 @@ from .address import RedisAddress
 from .binding import RedisBinding
 from .blocking import BlockingSession
 from .hosts import RedisHost
+from .lanes import dropped
 from .loop_pool import LoopPool
 from .loop_session import LoopSession
 from .plain_commands import PlainCommands
@@ -110,9 +111,9 @@ class RedisEngine:
         return RedisHost(self, name, options)
 
     def lanes(self) -> list[bytes]:
-        """The ids of the lanes of all connections of this process."""
-        pools = [self._threads, *self._loops.values()]
-        return [lane for pool in pools for lane in pool.lanes()]
+        """The ids of the lanes of all connections of this process, also of some that are closed."""
+        pools = [self._threads, *list(self._loops.values())]
+        return [*dropped, *(lane for pool in pools for lane in pool.lanes())]
 
     def after_fork(self) -> None:
         for pool in (self._threads, *self._loops.values()):

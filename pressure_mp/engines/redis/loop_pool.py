@@ -30,6 +30,7 @@ class _Server:
         #: Those that no call is made in. The one that was used last is used first, since the
         #: server keeps the last reply of each.
         self.lanes: list[Lane] = []
+        self.lanes_in_use: dict[Lane, None] = {}
         self.connect = Together(self._connect)
         self.gate = Gate()
 
@@ -43,11 +44,23 @@ class _Server:
         shared = self._shared
         if shared is None or not shared.is_usable:
             return None
-        return Channel(shared, self.lanes.pop() if self.lanes else Lane())
+        lane = self.lanes.pop() if self.lanes else Lane()
+        self.lanes_in_use[lane] = None
+        return Channel(shared, lane)
+
+    def take_in(self, channel: Channel) -> None:
+        self.lanes_in_use.pop(channel.lane, None)
+        self.lanes.append(channel.lane)
+
+    def drop(self, lane: Lane) -> None:
+        self.lanes_in_use.pop(lane, None)
+        lane.drop()
 
     def close(self) -> None:
         if self._shared is not None:
             self._shared.close()
+        for lane in (*self.lanes, *self.lanes_in_use):
+            lane.drop()
 
 
 class LoopPool(Pool):
@@ -80,9 +93,16 @@ class LoopPool(Pool):
 
     def take_in(self, wire: Carrier) -> None:
         if isinstance(wire, Channel):
-            self._server(wire.node).lanes.append(wire.lane)
+            self._server(wire.node).take_in(wire)
         else:
             super().take_in(wire)
+
+    def lose(self, wire: Carrier, error: BaseException) -> None:
+        self.drop(wire)
+        super().lose(wire, error)
+
+    def drop(self, wire: Carrier) -> None:
+        self._server(wire.node).drop(wire.lane)
 
     async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
         end = None if timeout is None else time.monotonic() + timeout
@@ -130,8 +150,10 @@ class LoopPool(Pool):
         return found
 
     def lanes(self) -> list[bytes]:
-        shared = [lane.id for server in list(self._servers.values()) for lane in server.lanes]
-        return super().lanes() + shared
+        shared: list[Lane] = []
+        for server in list(self._servers.values()):
+            shared += (*server.lanes, *list(server.lanes_in_use))
+        return super().lanes() + [lane.id for lane in shared]
 
     def after_fork(self) -> None:
         for wire in list(self._all):
@@ -167,6 +189,7 @@ class LoopPool(Pool):
             for server in self._servers.values():
                 server.close()
             for wire in list(self._all):
+                wire.lane.drop()
                 wire.close()
             await asyncio.sleep(0)  # the transports' own last words
 

@@ -240,8 +240,10 @@ class LoopSession(RedisSession):
         if taken is None:
             return
         if self._kept is not None:
+            self._pool.drop(self._kept)
             self._kept.close()
         if self._wire is not None and self._wire.lane is taken[0]:
+            self._pool.drop(self._wire)
             self._wire.lane = Lane()
         await self._pool.in_background(self._take_back_later(taken), LAST_SECONDS if waits else 0.0)
 
