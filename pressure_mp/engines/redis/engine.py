@@ -67,6 +67,9 @@ class RedisEngine:
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
+            for other in list(self._loops):
+                if other.is_closed():  # its connections know it, so it does not go by itself
+                    del self._loops[other]
             pool = self._loops[loop] = LoopPool(self._route(self.address, AsyncWire))
         return pool
 
@@ -136,4 +139,4 @@ class RedisQueue(RedisBinding):
         return BlockingSession(self, self._pool)
 
     def asession(self) -> LoopSession:
-        return LoopSession(self, self.engine.loop_pool)
+        return LoopSession(self, self.engine.loop_pool, self.session)
