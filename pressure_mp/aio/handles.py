@@ -163,6 +163,9 @@ class Handle:
         """A call was ended by this, mostly a cancellation: what it took, if anything, goes back."""
         if not claim.call or was_waiting(error):
             return
+        if isinstance(error, GeneratorExit):  # the task is garbage, and nothing can be awaited
+            lease.doubt(claim.call)
+            return
         with suppress(PressureError):  # the lease's next look tries again
             requeuing = ending(lease.disown(claim), monotonic() + LAST_TRY)
             await to_its_end(self._run_at_once(requeuing), LAST_SECONDS)

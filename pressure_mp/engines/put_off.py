@@ -62,22 +62,28 @@ put_off = PutOff()
 
 
 async def settled(
-    reply: Awaitable[T], late_reply: Callable[[float], Awaitable[T]], timeout: float | None
+    reply: Awaitable[T],
+    late_reply: Callable[[float], Coroutine[Any, Any, T]],
+    timeout: float | None,
 ) -> T:
-    """A reply that tells what a call did, with which the caller does something. The first
-    cancellation is put off until it is there: for ``LAST_SECONDS``, and not for longer than
-    ``timeout``. ``late_reply`` is what then waits for it, and raises TimeoutError."""
+    """A reply that tells what a call did, with which the caller does something. To be cancelled,
+    however often (anyio does it in each round of the loop), is put off until it is there: for
+    ``LAST_SECONDS``, and not for longer than ``timeout``. ``late_reply`` is what then waits for it,
+    and raises TimeoutError."""
     try:
         return await reply
     except asyncio.CancelledError as error:
         cancelled = error
     seconds = LAST_SECONDS if timeout is None else min(timeout, LAST_SECONDS)
+    waiting = asyncio.ensure_future(late_reply(seconds))
+    while not waiting.done():
+        try:
+            await asyncio.wait({waiting})
+        except asyncio.CancelledError as error:
+            cancelled = error
     try:
-        found = await late_reply(seconds)
-    except asyncio.CancelledError as error:
-        mark_as_unknown(error)
-        raise
-    except TimeoutError:
+        found = waiting.result()
+    except (TimeoutError, asyncio.CancelledError):  # or the loop ends, and all its tasks
         mark_as_unknown(cancelled)
         raise cancelled from None
     except OSError:

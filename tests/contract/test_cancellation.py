@@ -58,7 +58,8 @@ def time_is_up():
     """What has hours of time has no more: asyncio's timer goes off."""
     loop = asyncio.get_running_loop()
     timers = [timer for timer in loop._scheduled if not timer.cancelled()]
-    (timer,) = [timer for timer in timers if timer.when() - loop.time() > HOURS / 2]
+    # A timer of the pool of connections has years.
+    (timer,) = [one for one in timers if HOURS / 2 < one.when() - loop.time() < 2 * HOURS]
     loop.call_soon(timer._callback, *timer._args)
     timer.cancel()
 

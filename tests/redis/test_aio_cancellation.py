@@ -180,3 +180,32 @@ def test_a_task_whose_put_is_cancelled_is_put_and_its_taker_told(valkey, name, p
     ids = loops.run(main)
     assert [taking.result().id] == ids
     taker.delete()
+
+
+def test_a_put_on_its_way_is_done_and_returns_however_often_it_is_cancelled(valkey, name, proxy_of):
+    """anyio cancels in each round of the loop, until the task has left the scope."""
+    proxy = proxy_of(valkey)
+
+    async def main():
+        async with aio.Queue(name=name, url=proxy.url, buffering=0) as q:
+            done = []
+
+            async def put():
+                await q.put("cancelled")
+                done.append(True)
+                await asyncio.sleep(LIMIT)
+
+            await q.put("before")  # from here on the server has the script
+            proxy.requests, proxy.delay = bytearray(), 0.02
+            putting = asyncio.ensure_future(put())
+            await loops.until(lambda: called(proxy, "offer"))
+            while not putting.done():
+                putting.cancel()
+                await asyncio.sleep(0)
+            assert putting.cancelled()
+            assert done
+            proxy.delay = 0.0
+            assert await q.get_many(3) == ["before", "cancelled"]
+            await q.delete()
+
+    loops.run(main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import asyncio
 import gc
 import multiprocessing
 import os
@@ -15,11 +16,12 @@ import threading
 import inside
 import pytest
 from brokers.servers import Server
+from oracle import loops
 from programs import lifetimes as programs
 from waiting import HOURS, LIMIT, lasting, until
 
 import pressure_mp
-from pressure_mp import Queue
+from pressure_mp import Queue, aio
 from pressure_mp.background import lifetimes
 from pressure_mp.identity import processes
 
@@ -337,6 +339,32 @@ def test_a_handle_to_a_queue_that_is_gone_says_so(broker):
         pickle.loads(copy).put(1)
     q.close()
     assert broker.left() == []
+
+
+@pytest.mark.parametrize("in_loop", [True, False], ids=["in the loop", "after the loop"])
+def test_what_cancelled_calls_of_asyncio_left_goes_with_their_handle(broker, in_loop):
+    async def begin_and_cancel():
+        queue = aio.Queue(buffering=0)
+        await queue.open()
+        for rounds in range(40):
+            calls = [asyncio.ensure_future(queue.put(1)), asyncio.ensure_future(queue.get())]
+            for _ in range(rounds % 8):
+                await asyncio.sleep(0)
+            for call in calls:
+                call.cancel()
+            await asyncio.wait(calls)
+
+    def is_gone():
+        gc.collect()
+        return not broker.client.keys(f"{broker.prefix}*")
+
+    async def main():
+        await begin_and_cancel()
+        if in_loop:
+            await loops.until(is_gone)
+
+    loops.run(main)
+    until(is_gone)
 
 
 def test_anonymous_names_carry_a_hash_tag(broker):

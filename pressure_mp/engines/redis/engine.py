@@ -13,6 +13,7 @@ from .binding import RedisBinding
 from .blocking import BlockingSession
 from .broker import RedisBroker
 from .hosts import RedisHost
+from .lanes import dropped
 from .loop_pool import LoopPool
 from .loop_session import LoopSession
 from .pool import Pool
@@ -61,6 +62,9 @@ class RedisEngine:
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
+            for other in list(self._loops):
+                if other.is_closed():  # its connections know it, so it does not go by itself
+                    del self._loops[other]
             pool = self._loops[loop] = LoopPool(self._route(self.address, AsyncWire))
         return pool
 
@@ -79,9 +83,9 @@ class RedisEngine:
         return RedisHost(self, name, options)
 
     def lanes(self) -> list[bytes]:
-        """The ids of the lanes of all connections of this process."""
-        pools = [self._threads, *self._loops.values()]
-        return [lane for pool in pools for lane in pool.lanes()]
+        """The ids of the lanes of all connections of this process, also of some that are closed."""
+        pools = [self._threads, *list(self._loops.values())]
+        return [*dropped, *(lane for pool in pools for lane in pool.lanes())]
 
     def after_fork(self) -> None:
         for pool in (self._threads, *self._loops.values()):
@@ -104,4 +108,4 @@ class RedisQueue(RedisBinding):
         return BlockingSession(self, self._pool)
 
     def asession(self) -> LoopSession:
-        return LoopSession(self, self.engine.loop_pool)
+        return LoopSession(self, self.engine.loop_pool, self.session)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections import deque
+
+#: The ids of lanes that were used, and that no call is made in any more: the last so many. Their
+#: replies are kept for a while.
+dropped: deque[bytes] = deque(maxlen=10_000)
 
 
 class Lane:
@@ -21,3 +26,8 @@ class Lane:
         #: For each queue the number of the last call, and the time from which on the next one says
         #: again how long its reply is kept.
         self.calls: dict[bytes, list[float]] = {}
+
+    def drop(self) -> None:
+        """No further call is made in it."""
+        if self.calls:
+            dropped.append(self.id)

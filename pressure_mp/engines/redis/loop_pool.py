@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 from ..put_off import to_its_end
 from .channels import Channel, SharedConnection
 from .lanes import Lane
+from .left_loops import Waiting, watch
 from .lines import Lines
 from .opening import Gate, Together
 from .pool import SHORTEST, Pool
@@ -30,6 +32,7 @@ class _Server:
         #: Those that no call is made in. The one that was used last is used first, since the
         #: server keeps the last reply of each.
         self.lanes: list[Lane] = []
+        self.lanes_in_use: dict[Lane, None] = {}
         self.connect = Together(self._connect)
         self.gate = Gate()
 
@@ -43,24 +46,52 @@ class _Server:
         shared = self._shared
         if shared is None or not shared.is_usable:
             return None
-        return Channel(shared, self.lanes.pop() if self.lanes else Lane())
+        lane = self.lanes.pop() if self.lanes else Lane()
+        self.lanes_in_use[lane] = None
+        return Channel(shared, lane)
+
+    def take_in(self, channel: Channel) -> None:
+        self.lanes_in_use.pop(channel.lane, None)
+        self.lanes.append(channel.lane)
+
+    def drop(self, lane: Lane) -> None:
+        self.lanes_in_use.pop(lane, None)
+        lane.drop()
 
     def close(self) -> None:
         if self._shared is not None:
             self._shared.close()
+        for lane in (*self.lanes, *self.lanes_in_use):
+            lane.drop()
 
 
 class LoopPool(Pool):
     """They are closed when the loop ends."""
 
     def __init__(self, route: Route) -> None:
+        """Of the loop that runs."""
         super().__init__(route)
+        loop = asyncio.get_running_loop()
+        self._loop = weakref.ref(loop)
+        #: Those that wait at the server.
+        self.waiting: dict[Waiting, None] = {}
+        #: Whether this is a forked child: what waits there is the parent's.
+        self.is_parents = False
+        watch(loop, self.waiting)
         #: Who waits for what, before one of them waits at the server.
         self.lines = Lines()
         self._servers: dict[Node, _Server] = {}
         self._find = Together(route.node)
         self._guard: AsyncGenerator[None, None] | None = None
         self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the caller runs in this loop; not so is what is cleared away as garbage."""
+        try:
+            return asyncio.get_running_loop() is self._loop()
+        except RuntimeError:
+            return False
 
     def channel_now(self, slot: int) -> Channel | None:
         """A channel to the slot's server, if that can be had without waiting."""
@@ -80,9 +111,16 @@ class LoopPool(Pool):
 
     def take_in(self, wire: Carrier) -> None:
         if isinstance(wire, Channel):
-            self._server(wire.node).lanes.append(wire.lane)
+            self._server(wire.node).take_in(wire)
         else:
             super().take_in(wire)
+
+    def lose(self, wire: Carrier, error: BaseException) -> None:
+        self.drop(wire)
+        super().lose(wire, error)
+
+    def drop(self, wire: Carrier) -> None:
+        self._server(wire.node).drop(wire.lane)
 
     async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
         end = None if timeout is None else time.monotonic() + timeout
@@ -130,10 +168,14 @@ class LoopPool(Pool):
         return found
 
     def lanes(self) -> list[bytes]:
-        shared = [lane.id for server in list(self._servers.values()) for lane in server.lanes]
-        return super().lanes() + shared
+        shared: list[Lane] = []
+        for server in list(self._servers.values()):
+            shared += (*server.lanes, *list(server.lanes_in_use))
+        return super().lanes() + [lane.id for lane in shared]
 
     def after_fork(self) -> None:
+        self.is_parents = True
+        self.waiting.clear()
         for wire in list(self._all):
             assert isinstance(wire, AsyncWire)
             wire.after_fork()
@@ -167,6 +209,7 @@ class LoopPool(Pool):
             for server in self._servers.values():
                 server.close()
             for wire in list(self._all):
+                wire.lane.drop()
                 wire.close()
             await asyncio.sleep(0)  # the transports' own last words
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ..contract.cancellation import is_unknown
-from ..contract.items import Prefetch, Put, Take
+from ..contract.items import Prefetch, Put, Take, TakeBack
 from ..contract.queues import Join
 from ..contract.replies import InUse, Later, NoTask, Unfinished
 from ..contract.requests import Request
@@ -19,8 +19,10 @@ from ..contract.session import TICK
 from ..contract.tasks import TakenTasks, TakeTasks
 from ..put_off import LAST_SECONDS, put_off, to_its_end
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
+from .blocking import BlockingSession
 from .channels import Channel
 from .lanes import Lane
+from .left_loops import Left, give_back
 from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
@@ -28,7 +30,7 @@ from .requests.table import implementation
 from .session import Begun, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .turns import Turns
-from .wire import Carrier
+from .wire import AsyncWire, Carrier
 
 #: Bytes of arguments, from which on a call is not made over the shared connection: others would
 #: wait for it; and a call that is cancelled half way is not done.
@@ -44,8 +46,12 @@ class LoopSession(RedisSession):
 
     _pool: LoopPool
 
-    def __init__(self, binding: RedisBinding, pool: LoopPool) -> None:
+    def __init__(
+        self, binding: RedisBinding, pool: LoopPool, begin: Callable[[], BlockingSession]
+    ) -> None:
+        """``begin`` gives a session for a thread."""
         super().__init__(binding, pool)
+        self._begin = begin
         self._place: Place | None = None
         #: Of the call that took items: until the end it is the last one in its lane.
         self._kept: Channel | None = None
@@ -152,6 +158,10 @@ class LoopSession(RedisSession):
         return await super().wait(later, timeout)
 
     async def end(self) -> None:
+        if not self._pool.is_running:
+            self.leave_behind()
+            return
+        self._pool.waiting.pop(self, None)
         try:
             await super().end()
         finally:
@@ -160,6 +170,30 @@ class LoopSession(RedisSession):
             kept, self._kept = self._kept, None
             if kept is not None and not kept.is_closed:
                 self._pool.take_in(kept)
+
+    # A loop that runs no more
+
+    async def park(self, signal: str, timeout: float | None) -> bool:
+        self._pool.waiting[self] = None
+        return await super().park(signal, timeout)
+
+    async def _abandon(self) -> None:
+        if self._pool.is_running:
+            await super()._abandon()
+        else:
+            self.leave_behind()
+
+    def leave_behind(self) -> None:
+        """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
+        self._pool.waiting.pop(self, None)
+        wire, self._wire, self._parked = self._wire, None, None
+        if isinstance(wire, AsyncWire):
+            wire.after_fork()  # the server is to see that it ended, and no loop is there to do it
+        waiter, self.waiter = self.waiter, None
+        ticket = waiter.ticket if isinstance(waiter, Turns) else None
+        taken, self.taken = self.taken, None
+        if (ticket is not None or taken is not None) and not self._pool.is_parents:
+            give_back(Left(self._begin, ticket, None if taken is None else TakeBack(taken)))
 
     # Channels
 
@@ -240,14 +274,16 @@ class LoopSession(RedisSession):
         if taken is None:
             return
         if self._kept is not None:
+            self._pool.drop(self._kept)
             self._kept.close()
         if self._wire is not None and self._wire.lane is taken[0]:
+            self._pool.drop(self._wire)
             self._wire.lane = Lane()
         await self._pool.in_background(self._take_back_later(taken), LAST_SECONDS if waits else 0.0)
 
     async def _take_back_later(self, taken: tuple[Lane, bytes]) -> None:
         # A session of its own: this one may be at its end before.
-        session = LoopSession(self.binding, self._pool)
+        session = LoopSession(self.binding, self._pool, self._begin)
         with suppress(OSError, PressureError):  # the cancellation is what the caller is told
             await session.call_once("take_back", taken, time.monotonic() + _TO_GO_BACK)
 

@@ -105,6 +105,10 @@ class Pool:
             eviction.forget(wire.node.address)
             self._route.doubt(wire.node, error)
 
+    def drop(self, wire: Carrier) -> None:
+        """No further call is made in its lane."""
+        wire.lane.drop()
+
     @asynccontextmanager
     async def borrowed(self, slot: int, timeout: float | None = None) -> AsyncIterator[Carrier]:
         """A connection for a few commands; closed when anything goes wrong with it. ``timeout`` is

@@ -118,7 +118,9 @@ class RedisSession:
                         lane, number = wire.lane, self.binding.number(op, wire.lane)
                         if op in TAKING:
                             self.taken = lane, number
-                    wire.lane = lane
+                    if wire.lane is not lane:
+                        self._pool.drop(wire)
+                        wire.lane = lane
                     reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
                 begun = None

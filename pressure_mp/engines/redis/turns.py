@@ -141,6 +141,11 @@ class Turns:
             self._in_line, self._looks = self._signal, True
         return woken
 
+    @property
+    def ticket(self) -> str | None:
+        """Under which the server may know of a role, or of a place in line; None if it does not."""
+        return self._who[1] if self._may_hold else None
+
     async def end(self) -> None:
         """A role that is held, or was granted, goes back, whatever ended the wait."""
         if not self._may_hold:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -11,7 +12,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pressure_mp
 from pressure_mp import Queue, aio
+
+#: Seconds.
+HOURS = 10_000.0
 
 NUMBER = 500
 
@@ -94,6 +99,30 @@ def fork_while_a_task_waits(url: str, name: str) -> None:
         await queue.get()
 
     asyncio.run(main())
+
+
+def close_a_loop_with_gets(url: str, name: str, kind: str, loops: str) -> None:
+    """Tasks wait, and have the lease for hours; then tell what another handle gets."""
+    loop = importlib.import_module(loops).new_event_loop()
+    queue = getattr(aio, kind)(name=name, url=url, lease=HOURS)
+
+    async def wait() -> list[Any]:
+        await queue.open()
+        tasks = [asyncio.ensure_future(queue.get()) for _ in range(3)]
+        while (await queue.why_blocked()).get.holder is None:
+            await asyncio.sleep(0.001)
+        return tasks
+
+    tasks = loop.run_until_complete(wait())
+    loop.close()
+    with getattr(pressure_mp, kind)(name=name, url=url, lease=HOURS) as other:
+        other.put("item")
+        print(other.get(), flush=True)
+        if kind == "JoinableQueue":
+            other.task_done()
+        other.delete()
+    del tasks
+    gc.collect()
 
 
 def get_and_say(handle: Any, connection: Any) -> None:
