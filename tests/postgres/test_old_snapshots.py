@@ -8,7 +8,7 @@ import secrets
 import pytest
 from waiting import until
 
-from pressure_mp import JoinableQueue, LifoQueue, PriorityQueue, Queue
+from pressure_mp import JoinableQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.engines import registry
 
 
@@ -32,7 +32,8 @@ class Watched:
         until(
             lambda: (
                 self._ask(
-                    "CASE relname WHEN 'items' THEN n_tup_ins ELSE 0 END", "pg_stat_all_tables"
+                    "CASE WHEN relname IN ('items', 'tasks') THEN n_tup_ins ELSE 0 END",
+                    "pg_stat_all_tables",
                 )
                 == self.puts
             )
@@ -44,6 +45,9 @@ class Watched:
         before = self.blocks()
         for _ in range(number):
             q.put("x" * 1500)  # a few of them fill a block
+            if isinstance(q, TaskQueue):
+                q.take().ack()
+                continue
             q.get()
             if isinstance(q, JoinableQueue):
                 q.task_done()
@@ -58,7 +62,7 @@ def watched(postgres):
     postgres.execute(f"DROP SCHEMA IF EXISTS {found.name} CASCADE")
 
 
-@pytest.mark.parametrize("kind", [Queue, JoinableQueue, LifoQueue, PriorityQueue])
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue, LifoQueue, PriorityQueue, TaskQueue])
 def test_a_put_and_a_get_cost_what_they_cost_before(postgres, watched, name, no_looks, kind):
     import psycopg
 
@@ -68,5 +72,6 @@ def test_a_put_and_a_get_cost_what_they_cost_before(postgres, watched, name, no_
         connection.execute("SELECT 1 FROM pg_class")
         first = watched.pairs(q, 100)
         watched.pairs(q, 1000)
-        assert watched.pairs(q, 100) < 2 * first
+        later = watched.pairs(q, 100)
+        assert later < 2 * first
         connection.rollback()

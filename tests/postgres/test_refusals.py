@@ -14,6 +14,7 @@ from waiting import HOURS, Background, parks, until
 from pressure_mp import Empty, Queue, TaskQueue
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres import installing
+from pressure_mp.engines.postgres.wire import finish
 from pressure_mp.exceptions import BrokerError, BrokerUnavailable
 
 
@@ -129,6 +130,16 @@ def small_disk(own_postgres, tmp_path_factory):
         own_postgres.execute("DROP TABLESPACE small")
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def test_a_pooler_that_takes_prepared_statements_away_is_named(own_postgres, name):
+    url = own_postgres.limited_url
+    q = Queue(name=name, url=url)
+    (wire, _), *_ = registry.engine(registry.parse(url)).thread_pool._idle[-1:]
+    finish(wire.execute_text("DEALLOCATE ALL"))
+    with pytest.raises(BrokerError, match=r"pooler.*prepare=0"):
+        q.qsize()
+    assert q.empty()  # over a connection of its own
 
 
 def fill(q):

@@ -45,6 +45,10 @@ class NotInstalled(BrokerError):
     """The database has no such schema, or one of another version."""
 
 
+class NotPrepared(BrokerError):
+    """The server's connection does not have the statements that this one prepared."""
+
+
 class MadeBefore(PressureError):
     """A call came twice; the second one did nothing."""
 
@@ -74,6 +78,11 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         return BrokerFull(
             f"the database at {shown} has no space left: {text}. Nothing was done. Get items, "
             "purge queues that nobody needs, or give the server more"
+        )
+    if state in ("42P05", "26000"):
+        return NotPrepared(
+            f"the database at {shown} refuses: {text}; a pooler gives each transaction another "
+            "connection: say ?prepare=0 in the URL"
         )
     advice = "nothing was done"
     if state == "42501":

@@ -12,7 +12,7 @@ from contextlib import suppress
 from ...exceptions import BrokerError
 from ..put_off import put_off
 from .address import PostgresAddress
-from .errors import ConnectionLost, NotInstalled, NotNow
+from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared
 from .packing import load
 from .schema import VERSION
 from .wire import BlockingWire, LoopWire, Row, Statement, Wire
@@ -87,13 +87,11 @@ class Pool:
         try:
             rows = await wire.execute(statement, params, timeout)
         except (BrokerError, NotNow) as error:
-            if isinstance(error, NotNow) or not wire.is_usable:
-                wire.close()
-                self.close_idle()
-            elif isinstance(error, NotInstalled):
-                wire.close()
-                self.close_idle()
+            if isinstance(error, NotInstalled):
                 self._is_checked = False  # the next connection says what is wrong, or installs it
+            if isinstance(error, (NotNow, NotInstalled, NotPrepared)) or not wire.is_usable:
+                wire.close()
+                self.close_idle()
             else:
                 self._keep(wire)
             raise

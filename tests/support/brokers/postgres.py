@@ -105,7 +105,7 @@ class Postgres:
                 ):
                     command += ["-c", setting]
                 self._process = subprocess.Popen(
-                    command, stdout=log, stderr=log, preexec_fn=self._begin
+                    command, stdout=log, stderr=log, preexec_fn=self.begin
                 )
             if self._is_ready():
                 return self
@@ -114,7 +114,8 @@ class Postgres:
                 raise RuntimeError(f"postgres did not start: {said}")
             self.port = 0  # somebody else was given the same free port
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """What its processes do first."""
         if self._user is not None:
             os.setgroups([])
             os.setgid(self._user.pw_gid)
@@ -124,7 +125,7 @@ class Postgres:
 
     def _run(self, name: str, *args: str) -> None:
         done = subprocess.run(
-            [_binary(name), *args], capture_output=True, preexec_fn=self._begin, check=False
+            [_binary(name), *args], capture_output=True, preexec_fn=self.begin, check=False
         )
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stdout.decode()} {done.stderr.decode()}")

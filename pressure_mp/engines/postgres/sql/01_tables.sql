@@ -38,7 +38,12 @@ CREATE TABLE pressure_mp.queues (
     settings jsonb,
     created bigint NOT NULL DEFAULT 0,
     arrival bigint NOT NULL DEFAULT 0,
-    counter bigint NOT NULL DEFAULT 0
+    counter bigint NOT NULL DEFAULT 0,
+    -- Every ready task is behind this priority and arrival, as the items are behind their head; and
+    -- all that was due until then has moved on.
+    ready_priority double precision NOT NULL DEFAULT '-infinity',
+    ready_arrival bigint NOT NULL DEFAULT 0,
+    swept bigint NOT NULL DEFAULT 0
 );
 -- There is one of each: who creates a queue holds the lock of its name.
 CREATE INDEX queues_id ON pressure_mp.queues (id, version);
@@ -101,9 +106,9 @@ CREATE TABLE pressure_mp.leases (
     queue bigint NOT NULL,
     role text NOT NULL,
     owner text NOT NULL,
-    until bigint NOT NULL,
-    PRIMARY KEY (queue, role, owner)
+    until bigint NOT NULL
 );
+CREATE INDEX leases_owner ON pressure_mp.leases (queue, role, owner, until);
 
 -- The processes that use an anonymous queue.
 CREATE TABLE pressure_mp.users (

@@ -298,8 +298,12 @@ CREATE OR REPLACE FUNCTION pressure_mp.set_lease(a_queue bigint, a_role text, a_
     a_until bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    INSERT INTO pressure_mp.leases VALUES (a_queue, a_role, a_owner, a_until)
-    ON CONFLICT (queue, role, owner) DO UPDATE SET until = excluded.until;
+    UPDATE pressure_mp.leases l SET until = a_until
+        WHERE l.ctid = (SELECT v.ctid FROM pressure_mp.leases v WHERE v.queue = a_queue
+            AND v.role = a_role AND v.owner = a_owner ORDER BY v.until DESC LIMIT 1);
+    IF NOT FOUND THEN
+        INSERT INTO pressure_mp.leases VALUES (a_queue, a_role, a_owner, a_until);
+    END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.renew(q pressure_mp.queues, c pressure_mp.caller, args jsonb)

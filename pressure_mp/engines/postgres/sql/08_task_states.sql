@@ -2,25 +2,31 @@
 -- is then. "moment" is the time of the call.
 
 CREATE OR REPLACE FUNCTION pressure_mp.count_one(a_queue bigint, a_way bytea, n bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    total bigint := n;
 BEGIN
     UPDATE pressure_mp.ways w SET number = w.number + n
         WHERE w.ctid = (SELECT v.ctid FROM pressure_mp.ways v
-            WHERE v.queue = a_queue AND v.way = a_way ORDER BY v.number DESC LIMIT 1);
+            WHERE v.queue = a_queue AND v.way = a_way ORDER BY v.number DESC LIMIT 1)
+        RETURNING w.number INTO total;
     IF NOT FOUND THEN
+        total := n;
         INSERT INTO pressure_mp.ways VALUES (a_queue, a_way, n);
     END IF;
+    RETURN total;
 END $$;
 
+-- Returns how many tasks went that way so far.
 CREATE OR REPLACE FUNCTION pressure_mp.count_way(a_queue bigint, a_before text, a_after text,
-    a_tube bytea, n bigint DEFAULT 1) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+    a_tube bytea, n bigint DEFAULT 1) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     way bytea := convert_to(a_before || '-' || a_after, 'UTF8');
 BEGIN
-    PERFORM pressure_mp.count_one(a_queue, way, n);
     IF a_tube <> '' THEN
         PERFORM pressure_mp.count_one(a_queue, way || '\x20'::bytea || a_tube, n);
     END IF;
+    RETURN pressure_mp.count_one(a_queue, way, n);
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.count_in_tube(a_queue bigint, a_before text, a_after text,
@@ -121,8 +127,14 @@ BEGIN
     IF delay > 0 THEN
         RETURN pressure_mp.turn(a_slot, moment, t, 'W', moment + delay, a_tube);
     END IF;
-    RETURN pressure_mp.turn(a_slot, moment, t, 'R', pressure_mp.lifetime(q, moment, a_ttl),
-        a_tube);
+    t := pressure_mp.turn(a_slot, moment, t, 'R', pressure_mp.lifetime(q, moment, a_ttl), a_tube);
+    IF (t.priority, t.arrival) <= (q.ready_priority, q.ready_arrival) THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.arrival - 1
+            WHERE v.id = q.id AND v.version >= q.version
+                AND (t.priority, t.arrival) <= (v.ready_priority, v.ready_arrival);
+    END IF;
+    RETURN t;
 END $$;
 
 -- A taken task goes back, unless it was delivered too often.
@@ -183,21 +195,32 @@ BEGIN
     END CASE;
 END $$;
 
--- Tasks of which the time has come move on; so many in one call.
+-- Tasks of which the time has come move on; so many in one call. Returns whether the queue may have
+-- changed. That all moved on is noted once in a second.
 CREATE OR REPLACE FUNCTION pressure_mp.sweep_tasks(q pressure_mp.queues, a_slot bigint,
     moment bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks;
+    n bigint := 0;
+    was_set_back boolean := moment < q.swept;  -- the server's clock
 BEGIN
     FOR t IN
         SELECT * FROM pressure_mp.tasks v
             WHERE v.queue = q.id AND v.due > 0 AND v.due <= moment
+                AND v.due > CASE WHEN was_set_back THEN 0 ELSE q.swept END
             ORDER BY v.due, v.id LIMIT 100
     LOOP
         PERFORM pressure_mp.lapse(q, a_slot, moment, t);
+        n := n + 1;
     END LOOP;
     PERFORM pressure_mp.sweep_results(q.id, moment);
+    IF n < 100 AND (was_set_back OR moment - q.swept >= 1000) THEN
+        UPDATE pressure_mp.queues v SET version = v.version + 1, swept = moment
+            WHERE v.id = q.id AND v.version >= q.version;
+        RETURN true;
+    END IF;
+    RETURN n > 0;
 END $$;
 
 -- Tasks as they are told: of each its id, tube, error and data, and the numbers beside these.
@@ -237,6 +260,7 @@ BEGIN
     END IF;
     SELECT count(*) INTO left_over FROM (SELECT FROM pressure_mp.tasks t
         WHERE t.queue = q.id AND t.state = 'R'
+            AND (t.priority, t.arrival) > (q.ready_priority, q.ready_arrival)
         LIMIT (SELECT count(*) FROM pressure_mp.waiting v WHERE v.slot = a_slot)) r;
     FOR w IN
         SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't' ORDER BY v.place

@@ -75,8 +75,15 @@ BEGIN
     PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
         WHERE v.queue = q.id AND v.id = ANY (ids);
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
+    IF a_state = 'R' AND ((args->>'priority')::double precision, q.arrival + 1)
+        <= (q.ready_priority, q.ready_arrival)
+    THEN
+        q.ready_priority := (args->>'priority')::double precision;
+        q.ready_arrival := q.arrival;
+    END IF;
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1, counter = q.counter, arrival = a_arrival
+        SET version = v.version + 1, counter = q.counter, arrival = a_arrival,
+            ready_priority = q.ready_priority, ready_arrival = q.ready_arrival
         WHERE v.id = q.id AND v.version >= q.version;
     IF args ? 'awaited' THEN
         DELETE FROM pressure_mp.watchers w WHERE w.slot = c.slot AND w.seen < moment - 86400000;
@@ -139,6 +146,7 @@ DECLARE
     room bigint := 1000000;
     ttr bigint := coalesce((args->>'ttr')::bigint, (q.settings->>'ttr')::bigint);
     due bigint;
+    moves boolean := false;
 BEGIN
     IF args ? 'ack' THEN
         acknowledged := pressure_mp.get_task(q.id, parts[2]);
@@ -155,6 +163,7 @@ BEGIN
     WHILE cardinality(taken) < most LOOP
         IF parts[1] = '' THEN
             SELECT * INTO t FROM pressure_mp.tasks v WHERE v.queue = q.id AND v.state = 'R'
+                AND (v.priority, v.arrival) > (q.ready_priority, q.ready_arrival)
                 ORDER BY v.priority, v.arrival LIMIT 1;
         ELSE
             SELECT * INTO t FROM pressure_mp.tasks v
@@ -173,10 +182,18 @@ BEGIN
                 deliveries = v.deliveries + 1, call = (args->>'call')::bigint,
                 owner = args->>'owner'
             WHERE v.queue = q.id AND v.id = t.id RETURNING * INTO t;
-        PERFORM pressure_mp.count_way(q.id, 'R', 'T', t.tube);
+        IF pressure_mp.count_way(q.id, 'R', 'T', t.tube) % 32 = 0 THEN
+            moves := true;
+        END IF;
         PERFORM pressure_mp.tell_inboxes(t, 'taken');
         taken := taken || t;
     END LOOP;
+    IF moves AND parts[1] = '' THEN  -- so that few entries of an index are looked at in vain
+        t := taken[cardinality(taken)];
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.arrival
+            WHERE v.id = q.id AND v.version >= q.version;
+    END IF;
     IF cardinality(taken) > 0 THEN
         PERFORM pressure_mp.renew_lease(q.id, 't', args->>'owner', c.lease);
     END IF;
@@ -191,7 +208,8 @@ BEGIN
         RETURN pressure_mp.said('closed');
     END IF;
     SELECT greatest(v.due - moment, 0) + 1 INTO due FROM pressure_mp.tasks v
-        WHERE v.queue = q.id AND v.due > 0 AND v.state IN ('W', 'T') ORDER BY v.due LIMIT 1;
+        WHERE v.queue = q.id AND v.due > 0 AND v.due > q.swept AND v.state IN ('W', 'T')
+        ORDER BY v.due LIMIT 1;
     RETURN pressure_mp.said('no_task', jsonb_build_object('due', due));
 END $$;
 
@@ -240,6 +258,8 @@ BEGIN
             t.due := coalesce(t.due + increment, greatest(t.due, moment +
                 (q.settings->>CASE t.state WHEN 'T' THEN 'ttr' ELSE 'ttl' END)::bigint));
             UPDATE pressure_mp.tasks v SET due = t.due WHERE v.queue = q.id AND v.id = t.id;
+            UPDATE pressure_mp.queues v SET version = v.version + 1, swept = t.due - 1
+                WHERE t.due <= q.swept AND v.id = q.id AND v.version >= q.version;
         END IF;
     END CASE;
     IF a_op <> 'touch' THEN

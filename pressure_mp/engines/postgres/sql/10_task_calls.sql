@@ -40,7 +40,10 @@ BEGIN
         IF a_op NOT IN ('get_discipline', 'enlist', 'get_users', 'dismiss', 'delete', 'truncate',
             'requeue')
         THEN
-            PERFORM pressure_mp.sweep_tasks(q, a_slot, moment);
+            IF pressure_mp.sweep_tasks(q, a_slot, moment) THEN
+                SELECT * INTO q FROM pressure_mp.queues v
+                    WHERE v.id = q.id AND v.version >= q.version;
+            END IF;
         END IF;
         r := pressure_mp.do_tasks(q, c, moment, a_op, args, parts);
     END IF;
