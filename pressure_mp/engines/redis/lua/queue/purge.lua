@@ -25,6 +25,8 @@ local dropped = size(KEYS[2])
 -- All bytes that came have left then.
 local bytes = tonumber(read_count(KEYS[14])) - tonumber(read_count(KEYS[13]))
 unfinished(KEYS[4], KEYS[5], KEYS[6])
+local signs = redis.call('LLEN', KEYS[3])
+redis.call('LLEN', KEYS[7])
 if dropped > 0 then
   redis.call('INCRBY', KEYS[5], dropped)
   redis.call('INCRBY', KEYS[13], math.max(bytes, 0))
@@ -33,7 +35,7 @@ if dropped > 0 then
   for _, token in ipairs(redis.call('ZRANGE', KEYS[12], '+inf', '+inf', 'BYSCORE')) do
     redis.call('ZADD', KEYS[12], 0, token)
   end
-  if redis.call('LLEN', KEYS[3]) == 0 then redis.call('LPUSH', KEYS[3], '1') end
+  if signs == 0 then redis.call('LPUSH', KEYS[3], '1') end
 end
 give_back(state, free, claim, holder)
 return {'done', dropped}
