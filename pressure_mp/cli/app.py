@@ -1,24 +1,64 @@
-"""What the command consists of: each subcommand and each demo is registered here."""
+"""What the command consists of: each subcommand is registered here."""
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from .._version import __version__
 from ..exceptions import PressureError
-from . import checking, live, looking, mending, metrics, moving, pipes, serving, statuses, tasks
-from .demos.crew import ProcessFailed
-from .demos.fair import fair
-from .demos.pipeline import pipeline
-from .postgres import postgres
+from . import statuses
+
+#: Every subcommand, in the order of the help: the module that has it, imported when it is needed,
+#: and what it is called there.
+COMMANDS = {
+    "put": "pipes:put",
+    "get": "pipes:get",
+    "ls": "looking:ls",
+    "info": "looking:info",
+    "peek": "looking:peek",
+    "why": "looking:why",
+    "workers": "tasks:workers",
+    "tasks": "tasks:tasks",
+    "top": "live:top",
+    "unlock": "mending:unlock",
+    "requeue": "mending:requeue",
+    "drop": "mending:drop",
+    "purge": "mending:purge",
+    "drain": "mending:drain",
+    "shutdown": "mending:shutdown",
+    "delete": "mending:delete",
+    "copy": "moving:copy",
+    "move": "moving:move",
+    "export": "moving:export",
+    "import": "moving:import_",
+    "doctor": "checking:doctor",
+    "gc": "checking:gc",
+    "metrics": "metrics:metrics",
+    "serve": "serving:serve",
+    "worker": "worker:worker",
+    "postgres": "postgres:postgres",
+    "demo": "demos.group:demo",
+}
 
 
 class App(click.Group):
-    """Turns what any subcommand may raise into a message and an exit status."""
+    """Imports the subcommand that is asked for, and turns what it may raise into a message and an
+    exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found: click.Command = getattr(import_module(f".{module}", __package__), name)
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -29,8 +69,6 @@ class App(click.Group):
         except BrokenPipeError:
             _drop_output()
             ctx.exit(statuses.READER_GONE)
-        except ProcessFailed as error:
-            raise click.ClickException(str(error)) from error
         except PressureError as error:
             raise _Failure(error) from error
         except OSError as error:
@@ -72,30 +110,6 @@ def _drop_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-class Demos(click.Group):
-    """Runs the first demo when the first argument does not name one: it is the demo's own."""
-
-    def __init__(self, first: click.Command, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.first = first
-        self.add_command(first)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = [str(self.first.name), *args]
-        return super().parse_args(ctx, args)
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return self.first.collect_usage_pieces(ctx)
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.first.format_help_text(ctx, formatter)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.first.format_options(ctx, formatter)
-        self.format_commands(ctx, formatter)
-
-
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pressure-mp")
 def app() -> None:
@@ -105,21 +119,3 @@ def app() -> None:
     it failed, 2 wrong usage, 3 the time was up, 4 no such queue or task, 5 doctor found something
     that loses data, 130 Ctrl-C, 141 nobody reads the output any more.
     """
-
-
-demo = Demos(pipeline, name="demo", short_help="Show the queues at work.")
-demo.add_command(fair)
-
-#: Every command, in the order of the help.
-COMMANDS = (
-    *(pipes.put, pipes.get),
-    *(looking.ls, looking.info, looking.peek, looking.why, tasks.workers, tasks.tasks),
-    live.top,
-    *(mending.unlock, mending.requeue, mending.drop, mending.purge, mending.drain),
-    *(mending.shutdown, mending.delete, checking.doctor, checking.gc),
-    *(moving.copy, moving.move, moving.export, moving.import_),
-    *(metrics.metrics, serving.serve),
-    *(postgres, demo),
-)
-for command in COMMANDS:
-    app.add_command(command)

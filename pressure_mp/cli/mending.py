@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..encoding.showing import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError
 from ..operations.task_queue import DecodedTask
-from ..states import BURIED, VOID
+from ..states import BURIED, READY, TAKEN, VOID, WAITING
 from . import statuses
 from .output import write_json
 from .place import Named, Place, broker_options
@@ -29,6 +30,8 @@ time_limit = click.option(
 )
 #: How many buried tasks a filter looks at.
 _MANY_TASKS = 10_000
+#: Seconds between two looks whether all is dealt with.
+_LOOK = 0.2
 
 
 def confirm(question: str, is_sure: bool) -> None:
@@ -239,20 +242,36 @@ def delete(
 def drain(
     name: str, timeout: float | None, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Shut the queue NAME down and wait until all that was put is dealt with.
+    """Shut the queue NAME down and wait until nothing is queued, nor in flight; of a queue of tasks
+    until none is ready, waiting or taken.
 
     Exit status 3: something is left when the time is up.
     """
     queue = Place(url, prefix).find(name)
-    queue.run(queue.items.close(True, timeout, once=False))
-    is_done = queue.run(queue.items.join(timeout))
-    try:
-        left = queue.stats().unfinished
-    except QueueDoesNotExistError:
-        left = 0  # whoever got the last item deleted it
+    end = None if timeout is None else time.monotonic() + timeout
+    if queue.has_tasks:
+        queue.run(queue.tasks.close())
+    else:
+        queue.run(queue.items.close(True, timeout, once=False))
+    while left := _left(queue):
+        if end is not None and time.monotonic() >= end:
+            break
+        time.sleep(_LOOK)
     if in_json:
-        write_json({"done": is_done, "unfinished": left})
-    elif not is_done:
-        click.echo(f"{left} items are not dealt with.", err=True)
-    if not is_done:
+        write_json({"done": not left, "left": left})
+    elif left:
+        click.echo(f"{left} are left.", err=True)
+    if left:
         sys.exit(statuses.TIME_IS_UP)
+
+
+def _left(queue: Named) -> int:
+    """How many are still to be dealt with."""
+    try:
+        if queue.has_tasks:
+            counts = queue.run(queue.tasks.stats()).counts
+            return sum(counts[state] for state in (READY, WAITING, TAKEN))
+        stats = queue.stats()
+    except QueueDoesNotExistError:
+        return 0  # whoever got the last one deleted it
+    return stats.length + stats.in_flight

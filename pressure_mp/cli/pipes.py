@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 import click
 
-from .. import LifoQueue, Queue, ShutDown
+from .. import LifoQueue, Queue, ShutDown, TaskQueue
 from ..authentication import AuthenticationError
 from ..encoding.showing import content_of
 from ..exceptions import PressureError
 from ..operations.control import FIFO
+from ..operations.task_queue import TASKS
 from ..sync.passing import NextIsLarge, Passing
 from . import statuses
 from .place import Place, broker_options
@@ -54,7 +55,8 @@ def put(
     """Put each line of the standard input into the queue NAME, which is created if need be.
 
     Waits while the queue is full, and with it whoever feeds the input. Python programs get the
-    lines with serializer="text", or "json". Items are signed with PRESSURE_AUTHKEY, if that is set.
+    lines with serializer="text", or "json". In a queue of tasks each line is a task. Items are
+    signed with PRESSURE_AUTHKEY, if that is set.
     """
     place = Place(url, prefix)
     queue = _open_to_put(place, name, maxsize)
@@ -75,17 +77,19 @@ def put(
             queue.shutdown()
 
 
-def _open_to_put(place: Place, name: str, maxsize: int | None) -> Queue[bytes]:
-    options = {**place.options, "serializer": "raw", "buffering": 0}
+def _open_to_put(place: Place, name: str, maxsize: int | None) -> Queue[bytes] | TaskQueue[bytes]:
+    options = {**place.options, "serializer": "raw"}
     if not place.exists(name):
-        return Queue(maxsize or 0, name, **options)
+        return Queue(maxsize or 0, name, buffering=0, **options)
     discipline = place.find(name).discipline
+    if discipline == TASKS and not maxsize:
+        return TaskQueue.attach(name, **options)
     kind = _KINDS.get(discipline)
     if kind is None:
         raise click.ClickException(
             f"queue {name!r} has the discipline {discipline}: a line does not say where it belongs"
         )
-    return kind(maxsize or 0, name, **options)
+    return kind(maxsize or 0, name, buffering=0, **options)
 
 
 def _lines(end: bytes) -> Iterator[list[bytes]]:

@@ -26,7 +26,8 @@ class AdministeredQueue(BufferedItemHandle, Generic[Item]):
         return self._run(self._operations.peek_objects(max_items))
 
     def purge(self, timeout: float | None = None) -> int:
-        """Drop all items that are queued, for everyone; returns how many. They count as dealt with.
+        """Drop all items that are queued, for everyone; returns how many. They count as got, and as
+        dealt with.
 
         What was got and is in flight stays so, and the queue goes on. Blocks while another
         implementation is at work as a consumer, at most ``timeout`` seconds. Raises

@@ -163,10 +163,11 @@ def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
     assert call("purge", "jobs", "--yes") == "3 dropped.\n"
     queue.put(4)
     assert call("drain", "jobs", "--timeout", "0.01", "--json", status=3) == (
-        '{"done":false,"unfinished":1}\n'
+        '{"done":false,"left":1}\n'
     )
     assert queue.is_shutdown
     queue.get()
+    call("drain", "jobs", "--timeout", "0.01", status=3)
     queue.task_done()
     call("drain", "jobs")
     call("shutdown", "jobs")
@@ -174,6 +175,15 @@ def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
     call("delete", "jobs", "fair", "--yes")
     assert not queue.exists()
     assert call("ls") == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [("memory://", "is for the threads of one process"), ("nonsense", "has no scheme")],
+)
+def test_a_url_that_no_other_process_can_use_is_an_error(url, complaint):
+    result = CliRunner().invoke(app, ["ls", "--url", url])
+    assert (result.exit_code, complaint in result.output) == (2, True)
 
 
 def test_a_role_of_a_dead_client_is_taken_away(valkey, name):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from cli.runs import HEARS_INTERRUPTS, MAIN, environment, python
@@ -141,8 +142,10 @@ def test_ctrl_c_in_a_wait_leaves_no_role_held(run, make):
     assert queue.why_blocked().get.holder is None
 
 
-def test_items_end_as_is_asked_for(run, make):
-    queue = make(serializer="raw")
+def test_items_end_as_is_asked_for_on_another_engine_too(run, postgres, name):
+    environ = {**environment(name), "PRESSURE_URL": postgres.url}
+    run = partial(run, env=environ)
+    queue = Queue(0, "jobs", url=postgres.url, prefix=name, serializer="raw")
     assert outcome(run("put", "jobs", "-0", stdin=subprocess.PIPE), b"a\nb\0c\0d")[0] == 0
     assert outcome(run("put", "jobs", "--raw-chunks", 2, stdin=subprocess.PIPE), b"\n\0e")[0] == 0
     assert queue.peek(9) == [b"a\nb", b"c", b"d", b"\n\0", b"e"]

@@ -301,7 +301,7 @@ PeekItemsReply = list[bytes] | Missing
 
 
 class Purge(NamedTuple):
-    """Drop what is queued, which counts as dealt with. The reply is how many items there were.
+    """Drop what is queued, which counts as got and dealt with. The reply is how many items that is.
 
     ``waits``: the caller waits for one of another implementation who is about to take one of them,
     and for what is reserved.

@@ -140,7 +140,10 @@ def peek(state: QueueState, request: PeekItems, caller: Caller) -> PeekItemsRepl
 def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:
     """Drop all that is queued; nobody is in the way."""
     number = len(state.items)
-    state.done += number
+    if number:
+        state.done += number
+        state.consumed_messages += number
+        state.consumed_bytes = max(state.consumed_bytes, state.produced_bytes)
     state.items.clear()
     state.contents.end_queued()
     return number

@@ -16,21 +16,25 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from oracle.replies import plain
 from oracle.steps import Client, Pair, call_once, is_later
 from pressure_mp.encoding import sort_keys
-from pressure_mp.encoding.large import CHUNK, HEAD_SIZE, Large, Manifest, is_manifest
+from pressure_mp.encoding.large import CHUNK, HEAD_SIZE, Large, Manifest, is_manifest, token_of
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.contents import ReadChunks, StoreChunks, SweepContents
 from pressure_mp.engines.contract.fair import GetKeys, GetQueued, GetSnapshot
 from pressure_mp.engines.contract.items import (
     Acknowledge,
     Added,
+    DropRejected,
     GetRejected,
     HandOut,
     Hold,
+    PeekItems,
     Prefetch,
+    Purge,
     Put,
     ReleaseSpace,
     Renew,
     Requeue,
+    RequeueRejected,
     Retire,
     SetAside,
     Take,
@@ -367,6 +371,22 @@ class Oracle(RuleBasedStateMachine):
     def retire(self, client: int, owner: str) -> None:
         self.ask(client, Retire(owner))
 
+    @rule(client=clients, really=rarely)
+    def purge(self, client: int, really: bool) -> None:
+        if really:  # little can happen in an empty queue
+            self.ask(client, Purge(waits=False))
+
+    @rule(client=clients, back=st.booleans(), strange=rarely)
+    def settle_rejected(self, client: int, back: bool, strange: bool) -> None:
+        """One that was set aside goes back, where it can, or goes; or there is none like it."""
+        rejected, _ = self.ask(client, GetRejected(2))
+        item = b"strange" if strange or rejected in ([], Outcome.MISSING) else rejected[-1]
+        if back and self.discipline in ("fifo", "lifo"):
+            self.ask(client, RequeueRejected(item))
+        else:
+            self.ask(client, DropRejected(item))
+            self.sweep(client, token_of(item) if is_manifest(item) else "")
+
     @rule(client=clients, number=st.integers(0, 2))
     def count_done(self, client: int, number: int) -> None:
         for _ in range(number):
@@ -389,6 +409,8 @@ class Oracle(RuleBasedStateMachine):
                 GetUsers(),
                 Join(),
                 GetRejected(2),
+                PeekItems(0, 3),
+                PeekItems(1, 2),
                 Enlist("user-1"),
                 Enlist("user-2"),
             ]

@@ -15,11 +15,13 @@ from pressure_mp import (
     PressureQueue,
     PriorityQueue,
     Queue,
+    QueueSummary,
     SimpleQueue,
     Task,
     TaskQueue,
     TaskState,
     aio,
+    list_queues,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ def queues() -> None:
     assert_type(queue.get(timeout=1.5), int)
     assert_type(queue.get_nowait(), int)
     assert_type(queue.get_many(2), list[int])
+    assert_type(queue.peek(2), list[int])
+    for listed in list_queues(url=URL):
+        assert_type(listed, QueueSummary)
     queue.shutdown()
     for number in queue:
         assert_type(number, int)

@@ -157,13 +157,15 @@ BEGIN
         NULL);
 END $$;
 
--- Drop what is queued; it counts as done.
+-- Drop what is queued; it counts as got, and as done.
 CREATE OR REPLACE FUNCTION pressure_mp.purge(q pressure_mp.queues) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1, done = v.done + v.length, length = 0
-        WHERE v.id = q.id AND v.version >= q.version;
+        SET version = v.version + 1, done = v.done + v.length, length = 0,
+            consumed_messages = v.consumed_messages + v.length,
+            consumed_bytes = greatest(v.consumed_bytes, v.produced_bytes)
+        WHERE v.id = q.id AND v.version >= q.version AND v.length > 0;
     DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
     PERFORM pressure_mp.end_queued_contents(q.id);

@@ -1,5 +1,5 @@
--- purge: drop what is queued; it counts as done.
--- keys: bound data not_full produced_messages consumed_messages done finished consumer_free consumer_claim consumer_holder waiting uploads consumed_bytes
+-- purge: drop what is queued; it counts as got, and as done.
+-- keys: bound data not_full produced_messages consumed_messages done finished consumer_free consumer_claim consumer_holder waiting uploads consumed_bytes produced_bytes
 -- args: client ticket mode turn lease conn
 -- replies: done number | busy consumer whose | missing
 -- uses: role line bound tasks storage incarnation
@@ -22,13 +22,20 @@ if state == 'foreign' or state == 'reserved' then
   return busy('consumer', state, KEYS[11], entry, who)
 end
 local dropped = size(KEYS[2])
+-- All bytes that came have left then.
+local bytes = tonumber(read_count(KEYS[14])) - tonumber(read_count(KEYS[13]))
+unfinished(KEYS[4], KEYS[5], KEYS[6])
+local signs = redis.call('LLEN', KEYS[3])
+redis.call('LLEN', KEYS[7])
 if dropped > 0 then
+  redis.call('INCRBY', KEYS[5], dropped)
+  redis.call('INCRBY', KEYS[13], math.max(bytes, 0))
   finish(dropped, KEYS[4], KEYS[5], KEYS[6], KEYS[7])
   clear(KEYS[2])
   for _, token in ipairs(redis.call('ZRANGE', KEYS[12], '+inf', '+inf', 'BYSCORE')) do
     redis.call('ZADD', KEYS[12], 0, token)
   end
-  if redis.call('LLEN', KEYS[3]) == 0 then redis.call('LPUSH', KEYS[3], '1') end
+  if signs == 0 then redis.call('LPUSH', KEYS[3], '1') end
 end
 give_back(state, free, claim, holder)
 return {'done', dropped}
