@@ -53,6 +53,16 @@ if TYPE_CHECKING:
         WrongServerError,
         WrongState,
     )
+    from .executor.errors import (
+        CallAborted,
+        CallDecodingError,
+        CallDropped,
+        ExecutorBroken,
+        ExecutorShutDown,
+        WorkerLost,
+    )
+    from .executor.executor import Executor
+    from .executor.future import Future
     from .operations.diagnosis import Diagnosis
     from .operations.task_results import TaskEvent, TaskResult
     from .operations.task_stats import TaskStats, TubeStats
@@ -71,6 +81,9 @@ __all__ = [
     "AuthenticationError",
     "BrokerError",
     "BrokerUnavailable",
+    "CallAborted",
+    "CallDecodingError",
+    "CallDropped",
     "ConsumerInUseError",
     "DecodingError",
     "Diagnosis",
@@ -79,8 +92,12 @@ __all__ = [
     "EncodingError",
     "EvictingServerError",
     "EvictionWarning",
+    "Executor",
+    "ExecutorBroken",
+    "ExecutorShutDown",
     "FairQueue",
     "Full",
+    "Future",
     "HandleClosedError",
     "InboxLost",
     "IncompleteQueueError",
@@ -124,6 +141,7 @@ __all__ = [
     "TaskStats",
     "TubeStats",
     "UnsupportedServerError",
+    "WorkerLost",
     "WrongKeyTypeError",
     "WrongServerError",
     "WrongState",
@@ -136,6 +154,16 @@ _MODULES = {
     "operations.diagnosis": ("Diagnosis",),
     "engines.contract.queues": ("Stats",),
     "operations.task_results": ("TaskEvent", "TaskResult"),
+    "executor.errors": (
+        "CallAborted",
+        "CallDecodingError",
+        "CallDropped",
+        "ExecutorBroken",
+        "ExecutorShutDown",
+        "WorkerLost",
+    ),
+    "executor.executor": ("Executor",),
+    "executor.future": ("Future",),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),

@@ -13,6 +13,7 @@ from ..exceptions import PressureError
 from .demos.crew import ProcessFailed
 from .demos.fair import fair
 from .demos.pipeline import pipeline
+from .worker import worker
 
 INTERRUPTED = 130  # as a shell reports a program that Ctrl-C ended
 
@@ -84,3 +85,4 @@ demo = Demos(pipeline, name="demo", short_help="Show the queues at work.")
 demo.add_command(fair)
 
 app.add_command(demo)
+app.add_command(worker)

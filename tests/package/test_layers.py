@@ -59,11 +59,16 @@ ROOMS = {
         "authentication background deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden in_flight interrupts operations states sync"
     ),
+    "executor": (
+        "authentication drivers effects encoding engines.contract exceptions hidden identity "
+        "operations sync sync.tasks"
+    ),
+    "worker": "executor",
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden identity in_flight operations states sync sync.tasks"
     ),
-    "cli": "_version engines exceptions",
+    "cli": "_version engines exceptions executor",
 }
 
 

@@ -1,0 +1,96 @@
+"""The thread of an executor that has workers when there are calls, and ends everything."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from ..exceptions import QueueDoesNotExistError
+from .call_queue import CallQueue
+from .client import Client
+from .crew import Crew
+
+_INTERPRETER = "interpreter shutdown"
+_all: weakref.WeakSet[Manager] = weakref.WeakSet()
+_interpreter_ends = False
+
+
+class Manager:
+    """What an executor consists of, without the executor: it may become garbage."""
+
+    def __init__(self, queue: CallQueue, client: Client, crew: Crew, is_anonymous: bool) -> None:
+        self._queue = queue
+        self.client = client
+        self.crew = crew
+        self._is_anonymous = is_anonymous
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        client.tell = crew.wake
+        if _interpreter_ends:
+            client.close(_INTERPRETER)
+        _all.add(self)
+
+    def start(self, wanted: int) -> None:
+        """Have workers, and listen for what comes of calls."""
+        with self._starting:
+            if self._thread is not None:
+                return
+            self.crew.fill(wanted)  # before there are threads, which no fork takes along
+            self.client.start()
+            self._thread = threading.Thread(
+                target=self._run, name=f"{self._queue.name} workers", daemon=True
+            )
+            self._thread.start()
+
+    def close(self, when: str = "shutdown") -> None:
+        """No more calls are taken; those that there are will be done."""
+        self.client.close(when)
+        self.crew.wake()
+
+    def join(self) -> None:
+        """Wait until all is done, and everything has ended."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._end)
+                self._thread.start()
+        self._thread.join()
+
+    def _run(self) -> None:
+        client, crew = self.client, self.crew
+        while not client.is_over:
+            crew.wait()
+            if crew.broken is not None and client.broken is None:
+                client.break_off(crew.broken)
+            if client.broken is None:
+                crew.fill(client.pending)
+        self._end()
+
+    def _end(self) -> None:
+        try:
+            self.client.end()
+            if self._is_anonymous:
+                self._queue.shutdown()  # its workers need not be told twice
+            self.crew.stop()
+            if self._is_anonymous:
+                self._queue.delete()
+        except QueueDoesNotExistError:
+            self.crew.stop()
+        finally:
+            self.crew.close()
+            self._queue.close()
+
+
+def _end_all() -> None:
+    """The interpreter ends: calls that were submitted are done first, as by the standard library's
+    executors."""
+    global _interpreter_ends
+    _interpreter_ends = True
+    managers = list(_all)
+    for manager in managers:
+        manager.close(_INTERPRETER)
+    for manager in managers:
+        manager.join()
+
+
+# Before threads are waited for, as concurrent.futures has it; there is no public way.
+threading._register_atexit(_end_all)  # type: ignore[attr-defined]
