@@ -72,7 +72,9 @@ TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
     **dict.fromkeys(("records", "payloads", "bundles"), "hash"),
+    **dict.fromkeys(("results", "inboxes", "chunks"), "hash"),
     **dict.fromkeys(("ready", "tubes", "due", "expiry", "taken", "shelf", "waiting"), "zset"),
+    **dict.fromkeys(("notices", "times"), "zset"),
     **dict.fromkeys(("wake", "woken"), "list"),
     "kept": "hash",
 }

@@ -4,8 +4,9 @@ A record is the state's letter; the priority, so that its bytes sort as the numb
 eight bytes, big-endian: the number of the arrival, when the task was put, since when it is in its
 state, and when that ends by itself (0: never). In four bytes each follow the number of its bundle,
 which only the scripts use, and how often it was delivered; in eight the number of the take that has
-it. Then the tube and the owner, each ended by a zero byte, and the text of the last error. Times
-are the server's, in milliseconds since the epoch.
+it, and in eight for how long its result is kept (-1: with an inbox). Then the tube, the owner, and
+the inboxes that hear of it, with spaces between, each ended by a zero byte; and the text of the
+last error. Times are the server's, in milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from ..contract.task_records import Record, StoredTask, TaskSettings
 
-_HEAD = struct.Struct(">c8s8xQQQ4xIQ")
+_HEAD = struct.Struct(">c8s8xQQQ4xIQq")
 _NUMBER = struct.Struct(">d")
 _BITS = struct.Struct(">Q")
 _SIGN = 1 << 63
@@ -45,7 +46,11 @@ class PackedRecord:
 
     @property
     def call(self) -> int:
-        return int.from_bytes(self._packed[_HEAD.size - 8 : _HEAD.size], "big")
+        return int.from_bytes(self._packed[_HEAD.size - 16 : _HEAD.size - 8], "big")
+
+    @property
+    def result_ttl(self) -> int:
+        return int.from_bytes(self._packed[_HEAD.size - 8 : _HEAD.size], "big", signed=True)
 
     @property
     def tube(self) -> str:
@@ -96,9 +101,10 @@ class PackedRecord:
 
 def unpack(packed: bytes) -> Record:
     """The record that these bytes are."""
-    state, priority, *numbers = _HEAD.unpack_from(packed)
-    texts = packed[_HEAD.size :].decode(errors="replace").split("\0", 2)
-    return Record(state.decode(), decode_priority(priority), *numbers, *texts)
+    state, priority, *numbers, result_ttl = _HEAD.unpack_from(packed)
+    tube, owner, _, error = packed[_HEAD.size :].decode(errors="replace").split("\0", 3)
+    found: Any = state.decode(), decode_priority(priority), *numbers, tube, owner, error, result_ttl
+    return Record(*found)
 
 
 def read_tasks(flat: Sequence[Any]) -> list[StoredTask]:

@@ -12,9 +12,18 @@ from typing import Any
 from ...exceptions import PressureError
 from ...identity.client import ticket
 from ..contract.items import MOST_BYTES, MOST_ITEMS
-from ..contract.replies import Later, NoTask, Outcome, Unprocessed
+from ..contract.replies import Later, NoNotice, NoTask, Outcome, Unprocessed
 from ..contract.session import ONE_TRY
 from ..contract.task_records import StoredTask
+from ..contract.task_results import ABSENT as ABSENT_EVENT
+from ..contract.task_results import (
+    TAKEN,
+    Notice,
+    Result,
+    TakenNotices,
+    TakeNotices,
+    TakeNoticesReply,
+)
 from ..contract.tasks import (
     AwaitTask,
     AwaitTaskReply,
@@ -26,7 +35,7 @@ from ..contract.tasks import (
 from .binding import RedisBinding
 from .caller import Caller
 from .one_script import bells_in
-from .statuses import ABSENT, CLOSED, DONE, EMPTY, MISSING, NOW, UNFINISHED, WAIT, Reply
+from .statuses import ABSENT, CLOSED, DONE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
 from .task_records import PackedRecord, read_tasks
 
 #: The signal for one who takes from all tubes; who waits for something else has a bell.
@@ -166,9 +175,49 @@ async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> A
         return Outcome.ABSENT
     if reply[0] == MISSING:
         return Outcome.MISSING
-    record, data = reply[-2:]
-    task = StoredTask(request.id, PackedRecord(record), data) if record else None
     if reply[0] == UNFINISHED:
-        assert task is not None
-        return Unprocessed(task)
-    return FinishedTask(reply[2].decode(), task)
+        return Unprocessed(StoredTask(request.id, PackedRecord(reply[2]), reply[3]))
+    _, _, outcome, record, data, is_kept, said, token = reply
+    task = StoredTask(request.id, PackedRecord(record), data) if record else None
+    result = Result(said, token.decode()) if is_kept else None
+    return FinishedTask(outcome.decode(), task, result)
+
+
+async def take_notices(caller: Caller, request: TakeNotices, end: float | None) -> TakeNoticesReply:
+    """:class:`TakeNotices`"""
+    inbox, seen, limit, waits = request
+    args = inbox, seen, limit, MOST_BYTES, waiter_of(caller).ticket, WAIT if waits else NOW
+    reply = await ask(caller, "notices", args, end)
+    if reply[0] == DONE:
+        parts = iter(reply[2:])
+        return TakenNotices(list(map(_notice, *[parts] * _PARTS)))
+    if reply[0] == EMPTY:
+        return NoNotice()
+    return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
+
+
+#: What an event is called, by its letter in a notice.
+_EVENTS = {
+    b"P": "processed",
+    b"B": "buried",
+    b"K": "killed",
+    b"D": "dropped",
+    b"T": TAKEN,
+    b"A": ABSENT_EVENT,
+}
+#: Of how many parts a notice is.
+_PARTS = 8
+
+
+def _notice(
+    number: int,
+    id: bytes,
+    event: bytes,
+    deliveries: int,
+    error: bytes,
+    is_kept: int,
+    said: bytes,
+    token: bytes,
+) -> Notice:
+    result = Result(said, token.decode()) if is_kept else None
+    return Notice(number, id, _EVENTS[event], deliveries, error.decode(errors="replace"), result)

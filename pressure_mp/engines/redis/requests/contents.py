@@ -12,7 +12,8 @@ from ..caller import Caller
 from ..statuses import LOST, MISSING
 from .queues import outcome
 
-#: How often in its lease one who reads a content says that it is still doing so.
+#: How often in its lease one who reads a content says that it is still doing so; but for that of a
+#: result, which stays as long as the result.
 RENEWALS = 3
 
 
@@ -36,7 +37,7 @@ async def read_chunks(
     now, lease = time.monotonic(), caller.binding.options.lease
     if request.first == 0:
         caller.renewed = now
-    elif now - caller.renewed > lease / 1000 / RENEWALS:
+    elif "hold" in caller.binding.scripts and now - caller.renewed > lease / 1000 / RENEWALS:
         await caller.script("hold", (request.token, lease), end)
         caller.renewed = now
     return Outcome.DONE

@@ -10,11 +10,12 @@ from ...contract import contents as c
 from ...contract import fair as f
 from ...contract import items as i
 from ...contract import queues as q
+from ...contract import task_results as r
 from ...contract import tasks as t
 from ...contract.requests import Request
 from ..caller import Caller
-from ..task_waiting import await_task
-from . import contents, fair, items, queues, tasks
+from ..task_waiting import await_task, take_notices
+from . import contents, fair, items, queues, results, tasks
 
 #: Given the caller, the request and the end of the call; returns one of the request's replies.
 Implementation = Callable[[Caller, Any, "float | None"], Coroutine[Any, Any, Any]]
@@ -150,6 +151,14 @@ def _choose(request: Request) -> Implementation:
             found = tasks.closed
         case t.DeleteTasks():
             found = tasks.delete
+        case r.OpenInbox():
+            found = results.open_inbox
+        case r.WatchTasks():
+            found = results.watch
+        case r.TakeNotices():
+            found = take_notices
+        case r.CloseInbox():
+            found = results.close_inbox
         case _:
             assert_never(request)
     return found

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from ...contract.queues import Mismatch
-from ...contract.replies import Changed, Done, Missing, Outcome
+from ...contract.replies import Changed, Done, Lost, Missing, Outcome
 from ...contract.task_records import Edit, StoredTask
 from ...contract.tasks import (
     AckTask,
@@ -71,6 +71,7 @@ from ..statuses import (
     DONE,
     EXISTS,
     FOREIGN,
+    LOST,
     MISMATCH,
     MISSING,
     RENEWED,
@@ -104,10 +105,10 @@ async def open_(caller: Caller, request: OpenTasks, end: float | None) -> OpenTa
 
 
 def _put(binding: RedisBinding, request: PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
-    tasks, ids, delay, ttl, priority, tube = request
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox = request
     flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
     options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
-    return (*options, waiter, len(tasks), *flat)
+    return (*options, waiter, result_ttl, inbox, len(tasks), *flat)
 
 
 def _read_put(request: PutTasks, reply: Reply) -> PutTasksReply:
@@ -134,6 +135,7 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
     if done is None:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
     is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
+    is_ordinary = is_ordinary and not done.record.result_ttl
     if not is_ordinary or binding.keeps_processed:
         return None
     owner, call, lease = request.owner, request.call, binding.options.lease
@@ -158,7 +160,7 @@ async def _take(
     if reply == [DONE]:  # it was done before, and the reply lost
         moment, tasks = await task_waiting.had(caller, owner, request.call, end)
         return TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
-    args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0)
+    args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0, *done.result)
     settled = _settled(done.id, await ask(caller, "ack", args, end))
     if isinstance(settled, StoredTask):
         caller.binding.keeps_processed = settled.record.state != "X"
@@ -171,21 +173,21 @@ take = FirstScript(_first_of_take, _read_taken, _take)
 
 
 def _ack(binding: RedisBinding, request: AckTask) -> tuple[Any, ...]:
-    id, owner, call, delay, tube, edit, whole = request
+    id, owner, call, delay, tube, edit, whole, result = request
     fence = id, owner.encode(), call
-    return (*fence, or_none(delay), *_shift(tube), *_edit(edit), 1 if whole else 0)
+    return (*fence, or_none(delay), *_shift(tube), *_edit(edit), 1 if whole else 0, *result)
 
 
 def _release(binding: RedisBinding, request: ReleaseTask) -> tuple[Any, ...]:
-    id, owner, call, delay, ttl, priority, tube, error, edit, whole = request
+    id, owner, call, delay, ttl, priority, tube, error, edit, whole, result = request
     urgency = b"" if priority is None else encode_priority(priority)
     times = delay, or_none(ttl), urgency
-    return (id, owner, call, *times, *_shift(tube), error, *_edit(edit), int(whole))
+    return (id, owner, call, *times, *_shift(tube), error, *_edit(edit), int(whole), *result)
 
 
 def _bury(binding: RedisBinding, request: BuryTask) -> tuple[Any, ...]:
-    id, owner, call, ttl, tube, error, edit, whole = request
-    return (id, owner, call, ttl, *_shift(tube), error, *_edit(edit), int(whole))
+    id, owner, call, ttl, tube, error, edit, whole, result = request
+    return (id, owner, call, ttl, *_shift(tube), error, *_edit(edit), int(whole), *result)
 
 
 def _touch(binding: RedisBinding, request: TouchTask) -> tuple[Any, ...]:
@@ -231,6 +233,7 @@ def _change(binding: RedisBinding, request: ChangeTask) -> tuple[Any, ...]:
 def _read_changed(request: ChangeTask, reply: Reply) -> ChangeTaskReply:
     settled = _settled(request.id, reply)
     assert not isinstance(settled, OtherOwner)
+    assert settled is not Outcome.LOST
     return settled
 
 
@@ -337,7 +340,7 @@ closed = OneScript[AreTasksClosed, AreTasksClosedReply]("closed", nothing, _read
 delete = OneScript[DeleteTasks, DeleteTasksReply]("delete", nothing, _read_done)
 
 
-def _settled(id: bytes, reply: Reply) -> StoredTask | Refusal | Changed | Missing:
+def _settled(id: bytes, reply: Reply) -> StoredTask | Refusal | Changed | Lost | Missing:
     """What became of one task."""
     status = reply[0]
     if status == DONE:
@@ -348,6 +351,8 @@ def _settled(id: bytes, reply: Reply) -> StoredTask | Refusal | Changed | Missin
         return OtherOwner(reply[2].decode(errors="replace"))
     if status == CHANGED:
         return Outcome.CHANGED
+    if status == LOST:
+        return Outcome.LOST
     return Outcome.ABSENT if status == ABSENT else Outcome.MISSING
 
 

@@ -1,36 +1,13 @@
--- What becomes of tasks. What a script changes is noted first, and written in one go: many tasks are few
--- commands.
-
--- What is noted: for each sorted set the members to remove, and the scores and members to add; the
--- fields of hashes; how many went which way; who is to be woken; the tubes that somebody should
--- look at, and how often.
-local removed, added, set, deleted, tally, bells, noticed = {}, {}, {}, {}, {}, {}, {}
-local somebody = false
-local awaiting
-
-local function noted(where, key)
-  local list = where[key]
-  if not list then
-    list = {}
-    where[key] = list
-  end
-  return list
-end
-
-local function note(where, key, one, other)
-  local noted = noted(where, key)
-  noted[#noted + 1] = one
-  if other then noted[#noted + 1] = other end
-end
+-- What becomes of tasks. What a script changes is written in one go, see `told`.
 
 local function read(id, record)
   if not record then return nil end
-  local state, priority, seq, created, since, ends, bundle, deliveries, call, tube, owner, at =
-    struct.unpack(FORMAT, record)
+  local state, priority, seq, created, since, ends, bundle, deliveries, call, result_ttl, tube, owner,
+    inboxes, at = struct.unpack(FORMAT, record)
   return {
     id = id, state = state, priority = priority, seq = seq, created = created, since = since,
-    ends = ends, bundle = bundle, deliveries = deliveries, call = call, tube = tube, owner = owner,
-    error = string.sub(record, at),
+    ends = ends, bundle = bundle, deliveries = deliveries, call = call, result_ttl = result_ttl,
+    tube = tube, owner = owner, inboxes = inboxes, error = string.sub(record, at),
   }
 end
 
@@ -41,7 +18,8 @@ end
 
 local function pack(task)
   return struct.pack(FORMAT, task.state, task.priority, task.seq, task.created, task.since, task.ends,
-    task.bundle, task.deliveries, task.call, task.tube, task.owner) .. task.error
+    task.bundle, task.deliveries, task.call, task.result_ttl, task.tube, task.owner, task.inboxes)
+    .. task.error
 end
 
 local function place(task)
@@ -231,23 +209,6 @@ local function count_shift(before, after, from, to)
   if before ~= after then count(before, after, '', 1) end
 end
 
--- Who waits for the task to be processed is told what became of it, if any: processed, or not.
-local function conclude(id, outcome)
-  awaiting = awaiting or redis.call('HLEN', awaited)
-  if awaiting == 0 then return end
-  local tickets = redis.call('HGET', awaited, id)
-  if not tickets then return end
-  redis.call('HDEL', awaited, id)
-  local old = redis.call('HRANDFIELD', outcomes, 10, 'WITHVALUES')
-  for i = 1, #old, 2 do
-    if tonumber(string.match(old[i + 1], '^%d+')) + KEPT < now then redis.call('HDEL', outcomes, old[i]) end
-  end
-  for ticket in string.gmatch(tickets, '[^ ]+') do
-    redis.call('HSET', outcomes, ticket, string.format('%d %s', now, outcome))
-    bells[#bells + 1] = ticket
-  end
-end
-
 -- Bring a task into another state, which ends by itself at `ends` (0: never), and into a tube.
 local function turn(task, after, ends, tube)
   leave(task)
@@ -261,7 +222,7 @@ local function turn(task, after, ends, tube)
   task.state, task.since, task.ends = after, now, ends
   enter(task)
   tell(task)
-  if after == 'B' then conclude(task.id, 'buried') end
+  if after == 'B' then conclude(task, 'B') end
 end
 
 -- The task is no more.
@@ -271,7 +232,7 @@ local function vanish(task, outcome)
   task.state, task.since, task.ends = 'X', now, 0
   note(deleted, records, task.id)
   note(deleted, payloads, task.id)
-  conclude(task.id, outcome)
+  conclude(task, outcome)
 end
 
 -- A task becomes ready, or waits for a delay.
@@ -305,16 +266,17 @@ local function lapse(task)
   elseif task.state == 'T' then
     give_back(task, 'it was not processed within its ttr', 0)
   else
-    vanish(task, task.state == 'Z' and 'processed' or 'dropped')
+    vanish(task, task.state == 'Z' and 'P' or 'D')
   end
 end
 
 -- What every script reads before it writes, and so finds to be of the right type.
-local READ = {[meta] = true, [due] = true, [expiry] = true}
+local READ = {[meta] = true, [due] = true, [expiry] = true, [times] = true}
 
 -- Write what is noted. A key of the wrong type is found before anything is written; and a count that
 -- is none, since these are written first.
 local function flush()
+  write_told()
   for key in pairs(removed) do
     if not READ[key] and not added[key] then redis.call('ZCARD', key) end
   end
@@ -348,6 +310,7 @@ local function sweep()
       if left <= 0 then return end
     end
   end
+  if sweep_told(left) then flush() end
 end
 
 -- The ticket in a member of `waiting`.

@@ -1,10 +1,11 @@
--- The fast path of `put`: one task that is ready at once, in no tube, for as long as it likes. It is
--- written straight, and what other cases need is not even built. Where it does not apply nothing has
+-- The fast path of `put`: one task that is ready at once, in no tube, for as long as it likes, and
+-- nobody asks for what comes of it. It is written straight, and what other cases need is not even built. Where it does not apply nothing has
 -- changed, and `put` goes on. It moves nothing that is due: what can become due does not come this way.
 local function put_one()
   if not settings or settings.closed or settings.ttl > 0 then return nil end
-  local kind, delay, ttl, priority, tube, ticket, number, id, data = unpack(ARGV, 1, 9)
+  local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, number, id, data = unpack(ARGV, 1, 11)
   if number ~= '1' or delay ~= '0' or ttl ~= '' or tube ~= '' or ticket ~= '' then return nil end
+  if result_ttl ~= '0' or inbox ~= '' then return nil end
   local seq, is_named = next_seq(), id ~= ''
   local last, counter = string.format('%d', seq), nil
   if id == '' and kind == 'auto_increment' then
@@ -15,6 +16,7 @@ local function put_one()
   end
   local is_usual = id == last and priority == USUAL and is_on_time(seq)
   if redis.call('HEXISTS', payloads, id) == 1 then return nil end
+  if (is_named or settings.named) and redis.call('HEXISTS', results, id) == 1 then return nil end
   if not is_usual then redis.call('HLEN', records) end
   redis.call('ZCARD', ready)
   local signs, place = redis.call('LLEN', wake), priority .. struct.pack('>I8', seq)

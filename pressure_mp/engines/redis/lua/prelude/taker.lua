@@ -26,11 +26,11 @@ end
 local function processed(task, zombie, tube)
   if settings.keep then
     turn(task, 'D', 0, tube)
-    conclude(task.id, 'processed')
+    conclude(task, 'P')
   elseif zombie ~= 0 then
     turn(task, 'Z', zombie_until(zombie), tube)
-    conclude(task.id, 'processed')
+    conclude(task, 'P')
   else
-    vanish(task, 'processed')
+    vanish(task, 'P')
   end
 end

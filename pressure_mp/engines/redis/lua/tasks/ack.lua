@@ -1,19 +1,24 @@
 -- ack: a task was processed: it is gone, or stays as a zombie or as done.
--- args: id owner call delay tube shift edit data digest whole
+-- args: id owner call delay tube shift edit data digest whole result token
 --   delay   milliseconds as a zombie; '' for the queue's own
 --   tube    where it goes, if `shift` is 1
 --   data    the new data, if `edit` is 1
 --   digest  of the data that the caller knows; '' if that does not matter
 --   whole   1: return the data too
--- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage ack_one ack_first life find taker
+--   result  what came of it; '' if the taker says nothing
+--   token   of its content, if that is in chunks; lost: it is not there
+-- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
+-- uses: storage ack_one ack_first told life find taker
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
 sweep()
-local id, owner, call, delay, tube, shift, edit, data, digest, whole = unpack(ARGV, 1, 10)
+local id, owner, call, delay, tube, shift, edit, data, digest, whole, result, token =
+  unpack(ARGV, 1, 12)
 local task, refusal = held(id, owner, call)
 if not task then return refusal end
+if not has_content(token) then return finish('lost') end
 if not is_known(id, digest) then return finish('changed') end
 processed(task, delay ~= '' and tonumber(delay) or settings.zombie, shift == '1' and tube or nil)
+say_result(id, result, token)
 return finish_with(task, edit, data, whole)

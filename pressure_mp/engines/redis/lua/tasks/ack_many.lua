@@ -2,7 +2,7 @@
 -- args: owner number task...
 --   task  id and number of the take, of each
 -- replies: done bells problem... | missing
--- uses: storage life find taker
+-- uses: storage told life find taker
 -- once: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state
@@ -26,8 +26,8 @@ local function goes_from(bundle, call, id)
   leaving.ids[id], leaving.number = true, leaving.number + 1
 end
 
--- How many tasks from a place on are a whole bundle, in its order and in no tube: of these no more needs
--- to be known, and they go. Nil, if they are not.
+-- How many tasks from a place on are a whole bundle, in its order, in no tube, and nobody asked what comes
+-- of them: of these no more needs to be known, and they go. Nil, if they are not.
 local function whole(place, part)
   local call = ARGV[2 + 2 * place]
   local bundle = bundled(hold(owner, tonumber(call)), part)
@@ -58,8 +58,10 @@ local found = at <= number and redis.call('HMGET', records, unpack(ids, at, numb
 for i = at, number do
   local id = ids[i]
   local record, problem = not seen[id] and found[i - at + 1], nil
-  local ends, bundle, _, call, tube, whose
-  if record then ends, bundle, _, call, tube, whose = struct.unpack('>I8I4I4I8ss', record, 34) end
+  local ends, bundle, _, call, result_ttl, tube, whose, inboxes
+  if record then
+    ends, bundle, _, call, result_ttl, tube, whose, inboxes = struct.unpack('>I8I4I4I8i8sss', record, 34)
+  end
   if record and ends > 0 and ends <= now then
     local task = find(id)
     problem = task and task.state or 'absent'
@@ -71,7 +73,7 @@ for i = at, number do
     problem = 'foreign'
   else
     if bundle > 0 then goes_from(bundle, call, id) end
-    if goes then
+    if goes and result_ttl == 0 and inboxes == '' then
       -- As processed, without reading the rest of the record.
       gone[#gone + 1] = id
       if bundle == 0 then
@@ -82,7 +84,7 @@ for i = at, number do
       seen[id] = 'absent'
     else
       stays[#stays + 1] = read(id, record)
-      seen[id] = settings.keep and 'D' or 'Z'
+      seen[id] = goes and 'absent' or settings.keep and 'D' or 'Z'
     end
   end
   if problem then
@@ -106,7 +108,7 @@ if #gone > 0 then
   deleted[records], deleted[payloads] = gone, gone
   for tube, times in pairs(ways) do count('T', 'X', tube, times) end
   if redis.call('HLEN', awaited) > 0 then
-    for _, id in ipairs(gone) do conclude(id, 'processed') end
+    for _, id in ipairs(gone) do conclude({id = id, result_ttl = 0, inboxes = ''}, 'P') end
   end
 end
 local reply = finish('done')

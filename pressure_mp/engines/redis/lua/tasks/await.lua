@@ -3,10 +3,11 @@
 -- args: id ticket mode whole
 --   mode   wait | now: whether the caller will wait
 --   whole  1: return the data also while the task is not processed
--- replies: done bells outcome record data | unfinished bells record data | absent bells | missing
--- uses: storage life find
+-- replies: done bells outcome record data kept result token | unfinished bells record data | absent bells | missing
+-- uses: storage told life find
 -- once: yes
--- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone.
+-- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone. `kept`: 1 if
+-- a result is kept.
 if not settings then return {'missing'} end
 sweep()
 redis.call('DEL', KEYS[1])
@@ -14,15 +15,19 @@ local id, ticket = ARGV[1], ARGV[2]
 local task = find(id)
 local record = task and pack(task) or ''
 local outcome = redis.call('HGET', outcomes, ticket)
-local ended = outcome or task and string.find('ZDB', task.state, 1, true)
-local data = task and (ended or ARGV[4] == '1') and redis.call('HGET', payloads, id) or ''
+local kept = kept_of(id)
+local function told(how)
+  local data = task and redis.call('HGET', payloads, id) or ''
+  if not kept then return finish('done', how, record, data, 0, '', '') end
+  return finish('done', how, record, data, 1, kept.data, kept.token)
+end
 if outcome then
   redis.call('HDEL', outcomes, ticket)
-  return finish('done', string.match(outcome, ' (.*)$'), record, data)
+  return told(string.match(outcome, ' (.*)$'))
 end
-if not task then return finish('absent') end
-if task.state == 'Z' or task.state == 'D' then return finish('done', 'processed', record, data) end
-if task.state == 'B' then return finish('done', 'buried', record, data) end
+if not task then return kept and told(OUTCOME[kept.outcome]) or finish('absent') end
+if task.state == 'Z' or task.state == 'D' then return told('processed') end
+if task.state == 'B' then return told('buried') end
 local others = {}
 for other in string.gmatch(redis.call('HGET', awaited, id) or '', '[^ ]+') do
   if other ~= ticket then others[#others + 1] = other end
@@ -33,4 +38,4 @@ if #others > 0 then
 else
   redis.call('HDEL', awaited, id)
 end
-return finish('unfinished', record, data)
+return finish('unfinished', record, ARGV[4] == '1' and redis.call('HGET', payloads, id) or '')

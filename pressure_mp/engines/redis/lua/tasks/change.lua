@@ -6,7 +6,7 @@
 --   ttl    milliseconds for which it is ready; '' for the queue's own
 --   tube   where it goes, if `shift` is 1
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
--- uses: storage life find taker
+-- uses: storage told life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()
@@ -29,11 +29,11 @@ if to == '' then
     tell(task)
   end
 elseif to == 'X' then
-  vanish(task, 'killed')
+  vanish(task, 'K')
 elseif to == 'R' or to == 'W' then
   revive(task, delay, ttl, tube)
 else
   turn(task, to, to == 'Z' and zombie_until(delay > 0 and delay or settings.zombie) or 0, tube)
-  if to ~= 'B' then conclude(task.id, 'processed') end
+  if to ~= 'B' then conclude(task, 'P') end
 end
 return finish('done', pack(task), told)

@@ -1,19 +1,21 @@
 -- put: add tasks that have all but their id and their data in common.
--- args: ids delay ttl priority tube ticket number task...
+-- args: ids delay ttl priority tube ticket result_ttl inbox number task...
 --   ids       time64 | auto_increment: how a task without an id gets one
 --   delay     milliseconds before it is ready; 0 for none
 --   ttl       milliseconds for which it is ready; '' for the queue's own
 --   priority  in eight bytes
 --   ticket    of one who waits until the task is processed; '' for nobody
+--   result_ttl  milliseconds for which what comes of it is kept; -1: with the inbox, 0: not at all
+--   inbox     hears of it; '' for none
 --   task      id and data of each; an id can be ''
 -- replies: done bells id... | exists bells id state | closed bells | missing
--- uses: storage put_one life
+-- uses: storage put_one told life
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
 sweep()
 if settings.closed then return finish('closed') end
-local kind, delay, ttl, priority, tube, ticket, number = unpack(ARGV, 1, 7)
+local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, number = unpack(ARGV, 1, 9)
 number = tonumber(number)
 local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
@@ -25,7 +27,7 @@ local function made()
   local ids, arrivals = {}, {}
   local last = kind == 'auto_increment' and counter or seq - 1
   for i = 1, number do
-    if ARGV[6 + 2 * i] ~= '' then return nil end
+    if ARGV[8 + 2 * i] ~= '' then return nil end
     ids[i], arrivals[i] = string.format('%d', last + i), seq + i - 1
   end
   if settings.named then
@@ -41,7 +43,7 @@ end
 local function chosen()
   local ids, arrivals, seen = {}, {}, {}
   for i = 1, number do
-    local id = ARGV[6 + 2 * i]
+    local id = ARGV[8 + 2 * i]
     if id == '' then
       repeat
         if kind == 'auto_increment' then
@@ -65,25 +67,33 @@ end
 
 local ids, arrivals = made()
 local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == ''
-  and priority == USUAL and is_on_time(seq)
+  and priority == USUAL and is_on_time(seq) and result_ttl == '0' and inbox == ''
 if not ids then
   local there
   ids, arrivals, there = chosen()
   if not ids then return finish('exists', arrivals, there) end
   note(set, meta, 'named', '1')
+  settings.named = '1'
+end
+
+if settings.named and redis.call('HLEN', results) > 0 then
+  for i, text in ipairs(redis.call('HMGET', results, unpack(ids))) do
+    if text then forget_result(ids[i], read_kept(text)) end -- of another task that had the id
+  end
 end
 
 local data, places = {}, {}
 for i = 1, number do
   local id, field, value = ids[i], 2 * i - 1, 2 * i
-  data[field], data[value] = id, ARGV[7 + value]
+  data[field], data[value] = id, ARGV[9 + value]
   places[field], places[value] = '0', priority .. struct.pack('>I8', arrivals[i]) .. id
 end
 set[payloads] = data
 if not is_usual then
   -- The records differ in the number of the arrival only.
   local head = state .. priority
-  local tail = struct.pack('>I8I8I8I4I4I8', now, now, ends, 0, 0, 0) .. tube .. '\0\0'
+  local tail = struct.pack('>I8I8I8I4I4I8i8', now, now, ends, 0, 0, 0, tonumber(result_ttl)) .. tube
+    .. '\0\0' .. inbox .. '\0'
   local told = noted(set, records)
   for i, id in ipairs(ids) do
     told[2 * i - 1], told[2 * i] = id, head .. struct.pack('>I8', arrivals[i]) .. tail

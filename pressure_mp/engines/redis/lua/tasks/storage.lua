@@ -1,4 +1,4 @@
--- keys: meta records payloads ready tubes due expiry taken bundles shelf counts wake waiting awaited outcomes
+-- keys: meta records payloads ready tubes due expiry taken bundles shelf counts wake waiting awaited outcomes results notices inboxes times chunks
 -- item: wake
 -- Tasks: `payloads` has the data of each, `records` what pressure_mp/engines/redis/task_records.py says; a task that has
 -- no record is as it was put: ready, its id the number of its arrival, and all else as usual. Besides,
@@ -9,7 +9,7 @@
 --   taken   T: the end of the owner's name, which is random; number of the take, id. Tasks that were
 --           taken together are a bundle, with a zero byte and its number for the id: as long as
 --           nothing becomes of one of them alone. `bundles` has how many they are, 1 if none of them
---           has a tube, when that ends, the owner, and their ids.
+--           has a tube and nobody asked for what comes of it, when that ends, the owner, and their ids.
 --   shelf   B and D: the letter, since when, arrival, id
 -- and with the time at which the state ends by itself as score:
 --   due     W and T: then the task is ready; of a bundle, after a zero byte, its member of `taken`
@@ -25,7 +25,7 @@ local FOR_GOOD = -1
 -- Milliseconds for which the outcome of a task is kept for one who waited for it.
 local KEPT = 60000
 
-local FORMAT = '>c1c8I8I8I8I8I4I4I8ss'
+local FORMAT = '>c1c8I8I8I8I8I4I4I8i8sss'
 local BUNDLE = '>I2I1I8s'
 
 local time = redis.call('TIME')
@@ -44,8 +44,8 @@ if kept[1] then
 end
 
 -- The priority of most tasks, and the end of the record of one that is ready for the first time and
--- for as long as it likes, in no tube.
-local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 26)
+-- for as long as it likes, in no tube, and of which nobody is to hear.
+local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 35)
 
 -- When a task was put that has no record, in eight bytes: its id begins with the milliseconds.
 local function created(id)

@@ -11,7 +11,7 @@
 --   turn   first | again: whether it waited before
 --   lease  milliseconds for which the owner is known to be there
 -- replies: done bells task... | empty bells next entry | closed bells | missing
--- uses: storage take_one take_first life ready
+-- uses: storage take_one take_first told life ready
 -- once: yes
 -- A task is its id, its record and its data.
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
@@ -32,16 +32,19 @@ end
 
 local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 
--- Records end alike when tasks have their end, deliveries, tube and error in common, as many have. What
+-- Records end alike when tasks have their end, deliveries, tube, error, and what is asked for in common. What
 -- becomes of such an end is worked out once.
 local stamps, moment = struct.pack('>I8I8', now, ends), string.format('%d', ends)
 local named = struct.pack('>I8', call)
 local kinds = setmetatable({}, {__index = function(known, rest)
-  local until_then, _, deliveries, _, of, _, at = struct.unpack('>I8I4I4I8ss', rest)
+  local until_then, _, deliveries, _, result_ttl, of, _, inboxes, at = struct.unpack('>I8I4I4I8i8sss', rest)
+  local error = string.sub(rest, at)
   local kind = {
     until_then = until_then, is_over = until_then > 0 and until_then <= now, of = of, number = 0,
-    rest = struct.pack('>I4', deliveries + 1) .. named .. of .. '\0' .. owner .. '\0'
-      .. string.sub(rest, at),
+    inboxes = inboxes, deliveries = deliveries + 1, error = error,
+    is_plain = of == '' and inboxes == '' and result_ttl == 0,
+    rest = struct.pack('>I4', deliveries + 1) .. named .. struct.pack('>i8', result_ttl) .. of .. '\0'
+      .. owner .. '\0' .. inboxes .. '\0' .. error,
   }
   known[rest] = kind
   return kind
@@ -101,7 +104,7 @@ local function capture(chosen, data)
       if not single then
         local is_plain = 1
         for k = i, last do
-          if chosen.kinds[k].of ~= '' then is_plain = 0 end
+          if not chosen.kinds[k].is_plain then is_plain = 0 end
         end
         note(set, bundles, member,
           struct.pack(BUNDLE, last - i + 1, is_plain, ends, owner) .. table.concat(ids, '\0', i, last))
@@ -113,6 +116,7 @@ local function capture(chosen, data)
     if tube ~= '' then note(removed, ready, place) end
     if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
     if kind.until_then > 0 then note(removed, expiry, id) end
+    if kind.inboxes ~= '' then tell_inboxes(kind.inboxes, 'T', id, kind.deliveries, kind.error) end
     kind.number = kind.number + 1
   end
   set[records] = set_to

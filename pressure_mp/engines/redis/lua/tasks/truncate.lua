@@ -2,7 +2,7 @@
 -- args: limit
 --   limit  how many tasks at most
 -- replies: done bells number | missing
--- uses: storage life shelf
+-- uses: storage told life shelf
 -- once: yes
 -- None is left when the number is 0.
 if not settings then return {'missing'} end
@@ -19,5 +19,5 @@ gather(due, bundle_due, itself)
 gather(expiry, no_bundle, itself)
 gather(taken, bundle_taken, id_taken)
 gather(shelf, no_bundle, id_shelved)
-for _, task in ipairs(tasks) do vanish(task, 'killed') end
+for _, task in ipairs(tasks) do vanish(task, 'K') end
 return finish('done', #tasks)

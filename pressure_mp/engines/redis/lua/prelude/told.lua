@@ -1,0 +1,222 @@
+-- What a script changes is noted first, and written in one go: many tasks are few commands. And who is
+-- told of what came of tasks: those who wait for one, and inboxes.
+
+-- What is noted: for each sorted set the members to remove, and the scores and members to add; the
+-- fields of hashes; how many went which way; who is to be woken; the tubes that somebody should
+-- look at, and how often.
+local removed, added, set, deleted, tally, bells, noticed = {}, {}, {}, {}, {}, {}, {}
+local somebody = false
+local awaiting
+
+local function noted(where, key)
+  local list = where[key]
+  if not list then
+    list = {}
+    where[key] = list
+  end
+  return list
+end
+
+local function note(where, key, one, other)
+  local noted = noted(where, key)
+  noted[#noted + 1] = one
+  if other then noted[#noted + 1] = other end
+end
+
+-- What came of tasks just now, by id: `results` has it in these bytes, before the data that the taker
+-- said. When it ends, 0 if it is kept for one inbox alone; the number of that inbox's notice; the
+-- outcome; the inbox; and the token of the data's content, if that is in `chunks`.
+local KEPT_RESULT, fresh = '>I8I8c1ss', {}
+-- The same of an inbox: for how long it is there from each use on, the number of its last notice, and the
+-- ticket of who waits for the next. False for one that is gone.
+local INBOX, boxes = '>I8I8s', {}
+-- An event of a notice is the letter of an outcome (P: processed, B: buried, K: killed, D: dropped), or
+-- T: taken, or A: there is no such task.
+local OUTCOME = {P = 'processed', B = 'buried', K = 'killed', D = 'dropped'}
+local FEW = 32 -- chunks that are removed in one call: each takes about 20 microseconds
+
+-- A time in `times`: of a result, an inbox, or a content (r, i, c).
+local function end_at(kind, name, moment)
+  note(added, times, moment, kind .. name)
+end
+
+local function read_kept(text)
+  local ends, number, outcome, inbox, token, at = struct.unpack(KEPT_RESULT, text)
+  return {
+    ends = ends, number = number, outcome = outcome, inbox = inbox, token = token,
+    data = string.sub(text, at),
+  }
+end
+
+-- What is kept of the end of a task, nil if nothing is.
+local function kept_of(id)
+  local text = redis.call('HGET', results, id)
+  return text and read_kept(text) or nil
+end
+
+-- A result is not kept any longer.
+local function forget_result(id, kept)
+  note(deleted, results, id)
+  note(removed, times, 'r' .. id)
+  if kept.token ~= '' then end_at('c', kept.token, '0') end
+end
+
+local function inbox_of(name)
+  local box = boxes[name]
+  if box == nil then
+    local text = redis.call('HGET', inboxes, name)
+    box = false
+    if text then
+      local lease, number, ticket = struct.unpack(INBOX, text)
+      box = {lease = lease, number = number, ticket = ticket}
+    end
+    boxes[name] = box
+  end
+  return box
+end
+
+-- What the notices of an inbox begin with, from a number on.
+local function from_number(name, number)
+  return name .. '\0' .. (number and struct.pack('>I8', number) or '')
+end
+
+-- An inbox hears of a task, and who waits for that is woken; returns the number, 0 if there is no inbox.
+-- `is_alone`: the result is kept for this inbox alone.
+local function tell_inbox(name, event, id, deliveries, error, is_alone)
+  local box = inbox_of(name)
+  if not box then return 0 end
+  box.number, box.is_changed = box.number + 1, true
+  note(added, notices, '0', from_number(name, box.number) .. struct.pack('>I4', deliveries) .. event
+    .. (is_alone and '1' or '0') .. id .. '\0' .. error)
+  if box.ticket ~= '' then
+    bells[#bells + 1] = box.ticket
+    box.ticket = ''
+  end
+  return box.number
+end
+
+-- Every inbox that is to hear of a task does; returns the number of the first one's notice.
+local function tell_inboxes(names, event, id, deliveries, error, is_alone)
+  local first
+  for name in string.gmatch(names, '[^ ]+') do
+    local number = tell_inbox(name, event, id, deliveries, error, is_alone and not first)
+    first = first or number
+  end
+  return first or 0
+end
+
+-- Who waits for the task to be processed is told what became of it, if any does; so are inboxes; and it
+-- is kept, if that was asked for.
+local function conclude(task, outcome)
+  local id, ttl = task.id, task.result_ttl
+  if ttl ~= 0 then
+    local old = kept_of(id)
+    if old and old.token ~= '' then end_at('c', old.token, '0') end
+    if old and ttl < 0 then note(deleted, results, id) end
+  end
+  local number = 0
+  if task.inboxes ~= '' then
+    number = tell_inboxes(task.inboxes, outcome, id, task.deliveries, task.error, ttl < 0)
+  end
+  if ttl > 0 then
+    fresh[id] = {ends = now + ttl, number = 0, outcome = outcome, inbox = '', token = '', data = ''}
+    end_at('r', id, now + ttl)
+  elseif number > 0 and ttl < 0 then
+    local inbox = string.match(task.inboxes, '[^ ]+')
+    fresh[id] = {ends = 0, number = number, outcome = outcome, inbox = inbox, token = '', data = ''}
+  end
+  awaiting = awaiting or redis.call('HLEN', awaited)
+  if awaiting == 0 then return end
+  local tickets = redis.call('HGET', awaited, id)
+  if not tickets then return end
+  redis.call('HDEL', awaited, id)
+  local old = redis.call('HRANDFIELD', outcomes, 10, 'WITHVALUES')
+  for i = 1, #old, 2 do
+    if tonumber(string.match(old[i + 1], '^%d+')) + KEPT < now then redis.call('HDEL', outcomes, old[i]) end
+  end
+  for ticket in string.gmatch(tickets, '[^ ]+') do
+    redis.call('HSET', outcomes, ticket, string.format('%d %s', now, OUTCOME[outcome]))
+    bells[#bells + 1] = ticket
+  end
+end
+
+-- Whether the content of a result is there, if it has one.
+local function has_content(token)
+  return token == '' or tonumber(redis.call('ZSCORE', times, 'c' .. token) or '0') > now
+end
+
+-- That is what came of a task, if it has ended just now and that is to be kept.
+local function say_result(id, data, token)
+  local kept = fresh[id]
+  if kept then kept.data, kept.token = data, token end
+  if token ~= '' then end_at('c', token, kept and '+inf' or '0') end
+end
+
+-- All of that is noted.
+local function write_told()
+  for id, kept in pairs(fresh) do
+    note(set, results, id, struct.pack(KEPT_RESULT, kept.ends, kept.number, kept.outcome, kept.inbox,
+      kept.token) .. kept.data)
+  end
+  for name, box in pairs(boxes) do
+    if box and box.is_changed then
+      note(set, inboxes, name, struct.pack(INBOX, box.lease, box.number, box.ticket))
+      box.is_changed = false
+    end
+  end
+  fresh = {}
+end
+
+-- Notices of an inbox are not needed any more, nor results that were kept for it alone.
+local function drop_notices(name, members)
+  for _, member in ipairs(members) do
+    local number, _, _, is_alone, at = struct.unpack('>I8I4c1c1', member, #name + 2)
+    note(removed, notices, member)
+    if is_alone == '1' then
+      local id = string.sub(member, at, string.find(member, '\0', at, true) - 1)
+      local kept = kept_of(id)
+      if kept and kept.inbox == name and kept.number <= number then forget_result(id, kept) end
+    end
+  end
+end
+
+-- An inbox is gone, with its notices: up to `most` of them now. Returns whether that is all.
+local function close_inbox(name, most)
+  local start = from_number(name)
+  local members = redis.call('ZRANGE', notices, '[' .. start, '(' .. start .. string.rep('\255', 9), 'BYLEX',
+    'LIMIT', 0, most)
+  drop_notices(name, members)
+  boxes[name] = false
+  note(deleted, inboxes, name)
+  if #members == most then return false end
+  note(removed, times, 'i' .. name)
+  return true
+end
+
+-- Some chunks of a content are removed; returns whether these were all.
+local function drop_content(token)
+  local name, last, gone = string.sub(token, 1, 16), tonumber(string.sub(token, 17, 24), 16) or 0, 0
+  while last > 0 and gone < FEW do
+    local fields, first = {}, math.max(last - FEW, 0)
+    for number = first, last - 1 do fields[#fields + 1] = string.format('%s:%d', name, number) end
+    gone, last = gone + redis.call('HDEL', chunks, unpack(fields)), first
+  end
+  return last == 0
+end
+
+-- Results, inboxes and contents of which the time has come go, at most so many. Whether there were any.
+local function sweep_told(most)
+  local members = redis.call('ZRANGE', times, '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
+  for _, member in ipairs(members) do
+    local kind, name = string.sub(member, 1, 1), string.sub(member, 2)
+    if kind == 'r' then
+      local kept = kept_of(name)
+      if kept then forget_result(name, kept) else note(removed, times, member) end
+    elseif kind == 'i' then
+      close_inbox(name, 1000)
+    elseif drop_content(name) then
+      note(removed, times, member)
+    end
+  end
+  return #members > 0
+end

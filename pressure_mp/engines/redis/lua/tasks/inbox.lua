@@ -1,0 +1,18 @@
+-- inbox: have an inbox, for a lease from now on, or be done with it.
+-- args: inbox lease
+--   lease  milliseconds; 0 to close it
+-- replies: done bells | missing
+-- uses: storage told life
+if not settings then return {'missing'} end
+sweep()
+local name, lease = ARGV[1], tonumber(ARGV[2])
+if lease == 0 then
+  -- What is too much for one call goes in later ones.
+  if not close_inbox(name, 1000) then end_at('i', name, '0') end
+  return finish('done')
+end
+local box = inbox_of(name) or {number = 0, ticket = ''}
+box.lease, box.is_changed = lease, true
+boxes[name] = box
+end_at('i', name, now + lease)
+return finish('done')

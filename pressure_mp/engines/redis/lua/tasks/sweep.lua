@@ -1,0 +1,17 @@
+-- sweep: remove what of results, inboxes and contents has come to its end; and a content that is not going
+-- to be told after all.
+-- args: token
+--   token  may be empty
+-- replies: done left
+-- uses: storage told life
+-- `left`: 1 if there may be more; call again.
+if not settings then return {'done', 0} end
+local token = ARGV[1]
+local ends = tonumber(redis.call('ZSCORE', times, 'c' .. token) or 'inf')
+if ends < math.huge then
+  end_at('c', token, '0')
+  flush()
+end
+local were_some = sweep_told(MOST_DUE)
+flush()
+return {'done', were_some and 1 or 0}

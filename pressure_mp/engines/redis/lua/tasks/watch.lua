@@ -1,0 +1,33 @@
+-- watch: an inbox hears of these tasks too; at once of those that are taken, or have ended.
+-- args: inbox number id...
+-- replies: done bells | lost bells | missing
+-- uses: storage told life find
+-- once: yes
+-- `lost`: the inbox is gone.
+if not settings then return {'missing'} end
+sweep()
+local name = ARGV[1]
+local box = inbox_of(name)
+if not box then return finish('lost') end
+end_at('i', name, now + box.lease)
+for i = 3, 2 + tonumber(ARGV[2]) do
+  local id = ARGV[i]
+  local task = find(id)
+  if not task then
+    local kept = kept_of(id)
+    tell_inbox(name, kept and kept.outcome or 'A', id, 0, '', false)
+  else
+    if not string.find(' ' .. task.inboxes .. ' ', ' ' .. name .. ' ', 1, true) then
+      if task.bundle > 0 then
+        part(task, {}, 0)
+        flush()
+      end
+      task.inboxes = task.inboxes == '' and name or task.inboxes .. ' ' .. name
+      tell(task)
+    end
+    local event = task.state == 'B' and 'B' or (task.state == 'Z' or task.state == 'D') and 'P'
+    if task.state == 'T' then event = 'T' end
+    if event then tell_inbox(name, event, id, task.deliveries, task.error, false) end
+  end
+end
+return finish('done')

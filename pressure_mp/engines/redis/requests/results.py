@@ -1,0 +1,36 @@
+"""Inboxes on a server, which hear of tasks: each request, by its script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract.replies import Outcome
+from ...contract.task_results import (
+    CloseInbox,
+    InboxReply,
+    OpenInbox,
+    WatchTasks,
+    WatchTasksReply,
+)
+from ..binding import RedisBinding
+from ..one_script import OneScript
+from ..statuses import DONE, LOST, Reply
+
+
+def _read_done(request: object, reply: Reply) -> InboxReply:
+    return Outcome.DONE if reply[0] == DONE else Outcome.MISSING
+
+
+def _watch(binding: RedisBinding, request: WatchTasks) -> tuple[Any, ...]:
+    return (request.inbox, len(request.ids), *request.ids)
+
+
+def _read_watched(request: WatchTasks, reply: Reply) -> WatchTasksReply:
+    return Outcome.LOST if reply[0] == LOST else _read_done(request, reply)
+
+
+open_inbox = OneScript[OpenInbox, InboxReply]("inbox", lambda _, request: request, _read_done)
+close_inbox = OneScript[CloseInbox, InboxReply](
+    "inbox", lambda _, request: (request.inbox, 0), _read_done
+)
+watch = OneScript("watch", _watch, _read_watched)
