@@ -174,6 +174,10 @@ class Client:
             self._closed = self._closed or when
             self._fewer.notify_all()
 
+    def leave_to_parent(self) -> None:
+        """This process was forked, and has not the threads."""
+        self._closed = "a fork: an executor is for the process that made it"
+
     def break_off(self, why: str) -> None:
         """There is nobody to do the calls: all futures fail, and what nobody took is withdrawn."""
         with self._fewer:
@@ -199,10 +203,15 @@ class Client:
         with self._fewer:
             self._is_ended = True
             self._sendable.notify_all()
-        if self._threads:
-            self._line.inbox.close()  # which the thread hears that listens
+        if not self._threads:
+            return
+        try:
+            self._line.inbox.watch([f"{self._prefix}-0"])  # no call has that id: it hears so at once
             for thread in self._threads:
                 thread.join()
+            self._line.inbox.close()
+        except PressureError as error:  # its lease ends it
+            _log.warning("executor %r could not close its inbox: %s", self._line.name, error)
 
     def _take_out(self, id: str) -> Future[Any] | None:
         """The future, for who settles it."""
@@ -250,17 +259,13 @@ class Client:
     # The thread that listens
 
     def _listen(self) -> None:
-        while True:
+        while not self._is_ended:
             try:
                 heard = self._line.listen()
             except InboxLost:
-                if self._is_ended:
-                    return
                 self._listen_anew()
                 continue
             except BrokerUnavailable as error:
-                if self._is_ended:
-                    return
                 _log.warning("executor %r does not hear of its calls: %s", self._line.name, error)
                 continue
             except PressureError as error:

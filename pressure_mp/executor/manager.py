@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 
@@ -91,6 +92,15 @@ def _end_all() -> None:
     for manager in managers:
         manager.join()
 
+
+def _after_fork_in_child() -> None:
+    """The executors are their parent's; this process has none of their threads."""
+    for manager in list(_all):
+        manager.client.leave_to_parent()
+    _all.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 # Before threads are waited for, as concurrent.futures has it; there is no public way.
 threading._register_atexit(_end_all)  # type: ignore[attr-defined]
