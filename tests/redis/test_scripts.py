@@ -61,6 +61,8 @@ PUT_TOGETHER = (
     *("prelude/put_one.lua", "prelude/take_one.lua"),
     *("prelude/ack_one.lua", "prelude/ack_first.lua"),
     *("tasks/put.lua", "tasks/take.lua", "tasks/ack_many.lua", "tasks/stats.lua"),
+    *("prelude/told.lua", "tasks/watch.lua", "tasks/notices.lua"),
+    *("tasks/store.lua", "tasks/sweep.lua"),
 )
 
 #: Commands without a key.

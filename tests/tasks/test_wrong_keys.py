@@ -21,6 +21,8 @@ pytestmark = pytest.mark.usefixtures("no_looks")
 
 #: Keys that these do not all have, or that say by themselves whether there is a queue.
 LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
+#: Keys of what comes of tasks.
+OF_RESULTS = {"results", "notices", "inboxes", "chunks"}
 #: Keys that only tasks with a tube have.
 OF_TUBES = {"tubes", "waiting"}
 
@@ -30,7 +32,7 @@ WRONG = pytest.mark.parametrize(
     ("part", "tube"),
     [
         (part, tube)
-        for part in sorted(keys.TASKS.keys() - LEFT_OUT)
+        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS)
         for tube in (None, "tube")
         if tube or part not in OF_TUBES
     ],
@@ -105,6 +107,33 @@ def test_a_take_does_its_acknowledgement_as_a_whole_or_not_at_all(part, tube, va
         rest = {2: "T" if taken else "R", 3: "R"}
         assert there == ({1: "T", **rest} if task.state == "T" else rest)
         assert queue.stats().counts["T"] == list(there.values()).count("T")
+        queue.delete()
+
+
+@pytest.mark.parametrize("part", sorted({*OF_RESULTS, "times"}))
+def test_a_key_of_results_of_another_type_is_named_and_nothing_is_half_done(part, valkey, name):
+    queue = TaskQueue(name, url=valkey.url)
+    inbox = queue.inbox()
+    queue.put_many(range(3), inbox=inbox, ids=["a", "b", "c"])
+    task = queue.take(0)
+    with valkey.client() as client:
+        with Spoilt(client, name, part) as spoilt:
+            before, named = spoilt.everything(), []
+            for call in (
+                lambda: queue.take(0),
+                lambda: task.ack(result=bytes(1 << 19) if part == "chunks" else 1),
+                lambda: queue.kill("c"),
+                lambda: inbox.watch(["b"]),
+                lambda: inbox.take(0),
+            ):
+                try:
+                    call()
+                except WrongKeyTypeError as error:
+                    named.append(str(error))
+                    assert spoilt.everything() == before
+                before = spoilt.everything()
+        assert named
+        assert all(f":{part}'" in error for error in named)
         queue.delete()
 
 

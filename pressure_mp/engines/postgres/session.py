@@ -238,7 +238,7 @@ class BaseSession:
 
 
 #: What takes or gives a place in line.
-_PLACED = frozenset(("put", "take", "take_with_hold", "prefetch", "join", "await"))
+_PLACED = frozenset(("put", "take", "take_with_hold", "prefetch", "join", "await", "take_notices"))
 #: What is tried for ``reconnect`` seconds, however short a time the caller would wait.
 _SETTLING = frozenset(("ack", "ack_many"))
 

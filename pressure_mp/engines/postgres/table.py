@@ -7,9 +7,10 @@ from ..contract import contents as c
 from ..contract import fair as f
 from ..contract import items as i
 from ..contract import queues as q
+from ..contract import task_results as r
 from ..contract import tasks as t
 from ..contract.requests import ItemRequest, QueueRequest, Request, TaskRequest
-from . import item_ways, task_ways
+from . import item_ways, result_ways, task_ways
 from .ways import Way
 
 #: Those that were looked up, by the request's type.
@@ -33,7 +34,8 @@ def _choose(request: Request) -> Way:
     if isinstance(request, _EVERY):
         return _every(request)
     name = type(request).__module__.rpartition(".")[2]
-    return _task(request) if name == "tasks" else _item(request)  # type: ignore[arg-type]
+    is_of_tasks = name in ("tasks", "task_results")
+    return _task(request) if is_of_tasks else _item(request)  # type: ignore[arg-type]
 
 
 def _every(request: QueueRequest) -> Way:
@@ -158,5 +160,19 @@ def _task(request: TaskRequest) -> Way:
             return task_ways.IS_CLOSED
         case t.DeleteTasks():
             return task_ways.DELETE
+        case r.OpenInbox():
+            return result_ways.OPEN
+        case r.WatchTasks():
+            return result_ways.WATCH
+        case r.TakeNotices():
+            return result_ways.TAKE
+        case r.CloseInbox():
+            return result_ways.CLOSE
+        case c.StoreChunks():
+            return item_ways.STORE_CHUNKS
+        case c.ReadChunks():
+            return item_ways.READ_CHUNKS
+        case c.SweepContents():
+            return item_ways.SWEEP_CONTENTS
         case _:
             assert_never(request)

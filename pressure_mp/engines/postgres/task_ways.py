@@ -8,6 +8,7 @@ from typing import Any
 from ..contract import tasks as t
 from ..contract.replies import NoTask, Outcome, Unprocessed
 from ..contract.task_records import Edit, Record, StoredTask, TaskSettings
+from ..contract.task_results import NO_RESULT, Result
 from .ways import Asked, Reply, Way, flags, given, number, outcome, same
 
 
@@ -26,7 +27,7 @@ def _tasks(reply: Reply) -> list[StoredTask]:
     for told, id, tube, error, data in zip(
         reply.info["tasks"], parts, parts, parts, parts, strict=True
     ):
-        state, priority, created, since, due, deliveries, call, owner = told
+        state, priority, created, since, due, deliveries, call, owner, result_ttl = told
         record = Record(
             state,
             _priority(priority),
@@ -38,6 +39,7 @@ def _tasks(reply: Reply) -> list[StoredTask]:
             decode(tube),
             owner,
             decode(error),
+            result_ttl,
         )
         found.append(StoredTask(id, record, data))
     return found
@@ -75,7 +77,8 @@ def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
     is_awaited = isinstance(request, t.PutAwaited)
     put = request.put if isinstance(request, t.PutAwaited) else request
     args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
-    args |= given(ttl=put.ttl) | flags(awaited=is_awaited)
+    args["result_ttl"] = put.result_ttl
+    args |= given(ttl=put.ttl, inbox=put.inbox or None) | flags(awaited=is_awaited)
     parts = [encode(put.tube)]
     for pair in put.tasks:
         parts += pair
@@ -96,8 +99,8 @@ def _ask_take(request: t.TakeTasks, discipline: str) -> Asked:
     args = {"owner": owner, "call": call, "limit": limit} | given(ttr=ttr) | flags(waits=waits)
     parts = [encode(tube)]
     if ack is not None:
-        args["ack"] = ack.record.call
-        parts.append(ack.id)
+        args |= {"ack": ack.record.call} | given(token=ack.result.token or None)
+        parts += ack.id, ack.result.data
     return Asked("take", args, parts)
 
 
@@ -118,9 +121,11 @@ def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
     tube = getattr(request, "tube", None)
     error = getattr(request, "error", "")
     made_of = edit.made_of if edit is not None else None
+    result: Result = getattr(request, "result", NO_RESULT)
     args = flags(tube=tube is not None, edit=edit is not None, made_of=made_of is not None)
+    args |= given(token=result.token or None)
     parts = [request.id, encode(tube or ""), encode(error)]
-    return args, [*parts, edit.data if edit is not None else b"", made_of or b""]
+    return args, [*parts, edit.data if edit is not None else b"", made_of or b"", result.data]
 
 
 def _ask_settle(op: str, *names: str) -> Any:
@@ -179,8 +184,10 @@ def _read_list(request: t.ListTasks, reply: Reply) -> Any:
 def _read_await(request: t.AwaitTask, reply: Reply) -> Any:
     match reply.status:
         case "finished":
-            tasks = _tasks(reply)
-            return t.FinishedTask(reply.info["outcome"], tasks[0] if tasks else None)
+            *parts, said = reply.items
+            tasks, token = _tasks(reply._replace(items=parts)), reply.info["token"]
+            result = None if token is None else Result(said, token)
+            return t.FinishedTask(reply.info["outcome"], tasks[0] if tasks else None, result)
         case "unprocessed":
             return Unprocessed(_tasks(reply)[0])
     return outcome(request, reply)

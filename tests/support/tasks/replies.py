@@ -7,9 +7,11 @@ from waiting import LIMIT, Background, parks, until
 
 from pressure_mp import PressureError, TaskQueue
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract.contents import StoreChunks, SweepContents
 from pressure_mp.engines.contract.queues import Dismiss, How, Mismatch
 from pressure_mp.engines.contract.replies import NoTask, Outcome
 from pressure_mp.engines.contract.task_records import Edit
+from pressure_mp.engines.contract.task_results import OpenInbox, Result, TakeNotices, WatchTasks
 from pressure_mp.engines.contract.tasks import (
     AckTask,
     AckTasks,
@@ -61,6 +63,8 @@ OF_A_QUEUE = [
     *(KickTasks(1), CountReady(), GetTask(b"1"), ListTasks("R", "", 0, 1), TruncateTasks(1)),
     *(AwaitTask(b"1"), GetTaskCounts(), CloseTasks(), AreTasksClosed(), DeleteTasks()),
     *(RenewTaker("A", True), RequeueTasks("A", "gone", 1), Dismiss(("A",))),
+    *(OpenInbox("I", 1000), WatchTasks("I", [b"1"]), TakeNotices("I", 0, 1)),
+    StoreChunks("0" * 24, 0, [[memoryview(b"x")]]),
 ]
 
 
@@ -137,6 +141,24 @@ def play(url, name):
     assert run(RenewTaker("A", True)).leases["A"]
     assert run(RequeueTasks("A", "gone", 1, seen=1)) is Outcome.RENEWED
     run(RequeueTasks("A", "gone", 1))
+    # What comes of tasks.
+    lost = Result(b"x", "0" * 24)
+    assert run(StoreChunks(lost.token, 1, [[memoryview(b"x")]])) is Outcome.LOST
+    assert run(WatchTasks("I", [b"1"])) is Outcome.LOST
+    assert run(TakeNotices("I", 0, 1)) is Outcome.LOST
+    with q.inbox() as inbox:
+        assert inbox.take(0) == []
+        q.put(b"3", inbox=inbox)
+        task = q.take()
+        for kind in (AckTask, ReleaseTask, BuryTask):
+            settled = run(kind(task.key, task.owner, task.call, result=lost))
+            assert settled is Outcome.LOST
+        run(StoreChunks(lost.token, 0, [[memoryview(b"x")]]))
+        assert run(SweepContents(lost.token)) is True
+        assert run(SweepContents()) is False
+        task.ack(result=b"4")
+        inbox.watch([task.id])
+        assert [event.event for event in inbox.take()] == ["taken", "processed", "processed"]
     q.stats()
     q.put(b"4")
     assert q.qsize() == 1

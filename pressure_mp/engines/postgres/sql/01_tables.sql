@@ -119,13 +119,15 @@ CREATE TABLE pressure_mp.rejected (
     PRIMARY KEY (queue, number)
 );
 
--- Contents in chunks that are not in flight, nor set aside: until when, NULL while queued.
+-- Contents in chunks that are not in flight, nor set aside: until when, NULL while queued, or while
+-- the result is kept that they are of.
 CREATE TABLE pressure_mp.contents (
     queue bigint NOT NULL,
     token text NOT NULL,
     until bigint,
     PRIMARY KEY (queue, token)
 );
+CREATE INDEX contents_until ON pressure_mp.contents (queue, until);
 CREATE TABLE pressure_mp.chunks (
     queue bigint NOT NULL,
     token text NOT NULL,
@@ -205,6 +207,10 @@ CREATE TABLE pressure_mp.tasks (
     error bytea NOT NULL,
     data bytea NOT NULL,
     arrival bigint NOT NULL,
+    -- For how long its result is kept, 0 for not at all, -1 with the first of the inboxes; and those
+    -- that hear of it.
+    result_ttl bigint NOT NULL,
+    inboxes text[] NOT NULL,
     PRIMARY KEY (queue, id)
 ) WITH (fillfactor = 70);
 CREATE INDEX tasks_ready ON pressure_mp.tasks (queue, priority, arrival) WHERE state = 'R';
@@ -214,6 +220,46 @@ CREATE INDEX tasks_due ON pressure_mp.tasks (queue, due, id) WHERE due > 0;
 CREATE INDEX tasks_taken ON pressure_mp.tasks (queue, owner, call) WHERE state = 'T';
 CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
     WHERE state IN ('B', 'D');
+
+-- What came of tasks: until when, NULL if it is kept for one inbox alone, whose notice has that
+-- number; what the taker said, and the token of that, if it is in chunks.
+CREATE TABLE pressure_mp.results (
+    queue bigint NOT NULL,
+    id bytea NOT NULL,
+    until bigint,
+    outcome text NOT NULL,
+    inbox text NOT NULL,
+    number bigint NOT NULL,
+    data bytea NOT NULL,
+    token text NOT NULL,
+    PRIMARY KEY (queue, id)
+);
+ALTER TABLE pressure_mp.results ALTER COLUMN data SET STORAGE EXTERNAL;
+CREATE INDEX results_until ON pressure_mp.results (queue, until);
+CREATE INDEX results_of_inbox ON pressure_mp.results (queue, inbox, number) WHERE inbox <> '';
+
+-- Inboxes of clients that hear of many tasks; and who waits for the next notice.
+CREATE TABLE pressure_mp.inboxes (
+    queue bigint NOT NULL,
+    name text NOT NULL,
+    lease bigint NOT NULL,
+    until bigint NOT NULL,
+    number bigint NOT NULL,
+    session text,
+    listener bigint,
+    PRIMARY KEY (queue, name)
+) WITH (fillfactor = 50);
+
+CREATE TABLE pressure_mp.notices (
+    queue bigint NOT NULL,
+    inbox text NOT NULL,
+    number bigint NOT NULL,
+    task bytea NOT NULL,
+    event text NOT NULL,
+    deliveries bigint NOT NULL,
+    error bytea NOT NULL,
+    PRIMARY KEY (queue, inbox, number)
+);
 
 -- How many tasks went which way.
 CREATE TABLE pressure_mp.ways (

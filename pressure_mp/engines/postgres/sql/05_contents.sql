@@ -1,4 +1,4 @@
--- The contents of large items, in chunks, beside a queue.
+-- The contents of large items, and of large results of tasks, in chunks, beside a queue.
 
 -- The token in a manifest.
 CREATE OR REPLACE FUNCTION pressure_mp.token_of(a_item bytea)
@@ -69,7 +69,7 @@ RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     UPDATE pressure_mp.contents k SET until = 0
         WHERE k.queue = q.id AND k.token = args->>'token' AND k.until IS NOT NULL;
-    IF q.length = 0 THEN
+    IF q.kind = 'items' AND q.length = 0 THEN
         PERFORM pressure_mp.end_queued_contents(q.id);
     ELSE
         PERFORM pressure_mp.sweep(q.id);
@@ -83,11 +83,11 @@ CREATE OR REPLACE FUNCTION pressure_mp.store_chunks(q pressure_mp.queues, c pres
 DECLARE
     a_first bigint := (args->>'first')::bigint;
 BEGIN
-    IF q.closed THEN
+    IF q.kind = 'items' AND q.closed THEN
         RETURN pressure_mp.said('closed');
     END IF;
     IF a_first = 0 THEN
-        IF q.length = 0 THEN
+        IF q.kind = 'items' AND q.length = 0 THEN
             PERFORM pressure_mp.end_queued_contents(q.id);
         ELSE
             PERFORM pressure_mp.sweep(q.id);

@@ -64,6 +64,11 @@ BEGIN
     DELETE FROM pressure_mp.chunks v WHERE v.queue = a_queue;
     DELETE FROM pressure_mp.tasks v WHERE v.queue = a_queue;
     DELETE FROM pressure_mp.ways v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.results v WHERE v.queue = a_queue;
+    PERFORM pressure_mp.tell(v.listener, v.session, NULL) FROM pressure_mp.inboxes v
+        WHERE v.queue = a_queue AND v.session IS NOT NULL;
+    DELETE FROM pressure_mp.inboxes v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.notices v WHERE v.queue = a_queue;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.close_queue(q pressure_mp.queues, c pressure_mp.caller,

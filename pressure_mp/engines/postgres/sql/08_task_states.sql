@@ -32,19 +32,22 @@ BEGIN
     END IF;
 END $$;
 
--- Who waits for the task is told what became of it.
-CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, a_id bytea, a_outcome text)
-RETURNS void
+-- Who waits for the task is told what became of it; and that is kept, if it is to be.
+CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, moment bigint, t pressure_mp.tasks,
+    a_outcome text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     w pressure_mp.watchers;
 BEGIN
     FOR w IN
         UPDATE pressure_mp.watchers v SET outcome = a_outcome
-            WHERE v.slot = a_slot AND v.task = a_id AND v.outcome IS NULL RETURNING *
+            WHERE v.slot = a_slot AND v.task = t.id AND v.outcome IS NULL RETURNING *
     LOOP
         PERFORM pressure_mp.tell(w.listener, w.session, NULL);
     END LOOP;
+    IF t.result_ttl <> 0 OR cardinality(t.inboxes) > 0 THEN
+        PERFORM pressure_mp.keep_result(moment, t, a_outcome);
+    END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.lifetime(q pressure_mp.queues, moment bigint, a_ttl bigint)
@@ -71,7 +74,7 @@ BEGIN
             priority = t.priority, deliveries = t.deliveries, error = t.error, data = t.data
         WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
     IF after = 'B' THEN
-        PERFORM pressure_mp.conclude(a_slot, t.id, 'buried');
+        PERFORM pressure_mp.conclude(a_slot, moment, t, 'buried');
     END IF;
     RETURN t;
 END $$;
@@ -85,7 +88,7 @@ BEGIN
     t.state := 'X';
     t.since := moment;
     t.due := 0;
-    PERFORM pressure_mp.conclude(a_slot, t.id, outcome);
+    PERFORM pressure_mp.conclude(a_slot, moment, t, outcome);
     RETURN t;
 END $$;
 
@@ -138,7 +141,7 @@ BEGIN
     ELSE
         RETURN pressure_mp.vanish(a_slot, moment, t, 'processed');
     END IF;
-    PERFORM pressure_mp.conclude(a_slot, t.id, 'processed');
+    PERFORM pressure_mp.conclude(a_slot, moment, t, 'processed');
     RETURN t;
 END $$;
 
@@ -173,6 +176,7 @@ BEGIN
     LOOP
         PERFORM pressure_mp.lapse(q, a_slot, moment, t);
     END LOOP;
+    PERFORM pressure_mp.sweep_results(q.id, moment);
 END $$;
 
 -- Tasks as they are told: of each its id, tube, error and data, and the numbers beside these.
@@ -186,7 +190,7 @@ DECLARE
 BEGIN
     FOREACH t IN ARRAY tasks LOOP
         told := told || jsonb_build_array(jsonb_build_array(t.state, t.priority::text, t.created,
-            t.since, t.due, t.deliveries, t.call, t.owner));
+            t.since, t.due, t.deliveries, t.call, t.owner, t.result_ttl));
         parts := parts || ARRAY[t.id, t.tube, t.error, CASE WHEN whole THEN t.data ELSE '' END];
     END LOOP;
     RETURN pressure_mp.told(a_status, more || jsonb_build_object('tasks', told), parts, NULL);

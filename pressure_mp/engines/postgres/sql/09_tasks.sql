@@ -67,8 +67,12 @@ BEGIN
         a_arrival := greatest(a_arrival + 1, moment * 1000);
         INSERT INTO pressure_mp.tasks VALUES (q.id, ids[at], a_state,
             (args->>'priority')::double precision, moment, moment, ends, 0, 0, a_tube, '', '',
-            parts[2 * at + 1], a_arrival);
+            parts[2 * at + 1], a_arrival, (args->>'result_ttl')::bigint,
+            CASE WHEN args ? 'inbox' THEN ARRAY[args->>'inbox'] ELSE '{}' END);
     END LOOP;
+    -- Of others that had these ids.
+    PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
+        WHERE v.queue = q.id AND v.id = ANY (ids);
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, counter = q.counter, arrival = a_arrival
@@ -117,7 +121,7 @@ LANGUAGE sql VOLATILE AS $$
     SELECT t.* FROM pressure_mp.tasks t WHERE t.queue = a_queue AND t.id = a_id
 $$;
 
--- "parts" are the tube, and the id of a task to be acknowledged first.
+-- "parts" are the tube, and the id of a task to be acknowledged first, with what came of it.
 CREATE OR REPLACE FUNCTION pressure_mp.take_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -137,7 +141,11 @@ BEGIN
         IF r.status IS NOT NULL THEN
             RETURN r;
         END IF;
+        IF NOT pressure_mp.has_content(q.id, args->>'token') THEN
+            RETURN pressure_mp.said('lost');
+        END IF;
         acknowledged := pressure_mp.process(q, c.slot, moment, acknowledged, NULL, NULL);
+        PERFORM pressure_mp.say_result(acknowledged, parts[3], args->>'token');
     END IF;
     WHILE cardinality(taken) < most LOOP
         IF parts[1] = '' THEN
@@ -161,6 +169,7 @@ BEGIN
                 owner = args->>'owner'
             WHERE v.queue = q.id AND v.id = t.id RETURNING * INTO t;
         PERFORM pressure_mp.count_way(q.id, 'R', 'T', t.tube);
+        PERFORM pressure_mp.tell_inboxes(t, 'taken');
         taken := taken || t;
     END LOOP;
     IF cardinality(taken) > 0 THEN
@@ -181,8 +190,8 @@ BEGIN
     RETURN pressure_mp.said('no_task', jsonb_build_object('due', due));
 END $$;
 
--- What becomes of one task that was taken. "parts" are its id, a tube, an error, new data, and
--- what that was made of.
+-- What becomes of one task that was taken. "parts" are its id, a tube, an error, new data, what that
+-- was made of, and what came of the task.
 CREATE OR REPLACE FUNCTION pressure_mp.settle_task(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, a_op text, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
@@ -201,7 +210,9 @@ BEGIN
             RETURN r;
         END IF;
     END IF;
-    IF args ? 'made_of' AND parts[5] <> t.data THEN
+    IF NOT pressure_mp.has_content(q.id, args->>'token') THEN
+        RETURN pressure_mp.said('lost');
+    ELSIF args ? 'made_of' AND parts[5] <> t.data THEN
         RETURN pressure_mp.said('changed');
     ELSIF args ? 'edit' THEN
         t.data := parts[4];
@@ -226,6 +237,9 @@ BEGIN
             UPDATE pressure_mp.tasks v SET due = t.due WHERE v.queue = q.id AND v.id = t.id;
         END IF;
     END CASE;
+    IF a_op <> 'touch' THEN
+        PERFORM pressure_mp.say_result(t, parts[6], args->>'token');
+    END IF;
     RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
 END $$;
 
@@ -292,7 +306,7 @@ BEGIN
             pressure_mp.zombie_until(moment, coalesce(nullif(delay, 0),
                 (q.settings->>'zombie')::bigint)) ELSE 0 END, a_tube);
         IF after <> 'B' THEN
-            PERFORM pressure_mp.conclude(c.slot, t.id, 'processed');
+            PERFORM pressure_mp.conclude(c.slot, moment, t, 'processed');
         END IF;
     END IF;
     RETURN pressure_mp.tell_tasks('task', ARRAY[t], true);
@@ -348,16 +362,21 @@ CREATE OR REPLACE FUNCTION pressure_mp.await_task(q pressure_mp.queues, c pressu
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks := pressure_mp.get_task(q.id, parts[1]);
+    r pressure_mp.reply;
+    k pressure_mp.results;
     told text;
 BEGIN
+    SELECT * INTO k FROM pressure_mp.results v WHERE v.queue = q.id AND v.id = parts[1];
     DELETE FROM pressure_mp.watchers w WHERE w.slot = c.slot AND w.session = c.session
         RETURNING w.outcome INTO told;
     told := coalesce(told, CASE t.state WHEN 'Z' THEN 'processed' WHEN 'D' THEN 'processed'
-        WHEN 'B' THEN 'buried' END);
+        WHEN 'B' THEN 'buried' END, CASE WHEN t.id IS NULL THEN k.outcome END);
     IF told IS NOT NULL THEN
-        RETURN pressure_mp.tell_tasks('finished',
+        r := pressure_mp.tell_tasks('finished',
             CASE WHEN t.id IS NULL THEN '{}' ELSE ARRAY[t] END, true,
-            jsonb_build_object('outcome', told));
+            jsonb_build_object('outcome', told, 'token', k.token));
+        r.items := r.items || coalesce(k.data, '');
+        RETURN r;
     ELSIF t.id IS NULL THEN
         RETURN pressure_mp.said('absent');
     END IF;

@@ -91,6 +91,21 @@ BEGIN
         RETURN pressure_mp.ack_tasks(q, c, moment, args, parts);
     WHEN 'await' THEN
         RETURN pressure_mp.await_task(q, c, moment, args, parts);
+    WHEN 'open_inbox' THEN
+        RETURN pressure_mp.open_inbox(q, moment, args);
+    WHEN 'watch_tasks' THEN
+        RETURN pressure_mp.watch_tasks(q, moment, args, parts);
+    WHEN 'take_notices' THEN
+        RETURN pressure_mp.take_notices(q, c, moment, args);
+    WHEN 'close_inbox' THEN
+        PERFORM pressure_mp.close_inbox(q.id, args->>'inbox');
+        RETURN pressure_mp.said('done');
+    WHEN 'store_chunks' THEN
+        RETURN pressure_mp.store_chunks(q, c, args, parts);
+    WHEN 'read_chunks' THEN
+        RETURN pressure_mp.read_chunks(q, c, args);
+    WHEN 'sweep_contents' THEN
+        RETURN pressure_mp.sweep_contents(q, args);
     WHEN 'get' THEN
         t := pressure_mp.get_task(q.id, parts[1]);
         IF t.id IS NULL THEN

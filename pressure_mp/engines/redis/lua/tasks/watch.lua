@@ -10,8 +10,8 @@ local name = ARGV[1]
 local box = inbox_of(name)
 if not box then return finish('lost') end
 end_at('i', name, now + box.lease)
-for i = 3, 2 + tonumber(ARGV[2]) do
-  local id = ARGV[i]
+for i = 1, tonumber(ARGV[2]) do
+  local id = ARGV[2 + i]
   local task = find(id)
   if not task then
     local kept = kept_of(id)

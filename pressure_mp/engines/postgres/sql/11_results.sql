@@ -1,0 +1,234 @@
+-- What came of tasks: results, and the inboxes whose clients hear of it.
+
+-- The result of a task is not kept any longer.
+CREATE OR REPLACE FUNCTION pressure_mp.forget_result(a_queue bigint, a_id bytea) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_token text;
+BEGIN
+    DELETE FROM pressure_mp.results v WHERE v.queue = a_queue AND v.id = a_id
+        RETURNING v.token INTO a_token;
+    IF a_token <> '' THEN
+        PERFORM pressure_mp.end_content(a_queue, a_token);
+    END IF;
+END $$;
+
+-- An inbox hears of a task, and who waits for that is woken. Returns the number of the notice, 0 if
+-- there is no inbox.
+CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox(a_queue bigint, a_name text, a_event text,
+    a_id bytea, a_deliveries bigint, a_error bytea) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    i pressure_mp.inboxes;
+BEGIN
+    SELECT * INTO i FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.name = a_name;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    UPDATE pressure_mp.inboxes v SET number = i.number + 1, session = NULL, listener = NULL
+        WHERE v.queue = a_queue AND v.name = a_name;
+    INSERT INTO pressure_mp.notices
+        VALUES (a_queue, a_name, i.number + 1, a_id, a_event, a_deliveries, a_error);
+    IF i.session IS NOT NULL THEN
+        PERFORM pressure_mp.tell(i.listener, i.session, NULL);
+    END IF;
+    RETURN i.number + 1;
+END $$;
+
+-- Each inbox that is to hear of a task does. Returns the number of the notice in the first one.
+CREATE OR REPLACE FUNCTION pressure_mp.tell_inboxes(t pressure_mp.tasks, a_event text)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    number bigint;
+    first bigint := 0;
+BEGIN
+    FOR at IN 1 .. cardinality(t.inboxes) LOOP
+        number := pressure_mp.tell_inbox(t.queue, t.inboxes[at], a_event, t.id, t.deliveries,
+            t.error);
+        IF at = 1 THEN
+            first := number;
+        END IF;
+    END LOOP;
+    RETURN first;
+END $$;
+
+-- A task has ended, or is buried: that is kept, if it was asked for, and told.
+CREATE OR REPLACE FUNCTION pressure_mp.keep_result(moment bigint, t pressure_mp.tasks,
+    a_outcome text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_number bigint := 0;
+BEGIN
+    IF t.result_ttl <> 0 THEN
+        PERFORM pressure_mp.forget_result(t.queue, t.id);
+    END IF;
+    IF cardinality(t.inboxes) > 0 THEN
+        a_number := pressure_mp.tell_inboxes(t, a_outcome);
+    END IF;
+    IF t.result_ttl > 0 THEN
+        INSERT INTO pressure_mp.results
+            VALUES (t.queue, t.id, moment + t.result_ttl, a_outcome, '', 0, '', '');
+    ELSIF t.result_ttl < 0 AND a_number > 0 THEN
+        INSERT INTO pressure_mp.results
+            VALUES (t.queue, t.id, NULL, a_outcome, t.inboxes[1], a_number, '', '');
+    END IF;
+END $$;
+
+-- Whether the content of a result is there, if it has one.
+CREATE OR REPLACE FUNCTION pressure_mp.has_content(a_queue bigint, a_token text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN a_token IS NULL OR EXISTS (SELECT FROM pressure_mp.contents k
+        WHERE k.queue = a_queue AND k.token = a_token
+            AND (k.until IS NULL OR k.until > pressure_mp.clock()));
+END $$;
+
+-- That is what came of a task, if it has ended just now and that is to be kept.
+CREATE OR REPLACE FUNCTION pressure_mp.say_result(t pressure_mp.tasks, a_data bytea, a_token text)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF t.state IN ('X', 'Z', 'D', 'B') AND t.result_ttl <> 0 THEN
+        UPDATE pressure_mp.results v SET data = a_data, token = coalesce(a_token, '')
+            WHERE v.queue = t.queue AND v.id = t.id;
+        IF FOUND THEN
+            UPDATE pressure_mp.contents k SET until = NULL
+                WHERE k.queue = t.queue AND k.token = a_token;
+            RETURN;
+        END IF;
+    END IF;
+    IF a_token IS NOT NULL THEN
+        PERFORM pressure_mp.end_content(t.queue, a_token);
+    END IF;
+END $$;
+
+-- An inbox is gone, and with it what was kept for it.
+CREATE OR REPLACE FUNCTION pressure_mp.close_inbox(a_queue bigint, a_name text) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    DELETE FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.name = a_name;
+    DELETE FROM pressure_mp.notices v WHERE v.queue = a_queue AND v.inbox = a_name;
+    PERFORM pressure_mp.forget_result(a_queue, v.id) FROM pressure_mp.results v
+        WHERE v.queue = a_queue AND v.inbox = a_name AND v.inbox <> '';
+END $$;
+
+-- Results and inboxes of which the time has come go, and contents that nobody told of.
+CREATE OR REPLACE FUNCTION pressure_mp.sweep_results(a_queue bigint, moment bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    an_id bytea;
+    a_name text;
+BEGIN
+    FOR an_id IN
+        SELECT v.id FROM pressure_mp.results v WHERE v.queue = a_queue AND v.until <= moment
+            ORDER BY v.until LIMIT 100
+    LOOP
+        PERFORM pressure_mp.forget_result(a_queue, an_id);
+    END LOOP;
+    FOR a_name IN
+        SELECT v.name FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.until <= moment
+            LIMIT 10
+    LOOP
+        PERFORM pressure_mp.close_inbox(a_queue, a_name);
+    END LOOP;
+    PERFORM FROM pressure_mp.contents k WHERE k.queue = a_queue AND k.until <= moment LIMIT 1;
+    IF FOUND THEN
+        PERFORM pressure_mp.sweep(a_queue);
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.open_inbox(q pressure_mp.queues, moment bigint, args jsonb)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_lease bigint := (args->>'lease')::bigint;
+BEGIN
+    INSERT INTO pressure_mp.inboxes VALUES (q.id, args->>'inbox', a_lease, moment + a_lease, 0)
+    ON CONFLICT (queue, name) DO UPDATE SET lease = excluded.lease, until = excluded.until;
+    RETURN pressure_mp.said('done');
+END $$;
+
+-- The inbox, whose lease begins anew; NULL if it is gone.
+CREATE OR REPLACE FUNCTION pressure_mp.renew_inbox(a_queue bigint, a_name text, moment bigint)
+RETURNS pressure_mp.inboxes LANGUAGE sql VOLATILE AS $$
+    UPDATE pressure_mp.inboxes v SET until = moment + v.lease, session = NULL, listener = NULL
+        WHERE v.queue = a_queue AND v.name = a_name RETURNING v.*
+$$;
+
+-- "parts" are ids of tasks that an inbox is to hear of.
+CREATE OR REPLACE FUNCTION pressure_mp.watch_tasks(q pressure_mp.queues, moment bigint, args jsonb,
+    parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t pressure_mp.tasks;
+    a_name text := args->>'inbox';
+    i pressure_mp.inboxes := pressure_mp.renew_inbox(q.id, a_name, moment);
+    an_event text;
+BEGIN
+    IF i.name IS NULL THEN
+        RETURN pressure_mp.said('lost');
+    END IF;
+    FOR at IN 1 .. cardinality(parts) LOOP
+        t := pressure_mp.get_task(q.id, parts[at]);
+        IF t.id IS NULL THEN
+            SELECT v.outcome INTO an_event FROM pressure_mp.results v
+                WHERE v.queue = q.id AND v.id = parts[at];
+            PERFORM pressure_mp.tell_inbox(q.id, a_name, coalesce(an_event, 'absent'), parts[at], 0,
+                '');
+            CONTINUE;
+        END IF;
+        IF a_name <> ALL (t.inboxes) THEN
+            UPDATE pressure_mp.tasks v SET inboxes = v.inboxes || a_name
+                WHERE v.queue = q.id AND v.id = t.id;
+        END IF;
+        an_event := CASE t.state WHEN 'T' THEN 'taken' WHEN 'B' THEN 'buried'
+            WHEN 'Z' THEN 'processed' WHEN 'D' THEN 'processed' END;
+        IF an_event IS NOT NULL THEN
+            PERFORM pressure_mp.tell_inbox(q.id, a_name, an_event, t.id, t.deliveries, t.error);
+        END IF;
+    END LOOP;
+    RETURN pressure_mp.said('done');
+END $$;
+
+-- The notices of an inbox that its client has not seen. The reply has of each the id, the error and
+-- the result.
+CREATE OR REPLACE FUNCTION pressure_mp.take_notices(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint, args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_name text := args->>'inbox';
+    a_seen bigint := (args->>'seen')::bigint;
+    i pressure_mp.inboxes := pressure_mp.renew_inbox(q.id, a_name, moment);
+    n pressure_mp.notices;
+    k pressure_mp.results;
+    room bigint := 1000000;
+    about jsonb := '[]';
+    parts bytea[] := '{}';
+BEGIN
+    IF i.name IS NULL THEN
+        RETURN pressure_mp.said('lost');
+    END IF;
+    DELETE FROM pressure_mp.notices v
+        WHERE v.queue = q.id AND v.inbox = a_name AND v.number <= a_seen;
+    IF FOUND THEN
+        PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
+            WHERE v.queue = q.id AND v.inbox = a_name AND v.inbox <> '' AND v.number <= a_seen;
+    END IF;
+    FOR n IN
+        SELECT * FROM pressure_mp.notices v
+            WHERE v.queue = q.id AND v.inbox = a_name AND v.number > a_seen
+            ORDER BY v.number LIMIT (args->>'limit')::bigint
+    LOOP
+        k := NULL;
+        IF n.event NOT IN ('taken', 'absent') THEN
+            SELECT * INTO k FROM pressure_mp.results v WHERE v.queue = q.id AND v.id = n.task;
+            room := room - coalesce(octet_length(k.data), 0);
+            EXIT WHEN room < 0 AND cardinality(parts) > 0;
+        END IF;
+        about := about || jsonb_build_array(jsonb_build_array(n.number, n.event, n.deliveries,
+            k.token));
+        parts := parts || ARRAY[n.task, n.error, coalesce(k.data, '')];
+    END LOOP;
+    IF cardinality(parts) > 0 THEN
+        RETURN pressure_mp.told('notices', about, parts, NULL);
+    END IF;
+    IF args ? 'waits' THEN
+        UPDATE pressure_mp.inboxes v SET session = c.session, listener = c.listener
+            WHERE v.queue = q.id AND v.name = a_name;
+    END IF;
+    RETURN pressure_mp.said('no_notice');
+END $$;
