@@ -206,7 +206,9 @@ class Client:
         if not self._threads:
             return
         try:
-            self._line.inbox.watch([f"{self._prefix}-0"])  # no call has that id: it hears so at once
+            self._line.inbox.watch(
+                [f"{self._prefix}-0"]
+            )  # no call has that id: it hears so at once
             for thread in self._threads:
                 thread.join()
             self._line.inbox.close()
