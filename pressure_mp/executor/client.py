@@ -15,7 +15,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..engines.contract.task_results import TAKEN
-from ..exceptions import BrokerUnavailable, Full, InboxLost, PressureError
+from ..exceptions import (
+    BrokerUnavailable,
+    Full,
+    InboxLost,
+    PressureError,
+    QueueDoesNotExistError,
+)
 from ..operations.task_results import TaskEvent
 from . import calls
 from .call_queue import Line, Options
@@ -191,10 +197,13 @@ class Client:
                 future.set_exception(ExecutorBroken(f"executor {self._line.name!r}: {why}"))
 
     def _withdraw_quietly(self, id: str) -> None:
+        with self._fewer:
+            if self._unsent.pop(id, None) is not None:
+                return
         try:
-            with self._fewer:
-                if self._unsent.pop(id, None) is None:
-                    self._line.withdraw(id)
+            self._line.withdraw(id)
+        except QueueDoesNotExistError:
+            pass
         except PressureError as error:
             _log.warning("call %s of %r could not be withdrawn: %s", id, self._line.name, error)
 
@@ -270,9 +279,9 @@ class Client:
             except BrokerUnavailable as error:
                 _log.warning("executor %r does not hear of its calls: %s", self._line.name, error)
                 continue
-            except PressureError as error:
-                for id in list(self._futures):
-                    self._fail(id, error)
+            except Exception as error:  # such as: somebody deleted the queue
+                _log.exception("executor %r hears no more of its calls", self._line.name)
+                self.break_off(f"it hears no more of its calls: {error}")
                 return
             while heard:
                 self._settle(heard.popleft())

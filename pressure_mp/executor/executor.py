@@ -129,7 +129,8 @@ class Executor(Submitter, futures.Executor):
         return executor
 
     def _open(self, name: str | None, max_deliveries: int, options: ObjectOptions) -> CallQueue:
-        there = hide_in({**options, "serializer": "pickle"})
+        there: ObjectOptions = {**options, "serializer": "pickle"}
+        there = hide_in(there)
         if self._attaches:
             assert name is not None
             return CallQueue.attach(name, **there)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
+from collections.abc import Callable
 
-from ..exceptions import QueueDoesNotExistError
+from ..exceptions import PressureError, QueueDoesNotExistError
 from .call_queue import CallQueue
 from .client import Client
 from .crew import Crew
@@ -14,6 +16,8 @@ from .crew import Crew
 _INTERPRETER = "interpreter shutdown"
 _all: weakref.WeakSet[Manager] = weakref.WeakSet()
 _interpreter_ends = False
+
+_log = logging.getLogger("pressure_mp")
 
 
 class Manager:
@@ -36,6 +40,7 @@ class Manager:
         with self._starting:
             if self._thread is not None:
                 return
+            self.client.check_open()
             self.crew.fill(wanted)  # before there are threads, which no fork takes along
             self.client.start()
             self._thread = threading.Thread(
@@ -46,7 +51,11 @@ class Manager:
     def close(self, when: str = "shutdown") -> None:
         """No more calls are taken; those that there are will be done."""
         self.client.close(when)
-        self.crew.wake()
+        with self._starting:
+            if self._thread is None:
+                self.crew.close()  # it never had workers
+            else:
+                self.crew.wake()
 
     def join(self) -> None:
         """Wait until all is done, and everything has ended."""
@@ -57,28 +66,39 @@ class Manager:
         self._thread.join()
 
     def _run(self) -> None:
-        client, crew = self.client, self.crew
-        while not client.is_over:
-            crew.wait()
-            if crew.broken is not None and client.broken is None:
-                client.break_off(crew.broken)
-            if client.broken is None:
-                crew.fill(client.pending)
+        try:
+            while not self.client.is_over:
+                self._look()
+        except Exception as error:  # such as: no more processes can be started
+            _log.exception("executor %r cannot have workers", self._queue.name)
+            self.client.break_off(f"it cannot have workers: {error!r}")
         self._end()
 
+    def _look(self) -> None:
+        client, crew = self.client, self.crew
+        crew.wait()
+        if crew.broken is not None and client.broken is None:
+            client.break_off(crew.broken)
+        if client.broken is None:
+            crew.fill(client.pending)
+
     def _end(self) -> None:
+        self.client.end()
+        if self._is_anonymous:
+            self._say(self._queue.shutdown)  # its workers hear of that at once
+        self.crew.stop()
+        if self._is_anonymous:
+            self._say(self._queue.delete)
+        self.crew.close()
+        self._queue.close()
+
+    def _say(self, verb: Callable[[], None]) -> None:
         try:
-            self.client.end()
-            if self._is_anonymous:
-                self._queue.shutdown()  # its workers need not be told twice
-            self.crew.stop()
-            if self._is_anonymous:
-                self._queue.delete()
+            verb()
         except QueueDoesNotExistError:
-            self.crew.stop()
-        finally:
-            self.crew.close()
-            self._queue.close()
+            pass
+        except PressureError as error:  # the next program on this host clears up
+            _log.warning("executor %r leaves its queue behind: %s", self._queue.name, error)
 
 
 def _end_all() -> None:

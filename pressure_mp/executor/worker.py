@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import select
 import signal
@@ -92,6 +93,18 @@ class Told:
         self._poll = select.poll()
         self._poll.register(wire.fileno(), select.POLLIN)
         self._looked = time.monotonic()
+        self._watch_starter()
+
+    def _watch_starter(self) -> None:
+        """Where the kernel can tell at once, it does."""
+        if not hasattr(os, "pidfd_open"):
+            return
+        parent = multiprocessing.parent_process()
+        assert parent is not None and parent.pid is not None
+        try:
+            self._poll.register(os.pidfd_open(parent.pid), select.POLLIN)
+        except OSError:
+            self._looked = 0.0  # it is gone, or this kernel is too old: the next look tells
 
     def __call__(self) -> bool:
         if self._poll.poll(0):

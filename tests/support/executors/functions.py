@@ -23,6 +23,11 @@ def get_status() -> Any:
     return status
 
 
+def begin_well() -> None:
+    """An initializer without arguments."""
+    begin("well")
+
+
 def begin_badly() -> None:
     """An initializer that fails."""
     raise ValueError("this one cannot begin")
