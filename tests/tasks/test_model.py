@@ -15,9 +15,19 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from random_histories import drawn
-from tasks.pair import MANY, Pair, ask, tasks_of
+from tasks.pair import INBOXES, MANY, Pair, ask, tasks_of
 
 from pressure_mp.engines.contract.task_records import Edit
+from pressure_mp.engines.contract.task_results import (
+    NO_RESULT,
+    WITH_INBOX,
+    CloseInbox,
+    OpenInbox,
+    Result,
+    TakenNotices,
+    TakeNotices,
+    WatchTasks,
+)
 from pressure_mp.engines.contract.tasks import (
     AckTask,
     AckTasks,
@@ -46,6 +56,11 @@ SOON, LATE = 1, 3_600_000
 TIMES = st.sampled_from([SOON, LATE])
 PAUSE = 0.004
 NUMBERS = st.integers(1, 12)
+INBOX = st.sampled_from(INBOXES)
+#: What is asked for of the results of tasks, and said of them.
+KEPT = [(LATE, ""), (SOON, "first"), (LATE, "second"), (WITH_INBOX, "first")]
+ASKED = st.sampled_from([(0, ""), (0, ""), *KEPT])
+SAID = st.sampled_from([NO_RESULT, Result(b"said"), Result(b"lost", "0" * 24)])
 EDITS = st.sampled_from([None, Edit(b"edited"), Edit(b"x", b"what it never was")])
 
 
@@ -111,11 +126,12 @@ class Histories(RuleBasedStateMachine):
         ttl=st.sampled_from([None, None, SOON, LATE]),
         priority=PRIORITIES,
         tube=TUBES,
+        asked=ASKED,
     )
-    def put(self, number, id, delay, ttl, priority, tube):
+    def put(self, number, id, delay, ttl, priority, tube, asked):
         first = self.named(id) if id else b""
         tasks = [(first, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
-        self.put_both(tasks, delay, ttl, priority, tube)
+        self.put_both(tasks, delay, ttl, priority, tube, *asked)
 
     @precondition(lambda self: self.created)
     @rule(
@@ -141,11 +157,12 @@ class Histories(RuleBasedStateMachine):
         tube=SHIFTS,
         edit=EDITS,
         whole=st.booleans(),
+        said=SAID,
     )
-    def ack(self, id, owner, is_right, delay, tube, edit, whole):
+    def ack(self, id, owner, is_right, delay, tube, edit, whole, said):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
-        self.ask(AckTask(id, owner, call, delay, tube, edit, whole))
+        self.ask(AckTask(id, owner, call, delay, tube, edit, whole, said))
 
     @precondition(lambda self: self.created)
     @rule(owner=OWNERS, then_next=st.booleans())
@@ -163,6 +180,36 @@ class Histories(RuleBasedStateMachine):
             self.ask(AckTask(taken[0][0], owner, call))
 
     @precondition(lambda self: self.created)
+    @rule(
+        owner=OWNERS,
+        inbox=INBOX,
+        asked=st.sampled_from(KEPT),
+        said=SAID,
+        how=st.sampled_from(["ack", "next", "bury", "release", "ack_many"]),
+    )
+    def cycle_with_result(self, owner, inbox, asked, said, how):
+        """A task is put, perhaps with an inbox; it is taken, and what came of it is said."""
+        call = next(self.calls)
+        self.ask(OpenInbox(inbox, LATE))
+        self.put_both([(b"", b"1")], 0, None, 0, "cycle", *asked)
+        taken = self.ask(TakeTasks(owner, call, 1, "cycle", waits=False))
+        if not isinstance(taken, list):
+            return
+        id = taken[0][0]
+        if how == "ack":
+            self.ask(AckTask(id, owner, call, result=said))
+        elif how == "next":
+            self.pair.take_next(id, call, owner, next(self.calls), said=said)
+            time.sleep(PAUSE)
+        elif how == "bury":
+            self.ask(BuryTask(id, owner, call, error="why", result=said))
+        elif how == "release":
+            self.ask(ReleaseTask(id, owner, call, error="why", result=said))
+        else:
+            self.ask(AckTasks(owner, [(id, call)]))
+        self.ask(AwaitTask(id, waits=False))
+
+    @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)
     def ack_many(self, ids, owner):
         named = [self.named(id) for id in ids]
@@ -178,11 +225,12 @@ class Histories(RuleBasedStateMachine):
         tube=SHIFTS,
         edit=EDITS,
         priority=st.one_of(st.none(), PRIORITIES),
+        said=SAID,
     )
-    def release(self, id, owner, is_right, delay, ttl, tube, edit, priority):
+    def release(self, id, owner, is_right, delay, ttl, tube, edit, priority, said):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
-        args = id, owner, call, delay, ttl, priority, tube, "an error", edit, True
+        args = id, owner, call, delay, ttl, priority, tube, "an error", edit, True, said
         self.ask(ReleaseTask(*args))
 
     @precondition(lambda self: self.created)
@@ -193,11 +241,12 @@ class Histories(RuleBasedStateMachine):
         ttl=st.sampled_from([0, 0, SOON, LATE]),
         tube=SHIFTS,
         edit=EDITS,
+        said=SAID,
     )
-    def bury(self, id, owner, is_right, ttl, tube, edit):
+    def bury(self, id, owner, is_right, ttl, tube, edit, said):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
-        self.ask(BuryTask(id, owner, call, ttl, tube, "why", edit))
+        self.ask(BuryTask(id, owner, call, ttl, tube, "why", edit, False, said))
 
     @precondition(lambda self: self.created)
     @rule(
@@ -260,6 +309,30 @@ class Histories(RuleBasedStateMachine):
     @rule(id=NUMBERS)
     def wait(self, id):
         self.ask(AwaitTask(self.named(id), waits=False))
+
+    @precondition(lambda self: self.created)
+    @rule(inbox=INBOX, lease=TIMES)
+    def open_inbox(self, inbox, lease):
+        self.ask(OpenInbox(inbox, lease))
+
+    @precondition(lambda self: self.created)
+    @rule(inbox=INBOX)
+    def close_inbox(self, inbox):
+        self.ask(CloseInbox(inbox))
+
+    @precondition(lambda self: self.created)
+    @rule(inbox=INBOX, ids=st.lists(NUMBERS, min_size=1, max_size=4))
+    def watch(self, inbox, ids):
+        self.ask(WatchTasks(inbox, [self.named(id) for id in ids]))
+
+    @precondition(lambda self: self.created)
+    @rule(inbox=INBOX, is_all=st.booleans())
+    def see_notices(self, inbox, is_all):
+        """The first notice was seen, or all."""
+        there = ask(self.pair.bindings[1], TakeNotices(inbox, 0, MANY, waits=False))
+        if isinstance(there, TakenNotices):
+            seen = there.notices[-1 if is_all else 0].number
+            self.ask(TakeNotices(inbox, seen, MANY, waits=False))
 
     @precondition(lambda self: self.created)
     @rule(which=st.integers(0, 9))

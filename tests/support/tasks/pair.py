@@ -10,6 +10,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.replies import NoTask
 from pressure_mp.engines.contract.task_records import Record, StoredTask
+from pressure_mp.engines.contract.task_results import NO_RESULT, TakenNotices, TakeNotices
 from pressure_mp.engines.contract.tasks import (
     Acknowledged,
     DeleteTasks,
@@ -24,6 +25,8 @@ from pressure_mp.sync.tasks import settings
 
 #: More tasks than any test has.
 MANY = 1000
+#: Inboxes that a test may open.
+INBOXES = ("first", "second")
 
 
 class Pair:
@@ -62,6 +65,8 @@ class Pair:
         known = {transition.name for transition in states.TRANSITIONS}
         for ways in (counts[0].transitions, *counts[0].tubes.values()):
             assert ways.keys() <= known
+        for inbox in INBOXES:
+            self.ask(TakeNotices(inbox, 0, MANY, waits=False))
         for state in states.NAMES:
             theirs, ours = (plain(tasks_of(binding, state)) for binding in self.bindings)
             assert theirs == ours if state == states.READY else sorted(theirs) == sorted(ours)
@@ -74,9 +79,11 @@ class Pair:
     def delete(self):
         self.ask(DeleteTasks())
 
-    def take_next(self, id, fence, owner, call, limit=1, tube="", ttr=None):
+    def take_next(self, id, fence, owner, call, limit=1, tube="", ttr=None, said=NO_RESULT):
         """Acknowledge a task and take the next, as a take of the queue does that is given one."""
-        done = Acknowledged(id, Record(states.TAKEN, 0, 0, 0, 0, call=fence))
+        done = Acknowledged(
+            id, Record(states.TAKEN, 0, 0, 0, 0, call=fence, result_ttl=bool(said.data)), said
+        )
         taking = TakeTasks(owner, call, limit, tube, ttr, done, waits=False)
         return self.run(lambda binding: ack_and_take(binding, taking))
 
@@ -145,11 +152,14 @@ def plain(reply):
     if isinstance(reply, StoredTask):
         record = reply.record
         same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
-        return reply.id, reply.data, *same, record.tube, record.owner, record.error
+        asked = record.result_ttl
+        return reply.id, reply.data, *same, record.tube, record.owner, record.error, asked
     if isinstance(reply, NoTask):
         return "no task", reply.tube, reply.due is not None
     if isinstance(reply, TakenTasks):
         return plain(reply.tasks)
+    if isinstance(reply, TakenNotices):  # of one request on many tasks in whatever order
+        return sorted(repr(notice[1:]) for notice in reply.notices), len(reply.notices)
     if isinstance(reply, dict):
         return {key: plain(value) for key, value in reply.items()}
     if isinstance(reply, list):
