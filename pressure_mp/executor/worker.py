@@ -100,9 +100,9 @@ class Told:
         if not hasattr(os, "pidfd_open"):
             return
         parent = multiprocessing.parent_process()
-        assert parent is not None and parent.pid is not None
+        assert parent is not None, "this is a worker process"
         try:
-            self._poll.register(os.pidfd_open(parent.pid), select.POLLIN)
+            self._poll.register(os.pidfd_open(parent.pid or 0), select.POLLIN)
         except OSError:
             self._looked = 0.0  # it is gone, or this kernel is too old: the next look tells
 

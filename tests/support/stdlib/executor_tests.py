@@ -58,7 +58,7 @@ LEFT_OUT = {
         "multiprocessing"
     ),
     "ExecutorShutdownTest.test_submit_after_interpreter_shutdown": Left(
-        "it looks for the word RuntimeError in a traceback: ExecutorShutDown is one, by another name"
+        "it looks for the word RuntimeError in a traceback: ExecutorShutDown is one by another name"
     ),
     "ExecutorDeadlockTest.test_shutdown_deadlock_pickle": PRIVATE,
 }
