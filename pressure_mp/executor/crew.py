@@ -63,7 +63,8 @@ class Crew:
         self, queue: CallQueue, size: int, context: BaseContext, setup: worker.Setup
     ) -> None:
         self._queue = queue
-        self._size = size
+        #: How many workers there may be.
+        self.size = size
         self._context: Any = context
         self._setup = setup
         self._lock = threading.RLock()
@@ -87,7 +88,7 @@ class Crew:
     def fill(self, wanted: int) -> None:
         """Start workers, until there are so many, or as many as there may be."""
         with self._lock:
-            while len(self._members) < min(wanted, self._size) and not self._is_ending:
+            while len(self._members) < min(wanted, self.size) and not self._is_ending:
                 self._start()
 
     def _start(self) -> None:

@@ -242,7 +242,8 @@ class Executor(Submitter, futures.Executor):
 
         With ``wait`` this blocks until all of them are done, and the workers of this process have
         ended. With ``cancel_futures`` those that no worker has taken are cancelled. Called by
-        itself when the executor is garbage, and when the interpreter ends, which waits too.
+        itself when the executor is garbage, and when the interpreter ends: which waits too, unless
+        the executor has no workers of its own.
         """
         self._manager.close()
         if cancel_futures:

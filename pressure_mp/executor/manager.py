@@ -65,6 +65,14 @@ class Manager:
                 self._thread.start()
         self._thread.join()
 
+    def leave(self) -> None:
+        """The interpreter ends. Who has workers waits until all calls are done; else they are at
+        the broker, and others do them."""
+        if self.crew.size:
+            self.join()
+        else:
+            self.client.end()
+
     def _run(self) -> None:
         try:
             while not self.client.is_over:
@@ -102,15 +110,14 @@ class Manager:
 
 
 def _end_all() -> None:
-    """The interpreter ends: calls that were submitted are done first, as by the standard library's
-    executors."""
+    """The interpreter ends."""
     global _interpreter_ends
     _interpreter_ends = True
     managers = list(_all)
     for manager in managers:
         manager.close(_INTERPRETER)
     for manager in managers:
-        manager.join()
+        manager.leave()
 
 
 def _after_fork_in_child() -> None:

@@ -144,6 +144,9 @@ def here(path):
     return functions.pid()
 
 if __name__ == "__main__":
+    if sys.argv[1] == "leaves":
+        print(Executor(0, sys.argv[2]).submit(abs, -5).id)
+        sys.exit()
     executor = Executor(1)
     if sys.argv[1] == "ends":
         executor.submit(here, sys.argv[2])
@@ -193,3 +196,12 @@ def test_the_workers_of_a_killed_program_end_and_what_was_queued_is_dropped(prog
     assert functions.runs(str(path)) == [worker]
     process.stdout.close()
     process.stderr.close()
+
+
+def test_a_client_may_end_whose_workers_are_elsewhere(program, name, url):
+    id = program("leaves", name).communicate(timeout=60)[0].strip()
+    with Executor.attach(name, 1, url=url) as executor:
+        future = executor.future(id)
+        assert executor.submit(abs, -6).result(60) == 6
+        assert future.result(60) == 5
+        executor._queue.delete()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import time
@@ -54,6 +55,7 @@ def runs(path: str) -> list[int]:
 def die(path: str, number: signal.Signals = signal.SIGKILL) -> None:
     """Note that this ran, and kill the process that does."""
     note(path)
+    faulthandler.disable()  # the test's own, under fork
     os.kill(os.getpid(), number)
 
 
