@@ -139,3 +139,14 @@ def forget_space(handle: Any) -> None:
     """What is reserved for it is not used any more."""
     if hasattr(handle._outgoing, "_space"):
         handle._outgoing._space._due = handle._outgoing._space._lease_ends = 0.0
+
+
+def memory_results(queue: Any) -> Any:
+    """What a queue of tasks in memory keeps of the ends of tasks, by their ids."""
+    return queue._binding.queue._life.results.kept
+
+
+def memory_data(queue: Any, id: int) -> bytes:
+    """The data of a task of a queue in memory, as the broker has it."""
+    data: bytes = queue._binding.queue._life.tasks[b"%d" % id].data
+    return data

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import inside
 import pytest
 from waiting import Background, parks, until
 
 from pressure_mp import (
     AuthenticationError,
+    DecodingError,
     EncodingError,
     InboxLost,
     NotOwner,
@@ -22,7 +24,7 @@ from pressure_mp import (
     TaskQueue,
     TaskResult,
 )
-from pressure_mp.engines.contract.task_results import WITH_INBOX
+from pressure_mp.engines.contract.task_results import WITH_INBOX, Result
 
 
 @pytest.fixture
@@ -310,6 +312,23 @@ def test_the_results_of_a_signed_queue_are_signed_each_for_its_task(url, name):
     with pytest.raises(AuthenticationError):
         TaskQueue.attach(name, url=url).result(id)
     queue.delete()
+
+
+@pytest.mark.parametrize("size", [1, 300_000])
+def test_a_result_that_was_moved_to_another_task_is_refused(name, size):
+    queue = TaskQueue(name, url=f"memory://{name}", authkey=b"key")
+    id, task = put_and_take(queue)
+    other, another = put_and_take(queue)
+    task.ack(result=bytes(size))
+    another.ack(result=1)
+    there = inside.memory_results(queue)
+    there[b"%d" % other] = there[b"%d" % id]
+    with pytest.raises(DecodingError, match="is not a result of that task"):
+        queue.result(other)
+    moved = there[b"%d" % id]
+    moved.result = Result(inside.memory_data(queue, queue.put("data")))
+    with pytest.raises(DecodingError, match="is not a result of that task"):
+        queue.result(id)
 
 
 @pytest.mark.parametrize("authkey", [None, b"key"])

@@ -11,7 +11,15 @@ if lease == 0 then
   if not close_inbox(name, 1000) then end_at('i', name, '0') end
   return finish('done')
 end
-local box = inbox_of(name) or {number = 0, ticket = ''}
+local box = inbox_of(name)
+if not box then
+  -- What is left of one of that name that was gone.
+  repeat
+    local is_all = close_inbox(name, 1000)
+    flush()
+  until is_all
+  box = {number = 0, ticket = ''}
+end
 box.lease, box.is_changed = lease, true
 boxes[name] = box
 end_at('i', name, now + lease)
