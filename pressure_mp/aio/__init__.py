@@ -5,6 +5,8 @@ coroutine, also what is a property, or is not awaited, elsewhere: ``await q.qsiz
 asyncio's own too: ``Empty`` is raised as an ``asyncio.QueueEmpty``.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .errors import QueueEmpty, QueueFull, QueueShutDown
 from .ordered_queues import FairQueue, LifoQueue, PriorityQueue
 from .pressure_queue import PressureQueue
@@ -13,7 +15,11 @@ from .tasks.inbox import TaskInbox
 from .tasks.task import Task
 from .tasks.task_queue import TaskQueue
 
+if TYPE_CHECKING:
+    from .executor import Executor
+
 __all__ = [
+    "Executor",
     "FairQueue",
     "JoinableQueue",
     "LifoQueue",
@@ -27,3 +33,12 @@ __all__ = [
     "TaskInbox",
     "TaskQueue",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The executor, whose module is imported when it is first used: it loads multiprocessing."""
+    if name != "Executor":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .executor import Executor
+
+    return Executor

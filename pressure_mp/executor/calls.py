@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import traceback
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any
 
 from ..exceptions import RemoteTraceback
@@ -37,6 +38,8 @@ def run(call: bytes) -> bytes:
         return failed(_unreadable("the worker could not unpickle the call", call, error))
     try:
         value = fn(*args, **kwargs)
+        if type(value) is CoroutineType:
+            value = _run_coroutine(value)
     except BaseException as error:
         # Without the frame of this function, which says nothing to a user.
         return failed(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
@@ -44,6 +47,13 @@ def run(call: bytes) -> bytes:
         return _VALUE + dumps(value)
     except BaseException as error:
         return failed(error)
+
+
+def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
+    """What a call of a coroutine function comes to, in an event loop of its own."""
+    import asyncio  # which most calls do not need
+
+    return asyncio.run(coroutine)
 
 
 def failed(error: BaseException) -> bytes:

@@ -66,7 +66,7 @@ ROOMS = {
     "worker": "executor",
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
-        "exceptions hidden identity in_flight operations states sync sync.tasks"
+        "exceptions executor hidden identity in_flight operations states sync sync.tasks"
     ),
     "cli": "_version engines exceptions executor",
 }

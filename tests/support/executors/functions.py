@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import faulthandler
 import os
 import signal
@@ -89,3 +90,9 @@ def raise_unpicklable() -> None:
 def return_lambda() -> Any:
     """What cannot be pickled."""
     return lambda: None
+
+
+async def double(value: int) -> int:
+    """A coroutine function."""
+    await asyncio.sleep(0)
+    return 2 * value
