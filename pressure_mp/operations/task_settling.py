@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..effects import Operation
@@ -24,7 +24,7 @@ from ..engines.contract.tasks import (
     SettledReply,
     TouchTask,
 )
-from ..exceptions import PressureError
+from ..exceptions import EncodingError, PressureError, TaskError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..states import TAKEN
@@ -215,14 +215,25 @@ class TaskSettling(TaskTelling):
         data = task.data if edit is None else self.codec.decode(edit.data)
         return DecodedTask(task.id, settled.record, data)
 
-    def ack_many(self, tasks: Sequence[Held], here: Keeper) -> Operation[dict[int, PressureError]]:
-        """Tasks were processed; in batches. Returns what is wrong with some, by their place."""
+    def ack_many(
+        self, tasks: Sequence[Held], here: Keeper, results: Mapping[int, Any]
+    ) -> Operation[dict[int, PressureError]]:
+        """Tasks were processed; in batches, but for those at the places that have ``results``, each
+        by itself. Returns what is wrong with some, by their place."""
         problems: dict[int, PressureError] = {}
-        for start, batch in batches(tasks):
+        for place, result in results.items():
+            subject = Subject(*tasks[place], is_known=True)
+            try:
+                yield from self.ack(subject, here, UNCHANGED, None, None, result)
+            except (TaskError, EncodingError) as error:
+                problems[place] = error
+        places = [place for place in range(len(tasks)) if place not in results]
+        for _, chosen in batches(places):
+            batch = [tasks[place] for place in chosen]
             reply: AckTasksReply = yield AckTasks(incarnation(), batch)
             if reply is Outcome.MISSING:
                 raise self._missing()
             for place, why in reply.items():
-                problems[start + place] = self._refusal(why, batch[place][0], "ack")
+                problems[chosen[place]] = self._refusal(why, batch[place][0], "ack")
             here.lose([held for place, held in enumerate(batch) if place not in reply])
         return problems

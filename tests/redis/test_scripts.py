@@ -59,10 +59,9 @@ LATER = {"busy", "full", "empty", "unfinished"}
 PUT_TOGETHER = (
     *("once.lua", "storage.lua", "prelude/ready.lua", "prelude/life.lua"),
     *("prelude/put_one.lua", "prelude/take_one.lua"),
-    *("prelude/ack_one.lua", "prelude/ack_first.lua", "prelude/tell_one.lua"),
-    "tasks/next.lua",
+    *("prelude/ack_one.lua", "prelude/ack_first.lua"),
     *("tasks/put.lua", "tasks/take.lua", "tasks/ack_many.lua", "tasks/stats.lua"),
-    *("prelude/told.lua", "tasks/watch.lua", "tasks/notices.lua"),
+    *("prelude/told.lua", "prelude/hearing.lua", "tasks/watch.lua", "tasks/notices.lua"),
     *("tasks/store.lua", "tasks/sweep.lua"),
 )
 

@@ -78,6 +78,43 @@ def test_a_result_is_kept_whatever_becomes_of_the_task(url, name, kept):
     queue.delete()
 
 
+@pytest.mark.parametrize("how", ["zombie", "kill", "kill a buried one"])
+def test_what_came_of_a_task_stays_when_the_task_goes_later(url, name, how):
+    queue = TaskQueue(name, url=url, zombie=0.02 if how == "zombie" else 3600)
+    with queue.inbox() as inbox:
+        id, task = put_and_take(queue, inbox=inbox)
+        if how == "kill a buried one":
+            task.bury(error=KeyError("bad"))
+        else:
+            task.ack(result=1)
+        if how == "zombie":
+            until(lambda: not queue.list())
+        else:
+            queue.kill(id)
+        assert [event.event for event in inbox.take(0)] == [
+            *("taken", "buried" if how == "kill a buried one" else "processed")
+        ]
+    if how == "kill a buried one":
+        with pytest.raises(KeyError):
+            queue.result(id)
+    else:
+        assert queue.result(id) == 1
+    queue.delete()
+
+
+def test_tasks_that_are_acknowledged_together_have_their_results(queue):
+    ids = queue.put_many(range(4), result_ttl=60)
+    tasks = queue.take_many(4)
+    for task in tasks[1:3]:
+        task.result = task.data
+    queue.snatch(ids[2])
+    with pytest.raises(NotTaken) as raised:
+        queue.ack_many(tasks)
+    assert (raised.value.accepted, raised.value.rest) == (3, [tasks[2]])
+    queue.take(0).ack()
+    assert [queue.result(id) for id in ids] == [None, 1, None, None]
+
+
 def test_nothing_is_kept_where_nobody_asked(queue):
     id = queue.put("data")
     with pytest.raises(ResultNotKept, match="without result_ttl"):

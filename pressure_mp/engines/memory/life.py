@@ -165,7 +165,7 @@ class Life:
         else:
             self.vanish(task, "processed")
             return
-        self.conclude(task, "processed")
+        self.conclude(task, "processed", states.TAKEN)
 
     def zombie_until(self, milliseconds: int) -> int:
         """When a task is gone that becomes a zombie now; 0 when it stays."""
@@ -203,7 +203,7 @@ class Life:
         task.record = before._replace(state=after, since=self.now, due=ends, **changes)
         self._enter(task)
         if after == states.BURIED:
-            self.conclude(task, "buried")
+            self.conclude(task, "buried", before.state)
 
     def shift(self, task: Living, tube: str) -> None:
         """A task goes into another tube, and is in the same state there."""
@@ -222,17 +222,21 @@ class Life:
 
     def vanish(self, task: Living, outcome: str) -> None:
         """A task is no more."""
+        before = task.record.state
         self._leave(task)
         self._count(task.record.state, states.VOID, task.record.tube)
         del self.tasks[task.id]
         task.record = task.record._replace(state=states.VOID, since=self.now, due=0)
-        self.conclude(task, outcome)
+        self.conclude(task, outcome, before)
 
-    def conclude(self, task: Living, outcome: str) -> None:
-        """Who waits for the task is told what became of it; and that is kept, if it is to be."""
+    def conclude(self, task: Living, outcome: str, before: str) -> None:
+        """Who waits for the task is told what became of it; and that is kept, if it is to be. That
+        one which had come to an end before is no more is nothing new."""
         for caller in self.awaited.pop(task.id, []):
             self.outcomes[caller] = outcome
-        self.results.conclude(task.id, task.inboxes, task.record, outcome, self.now)
+        had = OUTCOMES.get(before)
+        if had is None or (task.record.state != states.VOID and had != outcome):
+            self.results.conclude(task.id, task.inboxes, task.record, outcome, self.now)
 
     def forget(self, caller: Caller) -> None:
         """One waits for no task's end any more."""

@@ -121,7 +121,7 @@ def change(life: Life, request: ChangeTask) -> ChangeTaskReply:
         ends = life.zombie_until(zombie) if to == states.ZOMBIE else 0
         life.turn(task, to, ends, tube)
         if to != states.BURIED:
-            life.conclude(task, "processed")
+            life.conclude(task, "processed", state)
     return task.stored()
 
 

@@ -18,6 +18,7 @@ from .incarnation import adopt, is_strange
 from .lanes import Lane
 from .loading import exchange, is_missing, load
 from .outage import Outage, patience
+from .packing import pack_command
 from .pool import Pool
 from .refusals import refuse_wait, stale, translate
 from .requests.table import implementation
@@ -256,9 +257,12 @@ class RedisSession:
     async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
         """Wake one waiter, also one that is about to wait."""
         bell = self.binding.bell(ticket)
-        reply = await wire.request("LPUSH", bell, "1", timeout=limit, settles=True)
-        await wire.request("PEXPIRE", bell, _RUNG, timeout=limit, settles=True)
-        return reply
+        ringing = ("LPUSH", bell, "1"), ("PEXPIRE", bell, _RUNG)
+        if isinstance(wire, Wire):  # one round trip
+            replies = await wire.exchange_large([[pack_command(one)] for one in ringing], limit)
+        else:
+            replies = [await wire.request(*one, timeout=limit, settles=True) for one in ringing]
+        return replies[0]
 
     async def sleep(self, seconds: float) -> None:
         """Wait, whatever happens."""

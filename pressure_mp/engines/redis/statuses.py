@@ -30,6 +30,7 @@ SHARED = b"shared"
 ABSENT = b"absent"
 WRONG = b"wrong"  # in a state that the operation does not take it out of; the state follows
 FOREIGN = b"foreign"  # taken, but not by the caller, or not any more
+DUE = b"due"  # the time has come of something that another script is to see to
 CHANGED = b"changed"  # since the caller read the data
 
 # A reader has items reserved, or a writer space; and whose the role is that a busy reply names,

@@ -35,7 +35,7 @@ from ..contract.tasks import (
 from .binding import RedisBinding
 from .caller import Caller
 from .one_script import bells_in
-from .statuses import ABSENT, CLOSED, DONE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
+from .statuses import ABSENT, CLOSED, DONE, DUE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
 from .task_records import PackedRecord, read_tasks
 
 #: The signal for one who takes from all tubes; who waits for something else has a bell.
@@ -187,7 +187,11 @@ async def take_notices(caller: Caller, request: TakeNotices, end: float | None) 
     """:class:`TakeNotices`"""
     inbox, seen, limit, waits = request
     args = inbox, seen, limit, MOST_BYTES, waiter_of(caller).ticket, WAIT if waits else NOW
-    reply = await ask(caller, "notices", args, end)
+    while True:
+        reply = await caller.script("notices", args, end)
+        if reply[0] != DUE:
+            break
+        await ask(caller, "sweep", ("",), end)
     if reply[0] == DONE:
         parts = iter(reply[2:])
         return TakenNotices(list(map(_notice, *[parts] * _PARTS)))

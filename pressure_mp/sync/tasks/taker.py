@@ -188,7 +188,8 @@ class TaskTaker(TaskHandle[Data]):
         return id, self._here.call_of(id)
 
     def ack_many(self, tasks: Iterable[Task[Data] | int | str]) -> None:
-        """Acknowledge tasks, up to 1,000 in each round trip. Never waits.
+        """Acknowledge tasks, up to 1,000 in each round trip, but for those that have a ``result``
+        that somebody asked for, each in one of its own. Never waits.
 
         Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
         raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
@@ -200,7 +201,12 @@ class TaskTaker(TaskHandle[Data]):
         return self._acking_held(given, [self._held(task) for task in given])
 
     def _acking_held(self, given: Sequence[TaskOrId], helds: list[Held]) -> Operation[None]:
-        problems = yield from self._operations.ack_many(helds, self._here)
+        results = {
+            place: task.result
+            for place, task in enumerate(given)
+            if isinstance(task, BaseTask) and task.record.result_ttl and task.result is not None
+        }
+        problems = yield from self._operations.ack_many(helds, self._here, results)
         processed = self._settings.processed
         for place, task in enumerate(given):
             if place not in problems and isinstance(task, BaseTask):

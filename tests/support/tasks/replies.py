@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from waiting import LIMIT, Background, parks, until
 
@@ -159,6 +161,9 @@ def play(url, name):
         task.ack(result=b"4")
         inbox.watch([task.id])
         assert [event.event for event in inbox.take()] == ["taken", "processed", "processed"]
+        q.put(b"3", ttl=0.001)
+        time.sleep(0.003)
+        assert inbox.take(0) == []
     q.stats()
     q.put(b"4")
     assert q.qsize() == 1

@@ -32,12 +32,15 @@ BEGIN
     END IF;
 END $$;
 
--- Who waits for the task is told what became of it; and that is kept, if it is to be.
+-- Who waits for the task is told what became of it; and that is kept, if it is to be. That one which
+-- had come to an end before is no more is nothing new.
 CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, moment bigint, t pressure_mp.tasks,
-    a_outcome text) RETURNS void
+    a_outcome text, before text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     w pressure_mp.watchers;
+    had text := CASE before WHEN 'Z' THEN 'processed' WHEN 'D' THEN 'processed'
+        WHEN 'B' THEN 'buried' END;
 BEGIN
     FOR w IN
         UPDATE pressure_mp.watchers v SET outcome = a_outcome
@@ -45,7 +48,9 @@ BEGIN
     LOOP
         PERFORM pressure_mp.tell(w.listener, w.session, NULL);
     END LOOP;
-    IF t.result_ttl <> 0 OR cardinality(t.inboxes) > 0 THEN
+    IF (t.result_ttl <> 0 OR cardinality(t.inboxes) > 0)
+        AND (had IS NULL OR (t.state <> 'X' AND had <> a_outcome))
+    THEN
         PERFORM pressure_mp.keep_result(moment, t, a_outcome);
     END IF;
 END $$;
@@ -61,6 +66,8 @@ $$;
 CREATE OR REPLACE FUNCTION pressure_mp.turn(a_slot bigint, moment bigint, t pressure_mp.tasks,
     after text,
     ends bigint, a_tube bytea) RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    before text := t.state;
 BEGIN
     IF a_tube IS NOT NULL AND a_tube <> t.tube THEN
         PERFORM pressure_mp.count_shift(t.queue, t.state, after, t.tube, a_tube);
@@ -74,7 +81,7 @@ BEGIN
             priority = t.priority, deliveries = t.deliveries, error = t.error, data = t.data
         WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
     IF after = 'B' THEN
-        PERFORM pressure_mp.conclude(a_slot, moment, t, 'buried');
+        PERFORM pressure_mp.conclude(a_slot, moment, t, 'buried', before);
     END IF;
     RETURN t;
 END $$;
@@ -82,13 +89,15 @@ END $$;
 -- A task is no more.
 CREATE OR REPLACE FUNCTION pressure_mp.vanish(a_slot bigint, moment bigint, t pressure_mp.tasks,
     outcome text) RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    before text := t.state;
 BEGIN
     PERFORM pressure_mp.count_way(t.queue, t.state, 'X', t.tube);
     DELETE FROM pressure_mp.tasks v WHERE v.queue = t.queue AND v.id = t.id;
     t.state := 'X';
     t.since := moment;
     t.due := 0;
-    PERFORM pressure_mp.conclude(a_slot, moment, t, outcome);
+    PERFORM pressure_mp.conclude(a_slot, moment, t, outcome, before);
     RETURN t;
 END $$;
 
@@ -141,7 +150,7 @@ BEGIN
     ELSE
         RETURN pressure_mp.vanish(a_slot, moment, t, 'processed');
     END IF;
-    PERFORM pressure_mp.conclude(a_slot, moment, t, 'processed');
+    PERFORM pressure_mp.conclude(a_slot, moment, t, 'processed', 'T');
     RETURN t;
 END $$;
 

@@ -272,6 +272,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks := pressure_mp.get_task(q.id, parts[1]);
     after text := args->>'to';
+    before text := t.state;
     a_tube bytea := CASE WHEN args ? 'tube' THEN parts[2] END;
     delay bigint := (args->>'delay')::bigint;
 BEGIN
@@ -306,7 +307,7 @@ BEGIN
             pressure_mp.zombie_until(moment, coalesce(nullif(delay, 0),
                 (q.settings->>'zombie')::bigint)) ELSE 0 END, a_tube);
         IF after <> 'B' THEN
-            PERFORM pressure_mp.conclude(c.slot, moment, t, 'processed');
+            PERFORM pressure_mp.conclude(c.slot, moment, t, 'processed', before);
         END IF;
     END IF;
     RETURN pressure_mp.tell_tasks('task', ARRAY[t], true);

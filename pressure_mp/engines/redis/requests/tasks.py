@@ -9,7 +9,6 @@ from ...contract.queues import Mismatch
 from ...contract.replies import Changed, Done, Lost, Missing, Outcome
 from ...contract.task_records import Edit, StoredTask
 from ...contract.tasks import (
-    Acknowledged,
     AckTask,
     AckTasks,
     AckTasksReply,
@@ -136,7 +135,8 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
     if done is None:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
     is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
-    if not is_ordinary or done.result.token or binding.keeps_processed:
+    is_ordinary = is_ordinary and not done.result.token
+    if not is_ordinary or binding.keeps_processed:
         return None
     owner, call, lease = request.owner.encode(), request.call, binding.options.lease
     times = or_none(request.ttr), lease
@@ -144,16 +144,14 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
 
 
 def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
-    if reply[0] != DONE or len(reply) == 1 or bells_in(reply):
+    if reply[0] != DONE or len(reply) == 1:
         return None
     done = request.ack
-    return TakenTasks(read_tasks(reply[2:])) if done is None else _read_next(done, reply)
-
-
-def _read_next(done: Acknowledged, reply: Reply) -> TakenTasks:
-    """What was taken when that task was acknowledged, if anything was."""
-    moment = reply[1] if len(reply) == 2 else reply[2]
-    return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(moment)))
+    if done is None:
+        return None if bells_in(reply) else TakenTasks(read_tasks(reply[2:]))
+    if bells_in(reply[1:]):
+        return None
+    return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
 
 
 async def _take(
@@ -162,12 +160,12 @@ async def _take(
     if request.ack is None:
         return await task_waiting.take(caller, request, end, reply)
     done, owner = request.ack, request.owner
-    if reply is not None and reply[0] == DONE and len(reply) > 1:
-        await caller.script("ring", bells_in(reply))
-        return _read_next(done, reply)
     if reply == [DONE]:  # it was done before, and the reply lost
         moment, tasks = await task_waiting.had(caller, owner, request.call, end)
         return TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
+    if reply is not None and reply[0] == DONE:
+        await caller.script("ring", bells_in(reply[1:]))
+        return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
     args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0, *done.result)
     settled = _settled(done.id, await ask(caller, "ack", args, end))
     if isinstance(settled, StoredTask):

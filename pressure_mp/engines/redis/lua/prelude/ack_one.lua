@@ -1,8 +1,7 @@
--- The fast path of `ack`: the task is gone, it was in no tube and no bundle, one inbox at most is to hear of it,
--- no older result of it is kept, and nobody waits for what becomes of any. It is written straight, and what
--- other cases need is not even built. Where it does not apply nothing has changed. It moves nothing that is
--- due, as that of `put`. Returns the record that the task had.
--- `result` is what came of it, with nothing in chunks.
+-- The fast path of `ack`: the task is gone, it was in no tube and no bundle, one inbox at most is to hear of
+-- it, its result is small, and nobody waits for what becomes of any. It is written straight, and what other
+-- cases need is not even built. Where it does not apply nothing has changed. It moves nothing that is due,
+-- as that of `put`. Returns the record that the task had, and who is to be woken.
 local function ack_one(id, owner, call, result)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
@@ -12,26 +11,25 @@ local function ack_one(id, owner, call, result)
   if tube ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
   if whose ~= owner or number ~= tonumber(call) then return nil end -- only what is taken has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
-  local name = is_to_hear(names)
-  if not name then return nil end
+  local box, bells = only_inbox(names), ''
+  if box == false then return nil end
   if result_ttl ~= 0 and redis.call('HEXISTS', results, id) == 1 then return nil end
+  redis.call('ZCARD', times)
   redis.call('HLEN', payloads)
   redis.call('ZCARD', taken)
   if ends > 0 then redis.call('ZCARD', due) end
-  if result_ttl > 0 then redis.call('ZCARD', times) end
 
   redis.call('HINCRBY', counts, 'T-X', 1)
   redis.call('ZREM', taken, hold(owner, number) .. id)
   if ends > 0 then redis.call('ZREM', due, id) end
   redis.call('HDEL', records, id)
   redis.call('HDEL', payloads, id)
-  local told = tell_one(name, 'P', id, deliveries, string.sub(record, at), result_ttl < 0 and '1' or '0')
+  if box then bells = tell_only(box, 'P', id, deliveries, string.sub(record, at), result_ttl < 0) end
   if result_ttl > 0 then
-    local until_then = now + result_ttl
-    redis.call('HSET', results, id, struct.pack('>I8I8c1ss', until_then, 0, 'P', '', '') .. result)
-    redis.call('ZADD', times, string.format('%d', until_then), 'r' .. id)
-  elseif result_ttl < 0 and told > 0 then
-    redis.call('HSET', results, id, struct.pack('>I8I8c1ss', 0, told, 'P', name, '') .. result)
+    redis.call('HSET', results, id, struct.pack(KEPT_RESULT, now + result_ttl, 0, 'P', '', '') .. result)
+    redis.call('ZADD', times, now + result_ttl, 'r' .. id)
+  elseif result_ttl < 0 and box then
+    redis.call('HSET', results, id, struct.pack(KEPT_RESULT, 0, box.number, 'P', box.name, '') .. result)
   end
-  return record
+  return record, bells
 end

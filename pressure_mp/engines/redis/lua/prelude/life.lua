@@ -211,6 +211,7 @@ end
 
 -- Bring a task into another state, which ends by itself at `ends` (0: never), and into a tube.
 local function turn(task, after, ends, tube)
+  local before = task.state
   leave(task)
   if tube and tube ~= task.tube then
     count_shift(task.state, after, task.tube, tube)
@@ -222,17 +223,18 @@ local function turn(task, after, ends, tube)
   task.state, task.since, task.ends = after, now, ends
   enter(task)
   tell(task)
-  if after == 'B' then conclude(task, 'B') end
+  if after == 'B' then conclude(task, 'B', before) end
 end
 
 -- The task is no more.
 local function vanish(task, outcome)
+  local before = task.state
   leave(task)
   count(task.state, 'X', task.tube, 1)
   task.state, task.since, task.ends = 'X', now, 0
   note(deleted, records, task.id)
   note(deleted, payloads, task.id)
-  conclude(task, outcome)
+  conclude(task, outcome, before)
 end
 
 -- A task becomes ready, or waits for a delay.

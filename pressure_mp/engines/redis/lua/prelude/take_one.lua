@@ -1,6 +1,6 @@
--- The fast path of `take`: one task, whichever is next, and it has no tube and no ttl, and one inbox at most is
--- to hear of it. It is written straight, and what other cases need is not even built. Where it does not apply
--- nothing has changed.
+-- The fast path of `take`: one task, whichever is next, and it has no tube and no ttl, and one inbox at most
+-- is to hear of it. It is written straight, and what other cases need is not even built. Where it does not
+-- apply nothing has changed.
 -- `woken` is the key with the sign that woke the caller, nil if it did not wait.
 local function take_one(presence, owner, call, ttr, lease, woken)
   if not settings then return nil end
@@ -10,16 +10,17 @@ local function take_one(presence, owner, call, ttr, lease, woken)
   local place = redis.call('ZRANGE', ready, 0, 0)[1]
   if not place then return nil end
   local id = string.sub(place, 17)
-  local record, head, deliveries, result_ttl, name, error = redis.call('HGET', records, id), nil, 0, 0, '', ''
+  local record, head, deliveries, result_ttl, hears, error = redis.call('HGET', records, id), nil, 0, 0, '', ''
   if record then
     local until_then, _, number, _, ttl, of, _, names, at = struct.unpack('>I8I4I4I8i8sss', record, 34)
     if until_then > 0 or of ~= '' then return nil end
-    name = is_to_hear(names)
-    if not name then return nil end
-    head, deliveries, result_ttl, error = string.sub(record, 2, 25), number, ttl, string.sub(record, at)
+    head, deliveries, result_ttl, hears = string.sub(record, 2, 25), number, ttl, names
+    error = string.sub(record, at)
   else
     head = string.sub(place, 1, 16) .. created(id)
   end
+  local box = only_inbox(hears)
+  if box == false then return nil end
   local payload = redis.call('HGET', payloads, id)
   local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
   redis.call('ZCARD', taken)
@@ -32,13 +33,13 @@ local function take_one(presence, owner, call, ttr, lease, woken)
   redis.call('ZADD', taken, 0, hold(owner, call) .. id)
   if ends > 0 then redis.call('ZADD', due, ends, id) end
   local new = 'T' .. head .. struct.pack('>I8I8I4I4I8i8', now, ends, 0, deliveries + 1, call, result_ttl)
-    .. '\0' .. owner .. '\0' .. name .. '\0' .. error
+    .. '\0' .. owner .. '\0' .. hears .. '\0' .. error
   redis.call('HSET', records, id, new)
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
-  tell_one(name, 'T', id, deliveries + 1, error, '0')
   if woken then redis.call('DEL', woken) end
   if passes_on then redis.call('LPUSH', wake, '1') end
-  return {'done', to_be_rung(), id, new, payload, is_asked_for = true}
+  local bells = box and tell_only(box, 'T', id, deliveries + 1, error, false) or ''
+  return {'done', bells, id, new, payload, is_asked_for = true}
 end

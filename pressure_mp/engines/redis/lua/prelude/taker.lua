@@ -26,10 +26,10 @@ end
 local function processed(task, zombie, tube)
   if settings.keep then
     turn(task, 'D', 0, tube)
-    conclude(task, 'P')
+    conclude(task, 'P', 'T')
   elseif zombie ~= 0 then
     turn(task, 'Z', zombie_until(zombie), tube)
-    conclude(task, 'P')
+    conclude(task, 'P', 'T')
   else
     vanish(task, 'P')
   end

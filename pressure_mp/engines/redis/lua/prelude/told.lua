@@ -23,35 +23,15 @@ local function note(where, key, one, other)
   if other then noted[#noted + 1] = other end
 end
 
--- What came of tasks just now, by id: `results` has it in these bytes, before the data that the taker
--- said. When it ends, 0 if it is kept for one inbox alone; the number of that inbox's notice; the
--- outcome; the inbox; and the token of the data's content, if that is in `chunks`.
-local KEPT_RESULT, fresh = '>I8I8c1ss', {}
--- The same of an inbox: for how long it is there from each use on, the number of its last notice, and the
--- ticket of who waits for the next. False for one that is gone.
-local INBOX, boxes = '>I8I8s', {}
--- An event of a notice is the letter of an outcome (P: processed, B: buried, K: killed, D: dropped), or
--- T: taken, or A: there is no such task.
+-- What came of tasks just now, by id, as `results` will have it; and inboxes, false for one that is gone.
+local fresh, boxes = {}, {}
+-- An event of a notice is the letter of an outcome, or T: taken, or A: there is no such task.
 local OUTCOME = {P = 'processed', B = 'buried', K = 'killed', D = 'dropped'}
 local FEW = 32 -- chunks that are removed in one call: each takes about 20 microseconds
 
 -- A time in `times`: of a result, an inbox, or a content (r, i, c).
 local function end_at(kind, name, moment)
   note(added, times, moment, kind .. name)
-end
-
-local function read_kept(text)
-  local ends, number, outcome, inbox, token, at = struct.unpack(KEPT_RESULT, text)
-  return {
-    ends = ends, number = number, outcome = outcome, inbox = inbox, token = token,
-    data = string.sub(text, at),
-  }
-end
-
--- What is kept of the end of a task, nil if nothing is.
-local function kept_of(id)
-  local text = redis.call('HGET', results, id)
-  return text and read_kept(text) or nil
 end
 
 -- A result is not kept any longer.
@@ -75,19 +55,13 @@ local function inbox_of(name)
   return box
 end
 
--- What the notices of an inbox begin with, from a number on.
-local function from_number(name, number)
-  return name .. '\0' .. (number and struct.pack('>I8', number) or '')
-end
-
 -- An inbox hears of a task, and who waits for that is woken; returns the number, 0 if there is no inbox.
 -- `is_alone`: the result is kept for this inbox alone.
 local function tell_inbox(name, event, id, deliveries, error, is_alone)
   local box = inbox_of(name)
   if not box then return 0 end
   box.number, box.is_changed = box.number + 1, true
-  note(added, notices, '0', from_number(name, box.number) .. struct.pack('>I4', deliveries) .. event
-    .. (is_alone and '1' or '0') .. id .. '\0' .. error)
+  note(added, notices, '0', notice_of(name, box.number, event, id, deliveries, error, is_alone))
   if box.ticket ~= '' then
     bells[#bells + 1] = box.ticket
     box.ticket = ''
@@ -105,16 +79,17 @@ local function tell_inboxes(names, event, id, deliveries, error, is_alone)
   return first or 0
 end
 
--- Who waits for the task to be processed is told what became of it, if any does; so are inboxes; and it
--- is kept, if that was asked for.
-local function conclude(task, outcome)
-  local id, ttl = task.id, task.result_ttl
+-- What the end of a task was, by its state.
+local ENDED = {Z = 'P', D = 'P', B = 'B'}
+
+-- What came of a task is kept, and its inboxes are told, if they are to be.
+local function keep_end(task, outcome)
+  local id, ttl, number = task.id, task.result_ttl, 0
   if ttl ~= 0 then
     local old = kept_of(id)
     if old and old.token ~= '' then end_at('c', old.token, '0') end
     if old and ttl < 0 then note(deleted, results, id) end
   end
-  local number = 0
   if task.inboxes ~= '' then
     number = tell_inboxes(task.inboxes, outcome, id, task.deliveries, task.error, ttl < 0)
   end
@@ -125,6 +100,13 @@ local function conclude(task, outcome)
     local inbox = string.match(task.inboxes, '[^ ]+')
     fresh[id] = {ends = 0, number = number, outcome = outcome, inbox = inbox, token = '', data = ''}
   end
+end
+
+-- Who waits for the task to be processed is told what became of it, if any does. That one which had come
+-- to an end before is no more is nothing new to those who asked for its result.
+local function conclude(task, outcome, before)
+  local id = task.id
+  if not ENDED[before] or (task.state ~= 'X' and ENDED[before] ~= outcome) then keep_end(task, outcome) end
   awaiting = awaiting or redis.call('HLEN', awaited)
   if awaiting == 0 then return end
   local tickets = redis.call('HGET', awaited, id)
@@ -167,25 +149,12 @@ local function write_told()
   fresh = {}
 end
 
--- Notices of an inbox are not needed any more, nor results that were kept for it alone.
-local function drop_notices(name, members)
-  for _, member in ipairs(members) do
-    local number, _, _, is_alone, at = struct.unpack('>I8I4c1c1', member, #name + 2)
-    note(removed, notices, member)
-    if is_alone == '1' then
-      local id = string.sub(member, at, string.find(member, '\0', at, true) - 1)
-      local kept = kept_of(id)
-      if kept and kept.inbox == name and kept.number <= number then forget_result(id, kept) end
-    end
-  end
-end
-
 -- An inbox is gone, with its notices: up to `most` of them now. Returns whether that is all.
 local function close_inbox(name, most)
   local start = from_number(name)
   local members = redis.call('ZRANGE', notices, '[' .. start, '(' .. start .. string.rep('\255', 9), 'BYLEX',
     'LIMIT', 0, most)
-  drop_notices(name, members)
+  drop_seen(name, members)
   boxes[name] = false
   note(deleted, inboxes, name)
   if #members == most then return false end

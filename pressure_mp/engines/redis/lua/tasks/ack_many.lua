@@ -2,7 +2,7 @@
 -- args: owner number task...
 --   task  id and number of the take, of each
 -- replies: done bells problem... | missing
--- uses: storage told life find taker
+-- uses: storage hearing told life find taker
 -- once: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state
@@ -108,7 +108,7 @@ if #gone > 0 then
   deleted[records], deleted[payloads] = gone, gone
   for tube, times in pairs(ways) do count('T', 'X', tube, times) end
   if redis.call('HLEN', awaited) > 0 then
-    for _, id in ipairs(gone) do conclude({id = id, result_ttl = 0, inboxes = ''}, 'P') end
+    for _, id in ipairs(gone) do conclude({id = id, result_ttl = 0, inboxes = ''}, 'P', 'T') end
   end
 end
 local reply = finish('done')

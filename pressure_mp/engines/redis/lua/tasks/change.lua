@@ -6,7 +6,7 @@
 --   ttl    milliseconds for which it is ready; '' for the queue's own
 --   tube   where it goes, if `shift` is 1
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
--- uses: storage told life find taker
+-- uses: storage hearing told life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()
@@ -15,6 +15,7 @@ local task = find(id)
 if not task then return finish('absent') end
 if not string.find(from, task.state, 1, true) then return finish('wrong', task.state) end
 if not is_known(id, digest) then return finish('changed') end
+local before = task.state
 delay, ttl, tube = tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, shift == '1' and tube or nil
 local told = edit == '1' and data or redis.call('HGET', payloads, id)
 if edit == '1' then note(set, payloads, id, data) end
@@ -34,6 +35,6 @@ elseif to == 'R' or to == 'W' then
   revive(task, delay, ttl, tube)
 else
   turn(task, to, to == 'Z' and zombie_until(delay > 0 and delay or settings.zombie) or 0, tube)
-  if to ~= 'B' then conclude(task, 'P') end
+  if to ~= 'B' then conclude(task, 'P', before) end
 end
 return finish('done', pack(task), told)

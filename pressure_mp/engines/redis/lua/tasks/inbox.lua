@@ -2,7 +2,7 @@
 -- args: inbox lease
 --   lease  milliseconds; 0 to close it
 -- replies: done bells | missing
--- uses: storage told life
+-- uses: storage hearing told life
 if not settings then return {'missing'} end
 sweep()
 local name, lease = ARGV[1], tonumber(ARGV[2])

@@ -4,46 +4,56 @@
 --   limit  how many notices at most
 --   size   how many bytes of results at most, unless it is one
 --   mode   wait | now: whether the caller will wait when there is none
--- replies: done bells notice... | empty bells | lost bells | missing
--- uses: storage told life
+-- replies: done bells notice... | empty bells | lost bells | due | missing
+-- uses: storage hearing
 -- A notice is its number, the id, the letter of the event, how often the task was delivered, its last error,
 -- 1 if a result is kept, the result, and the token of its content.
 -- `lost`: the inbox is gone.
+-- `due`: the time has come of tasks, or of something else; nothing was done, call sweep first.
 if not settings then return {'missing'} end
-sweep()
+for _, key in ipairs({due, expiry, times}) do
+  if redis.call('ZCOUNT', key, '-inf', now) > 0 then return {'due'} end
+end
 local name, seen, limit, size, ticket, mode = unpack(ARGV, 1, 6)
-local box = inbox_of(name)
-if not box then return finish('lost') end
+local box = only_inbox(name)
+if not box then return {'lost', ''} end
+redis.call('HLEN', results)
 seen, limit, size = tonumber(seen), tonumber(limit), tonumber(size)
-end_at('i', name, now + box.lease)
-local start = from_number(name)
+local start, after = from_number(name), from_number(name, seen + 1)
 local function between(first, last, most)
   return redis.call('ZRANGE', notices, '[' .. first, '(' .. last, 'BYLEX', 'LIMIT', 0, most)
 end
-drop_notices(name, between(start, from_number(name, seen + 1), -1))
+if seen > 0 then drop_seen(name, between(start, after, -1)) end
+redis.call('ZADD', times, string.format('%d', now + box.lease), 'i' .. name)
 
-local members = between(from_number(name, seen + 1), start .. LAST, limit)
-if box.ticket ~= '' then box.ticket, box.is_changed = '', true end
-if #members == 0 then
-  if mode == 'wait' then box.ticket, box.is_changed = ticket, true end
-  return finish('empty')
+local members = between(after, start .. string.rep('\255', 9), limit)
+local waits_now = #members == 0 and mode == 'wait' and ticket or ''
+if waits_now ~= box.ticket then
+  redis.call('HSET', inboxes, name, struct.pack(INBOX, box.lease, box.number, waits_now))
 end
-local found = {}
+if #members == 0 then return {'empty', ''} end
+local SOME = 16 -- results that are read at a time: few calls, and little that is read in vain
+local found, kept = {'done', ''}, {}
 for i, member in ipairs(members) do
-  local number, deliveries, event, _, at = struct.unpack('>I8I4c1c1', member, #name + 2)
-  local last = string.find(member, '\0', at, true)
-  local id = string.sub(member, at, last - 1)
-  local kept = event ~= 'T' and event ~= 'A' and kept_of(id)
-  if kept then
-    size = size - #kept.data
+  if i % SOME == 1 then
+    local ids = {}
+    for k = i, math.min(i + SOME - 1, #members) do
+      local _, _, _, _, at, ends = read_notice(name, members[k])
+      ids[#ids + 1] = string.sub(members[k], at, ends)
+    end
+    kept = redis.call('HMGET', results, unpack(ids))
+  end
+  local number, deliveries, event, _, at, ends = read_notice(name, member)
+  local is_end = event ~= 'T' and event ~= 'A'
+  local result = is_end and kept[(i - 1) % SOME + 1] and read_kept(kept[(i - 1) % SOME + 1])
+  if result then
+    size = size - #result.data
     if size < 0 and i > 1 then break end
   end
-  local told = {number, id, event, deliveries, string.sub(member, last + 1)}
-  for k = 1, 5 do found[#found + 1] = told[k] end
-  found[#found + 1] = kept and 1 or 0
-  found[#found + 1] = kept and kept.data or ''
-  found[#found + 1] = kept and kept.token or ''
+  local at_end = #found
+  found[at_end + 1], found[at_end + 2], found[at_end + 3] = number, string.sub(member, at, ends), event
+  found[at_end + 4], found[at_end + 5] = deliveries, string.sub(member, ends + 2)
+  found[at_end + 6], found[at_end + 7] = result and 1 or 0, result and result.data or ''
+  found[at_end + 8] = result and result.token or ''
 end
-local reply = finish('done')
-for i, part in ipairs(found) do reply[2 + i] = part end
-return reply
+return found

@@ -1,11 +1,12 @@
--- sweep: remove what of results, inboxes and contents has come to its end; and a content that is not going
--- to be told after all.
+-- sweep: move tasks of which the time has come; remove results, inboxes and contents that have come to their
+-- end, and a content that is not going to be told after all.
 -- args: token
 --   token  may be empty
 -- replies: done left
--- uses: storage told life
+-- uses: storage hearing told life
 -- `left`: 1 if there may be more; call again.
 if not settings then return {'done', 0} end
+sweep()
 local token = ARGV[1]
 local ends = tonumber(redis.call('ZSCORE', times, 'c' .. token) or 'inf')
 if ends < math.huge then

@@ -11,7 +11,7 @@
 --   turn   first | again: whether it waited before
 --   lease  milliseconds for which the owner is known to be there
 -- replies: done bells task... | empty bells next entry | closed bells | missing
--- uses: storage tell_one take_one take_first told life ready
+-- uses: storage hearing take_one take_first told life ready
 -- once: yes
 -- A task is its id, its record and its data.
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
