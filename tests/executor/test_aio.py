@@ -47,7 +47,7 @@ def test_a_task_that_is_cancelled_takes_its_call_back(options, name, tmp_path):
         await asyncio.to_thread(until, lambda: queue.qsize() == 0)
         results = executor.map(abs, itertools.count(), buffersize=2)
         waiting = asyncio.create_task(anext(results))
-        await asyncio.to_thread(until, lambda: queue.qsize() == 2)
+        await asyncio.to_thread(until, lambda: queue.qsize() >= 2)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
