@@ -18,14 +18,17 @@ from typing import Any, NamedTuple
 from ..authentication import AuthenticationError
 from ..drivers import WaitEnded, waits_end_when
 from ..exceptions import (
+    BrokerUnavailable,
     DecodingError,
     PressureError,
     QueueDoesNotExistError,
     ShutDown,
     TaskError,
     TaskNotFound,
+    WrongServerError,
 )
 from ..identity.processes import incarnation, state
+from ..states import TAKEN
 from ..sync.tasks.task import Task
 from . import calls
 from .call_queue import CallQueue
@@ -160,6 +163,12 @@ def serve(
                 task = _take(queue, done)
         except (WaitEnded, ShutDown, QueueDoesNotExistError):
             return
+        except WrongServerError:
+            raise  # to try again would not help
+        except BrokerUnavailable as error:  # what is done is still to be told, when it is back
+            _log.warning("a worker of executor %r waits for the broker: %s", queue.name, error)
+            done = done if done is not None and done.state == TAKEN else None
+            continue
         done = None
         if task is not None:
             number += 1

@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 import psutil
 import pytest
 import started
+from brokers.servers import Server
 from executors import functions
 from waiting import lasting, until
 
@@ -205,3 +206,32 @@ def test_a_client_may_end_whose_workers_are_elsewhere(program, name, url):
         assert executor.submit(abs, -6).result(60) == 6
         assert future.result(60) == 5
         executor._queue.delete()
+
+
+@pytest.fixture
+def keeping_server():
+    """A server that keeps what it is told."""
+    server = Server("valkey", options=("--appendonly", "yes", "--appendfsync", "always"))
+    yield server.start()
+    server.stop()
+
+
+def test_what_was_done_while_the_broker_was_away_is_told_when_it_is_back(keeping_server, tmp_path):
+    running, go_on, log = tmp_path / "running", tmp_path / "go on", tmp_path / "log"
+    with Executor(
+        1,
+        url=keeping_server.url,
+        mp_context=multiprocessing.get_context("forkserver"),
+        initializer=functions.log_to,
+        initargs=(str(log),),
+        reconnect=0.1,
+    ) as executor:
+        future = executor.submit(functions.hold, str(running), str(go_on))
+        until(lambda: functions.runs(str(running)))
+        until(future.running)
+        keeping_server.kill()
+        go_on.touch()
+        until(lambda: "waits for the broker" in log.read_text())
+        keeping_server.start()
+        assert future.result(60) == "held"
+        assert len(functions.runs(str(running))) == 1

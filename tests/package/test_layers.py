@@ -61,7 +61,7 @@ ROOMS = {
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
-        "operations sync sync.tasks"
+        "operations states sync sync.tasks"
     ),
     "worker": "executor",
     "aio": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import logging
 import os
 import signal
 import time
@@ -28,6 +29,11 @@ def get_status() -> Any:
 def begin_well() -> None:
     """An initializer without arguments."""
     begin("well")
+
+
+def log_to(path: str) -> None:
+    """An initializer: what this package says goes into a file."""
+    logging.getLogger("pressure_mp").addHandler(logging.FileHandler(path))
 
 
 def begin_badly() -> None:
