@@ -147,6 +147,16 @@ class Executor(Submitter, futures.Executor):
         return self._queue.url
 
     @property
+    def max_workers(self) -> int:
+        """How many worker processes this executor starts at most."""
+        return self._manager.crew.size
+
+    @staticmethod
+    def default_workers() -> int:
+        """How many that are where nothing is said: as many as there are processors."""
+        return _processors()
+
+    @property
     def _broken(self) -> str | bool:
         """Why the executor is broken; False if it is not. As of ProcessPoolExecutor."""
         return self._manager.client.broken or False

@@ -64,6 +64,7 @@ ROOMS = {
         "operations states sync sync.tasks"
     ),
     "worker": "executor",
+    "joblib": "executor",
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "exceptions executor hidden identity in_flight operations states sync sync.tasks"
