@@ -92,7 +92,7 @@ class ResultCodec(Generic[Data]):
         try:
             return Manifest(data, sealed, self._codec.is_signed)
         except ValueError as error:
-            raise serializers.set_aside(self._codec.queue, error, data) from error
+            raise self._undecodable(data, error) from error
 
     def decode(
         self,
@@ -108,7 +108,10 @@ class ResultCodec(Generic[Data]):
         if manifest is not None:
             if manifest.digest and digest(content) != manifest.digest:
                 raise signing.exchanged(data, self._codec.queue)
-            return Value(serializers.unpickle_apart(content, data, self._codec.queue))
+            try:
+                return Value(serializers.unpickle_apart(content, data, self._codec.queue))
+            except DecodingError as error:
+                raise self._undecodable(data, error.__cause__) from error.__cause__
         kind, payload = self._open(id, data)
         if kind == VALUE:
             return Value(self._loads(payload, data))
@@ -133,18 +136,21 @@ class ResultCodec(Generic[Data]):
         except Exception as error:
             if is_from_outside(error):
                 raise
-            raise DecodingError(
-                f"a result of {len(data)} bytes from queue {self._codec.queue!r} cannot be decoded "
-                f"({type(error).__name__}: {error})",
-                data,
-            ) from error
+            raise self._undecodable(data, error) from error
+
+    def _undecodable(self, data: bytes, error: BaseException | None) -> DecodingError:
+        return DecodingError(
+            f"a result of {len(data)} bytes from queue {self._codec.queue!r} cannot be decoded "
+            f"({type(error).__name__}: {error})",
+            data,
+        )
 
     def _decode_error(self, payload: bytes, data: bytes) -> Failure:
         end = _LENGTH + int.from_bytes(payload[:_LENGTH], "big")
         try:
             text, lines = json.loads(payload[_LENGTH:end])
         except ValueError as error:
-            raise serializers.set_aside(self._codec.queue, error, data) from error
+            raise self._undecodable(data, error) from error
         try:
             found = self._loads(payload[end:], data) if payload[end:] else None
         except PressureError:

@@ -159,6 +159,25 @@ def test_an_error_that_cannot_be_encoded_and_decoded_is_told_in_words(queue):
         queue.result(id)
 
 
+class Unknown(Exception):
+    pass
+
+
+@pytest.mark.parametrize("size", [1, 300_000])
+def test_what_nobody_can_decode_here_is_said(name, monkeypatch, size):
+    queue = TaskQueue(name, url=f"memory://{name}")
+    id, task = put_and_take(queue)
+    other, failed = put_and_take(queue)
+    task.ack(result=Unknown(bytes(size)))
+    failed.bury(error=Unknown("why"))
+    monkeypatch.delattr(f"{__name__}.Unknown")
+    with pytest.raises(DecodingError, match=r"a result of .* cannot be decoded .AttributeError"):
+        queue.result(id)
+    with pytest.raises(TaskFailed, match="Unknown: why"):
+        queue.result(other)
+    assert [type(one.error) for one in queue.results([id, other])] == [DecodingError, TaskFailed]
+
+
 def test_the_error_counts_only_when_the_task_is_given_up(url, name):
     queue = TaskQueue(name, url=url, max_deliveries=2)
     id, task = put_and_take(queue)

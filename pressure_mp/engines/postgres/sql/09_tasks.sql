@@ -54,7 +54,8 @@ BEGIN
                 EXIT WHEN NOT pressure_mp.is_known(q.id, new, ids);
             END LOOP;
         ELSE
-            number := greatest(moment * 1000, a_arrival + 1 + cardinality(ids));
+            -- Those between are known: the task before went past them.
+            number := greatest(moment * 1000, a_arrival + 1 + cardinality(ids), number + 1);
             LOOP
                 new := convert_to(number::text, 'UTF8');
                 EXIT WHEN NOT pressure_mp.is_known(q.id, new, ids);

@@ -193,11 +193,8 @@ DECLARE
     a_name text := args->>'inbox';
     a_seen bigint := (args->>'seen')::bigint;
     i pressure_mp.inboxes := pressure_mp.renew_inbox(q.id, a_name, moment);
-    n pressure_mp.notices;
-    k pressure_mp.results;
-    room bigint := 1000000;
-    about jsonb := '[]';
-    parts bytea[] := '{}';
+    about jsonb;
+    parts bytea[];
 BEGIN
     IF i.name IS NULL THEN
         RETURN pressure_mp.said('lost');
@@ -208,22 +205,26 @@ BEGIN
         PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
             WHERE v.queue = q.id AND v.inbox = a_name AND v.inbox <> '' AND v.number <= a_seen;
     END IF;
-    FOR n IN
-        SELECT * FROM pressure_mp.notices v
+    -- Results up to so many bytes, but one in any case.
+    WITH next AS (
+        SELECT v.* FROM pressure_mp.notices v
             WHERE v.queue = q.id AND v.inbox = a_name AND v.number > a_seen
             ORDER BY v.number LIMIT (args->>'limit')::bigint
-    LOOP
-        k := NULL;
-        IF n.event NOT IN ('taken', 'absent') THEN
-            SELECT * INTO k FROM pressure_mp.results v WHERE v.queue = q.id AND v.id = n.task;
-            room := room - coalesce(octet_length(k.data), 0);
-            EXIT WHEN room < 0 AND cardinality(parts) > 0;
-        END IF;
-        about := about || jsonb_build_array(jsonb_build_array(n.number, n.event, n.deliveries,
-            k.token));
-        parts := parts || ARRAY[n.task, n.error, coalesce(k.data, '')];
-    END LOOP;
-    IF cardinality(parts) > 0 THEN
+    ), sized AS (
+        SELECT n.*, k.data, k.token,
+            sum(coalesce(octet_length(k.data), 0)) OVER (ORDER BY n.number) AS size,
+            row_number() OVER (ORDER BY n.number) AS place
+        FROM next n LEFT JOIN pressure_mp.results k
+            ON k.queue = q.id AND k.id = n.task AND n.event NOT IN ('taken', 'absent')
+    ), chosen AS (
+        SELECT * FROM sized z WHERE z.size <= 1000000 OR z.place = 1
+    )
+    SELECT (SELECT jsonb_agg(jsonb_build_array(c1.number, c1.event, c1.deliveries, c1.token)
+                ORDER BY c1.number) FROM chosen c1),
+        (SELECT array_agg(x.part ORDER BY c2.number, x.place) FROM chosen c2,
+            LATERAL (VALUES (1, c2.task), (2, c2.error), (3, coalesce(c2.data, ''))) x (place, part))
+        INTO about, parts;
+    IF about IS NOT NULL THEN
         RETURN pressure_mp.told('notices', about, parts, NULL);
     END IF;
     IF args ? 'waits' THEN
