@@ -55,6 +55,16 @@ if TYPE_CHECKING:
         WrongServerError,
         WrongState,
     )
+    from .executor.errors import (
+        CallAborted,
+        CallDecodingError,
+        CallDropped,
+        ExecutorBroken,
+        ExecutorShutDown,
+        WorkerLost,
+    )
+    from .executor.executor import Executor
+    from .executor.future import Future
     from .operations.diagnosis import Diagnosis
     from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_results import TaskEvent, TaskResult
@@ -76,6 +86,9 @@ __all__ = [
     "BrokerError",
     "BrokerFull",
     "BrokerUnavailable",
+    "CallAborted",
+    "CallDecodingError",
+    "CallDropped",
     "ConsumerInUseError",
     "DecodingError",
     "Diagnosis",
@@ -84,9 +97,13 @@ __all__ = [
     "EncodingError",
     "EvictingServerError",
     "EvictionWarning",
+    "Executor",
+    "ExecutorBroken",
+    "ExecutorShutDown",
     "FairQueue",
     "Finding",
     "Full",
+    "Future",
     "HandleClosedError",
     "InboxLost",
     "IncompleteQueueError",
@@ -132,6 +149,7 @@ __all__ = [
     "TaskStats",
     "TubeStats",
     "UnsupportedServerError",
+    "WorkerLost",
     "WrongKeyTypeError",
     "WrongServerError",
     "WrongState",
@@ -149,6 +167,16 @@ _MODULES = {
     "operations.task_results": ("TaskEvent", "TaskResult"),
     "sync.brokers": ("examine_broker", "list_queues"),
     "operations.task_diagnosis": ("TaskDiagnosis",),
+    "executor.errors": (
+        "CallAborted",
+        "CallDecodingError",
+        "CallDropped",
+        "ExecutorBroken",
+        "ExecutorShutDown",
+        "WorkerLost",
+    ),
+    "executor.executor": ("Executor",),
+    "executor.future": ("Future",),
     "operations.task_stats": ("TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),

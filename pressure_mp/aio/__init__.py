@@ -5,6 +5,8 @@ coroutine, also what is a property, or is not awaited, elsewhere: ``await q.qsiz
 asyncio's own too: ``Empty`` is raised as an ``asyncio.QueueEmpty``.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .brokers import examine_broker, list_queues
 from .errors import QueueEmpty, QueueFull, QueueShutDown
 from .ordered_queues import FairQueue, LifoQueue, PriorityQueue
@@ -14,7 +16,11 @@ from .tasks.inbox import TaskInbox
 from .tasks.task import Task
 from .tasks.task_queue import TaskQueue
 
+if TYPE_CHECKING:
+    from .executor import Executor
+
 __all__ = [
+    "Executor",
     "FairQueue",
     "JoinableQueue",
     "LifoQueue",
@@ -30,3 +36,12 @@ __all__ = [
     "examine_broker",
     "list_queues",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The executor, whose module is imported when it is first used: it loads multiprocessing."""
+    if name != "Executor":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .executor import Executor
+
+    return Executor

@@ -59,15 +59,22 @@ ROOMS = {
         "authentication background deadlines drivers effects encoding engines engines.contract "
         "exceptions hidden identity in_flight interrupts operations states sync"
     ),
+    "executor": (
+        "authentication drivers effects encoding engines.contract exceptions hidden identity "
+        "operations states sync sync.tasks"
+    ),
+    "worker": "executor",
+    "joblib": "executor",
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
-        "engines.put_off exceptions hidden identity in_flight operations states sync sync.tasks"
+        "engines.put_off exceptions executor hidden identity in_flight operations states sync "
+        "sync.tasks"
     ),
     "telemetry": "engines.contract states sync",
     "cli": (
         "_version authentication drivers effects encoding engines engines.contract "
-        "engines.embedded engines.postgres exceptions identity operations states sync sync.tasks "
-        "telemetry"
+        "engines.embedded engines.postgres exceptions executor identity operations states sync "
+        "sync.tasks telemetry"
     ),
 }
 

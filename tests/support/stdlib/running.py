@@ -33,7 +33,7 @@ def _marks(case: str, name: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.xfail(reason=listed.reason, raises=listed.raises, strict=True)]
 
 
-class _Result(unittest.TestResult):
+class Result(unittest.TestResult):
     """What a test raised. By then it is torn down, and its event loop closed if it had one."""
 
     error: BaseException | None = None
@@ -57,7 +57,7 @@ def run(case: type[unittest.TestCase], test: str, monkeypatch: pytest.MonkeyPatc
         make(self, *args, **options)
 
     monkeypatch.setattr(object_queue.ObjectQueue, "__init__", count)
-    result = _Result()
+    result = Result()
     case(test).run(result)
     if result.error is not None:
         raise result.error

@@ -1,0 +1,215 @@
+"""An executor whose calls are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent import futures
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..executor import executor as sync
+from ..executor import mapping
+from ..executor.submitter import Submitter
+from ..hidden import hide_in
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, Self
+
+    P = ParamSpec("P")
+
+T = TypeVar("T")
+
+_END: Any = object()
+
+
+class Caller:
+    """``submit`` and ``map`` for asyncio."""
+
+    async def _submitter(self) -> Submitter:
+        """What submits the calls, in threads."""
+        raise NotImplementedError
+
+    async def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Have ``fn(*args, **kwargs)`` called by a worker; returns what that returns.
+
+        ``fn`` may be a coroutine function: the worker runs it in an event loop of its own. A task
+        that is cancelled while it waits takes the call back, if no worker has it; else the call is
+        done, and nobody hears of it.
+
+        Raises what the call raised, and what :meth:`pressure_mp.Executor.submit` raises.
+        """
+        submitter = await self._submitter()
+        submitting = asyncio.get_running_loop().run_in_executor(
+            None, lambda: submitter.submit(fn, *args, **kwargs)
+        )
+        try:
+            future = await asyncio.shield(submitting)
+        except asyncio.CancelledError:
+            submitting.add_done_callback(_cancel_submitted)
+            raise
+        return await _result(future)
+
+    async def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+        unordered: bool = False,
+    ) -> AsyncIterator[T]:
+        """The results of :meth:`pressure_mp.Executor.map`: ``async for result in executor.map(…)``.
+
+        A loop that ends early, by ``aclose()`` or because its task is cancelled, takes back the
+        calls that no worker has.
+        """
+        mapping.check(chunksize, buffersize)
+        made = _Made((await self._submitter())._weakly())
+        loop = asyncio.get_running_loop()
+        thread = futures.ThreadPoolExecutor(1, "map of an executor")
+        inputs = zip(*iterables, strict=False)
+        order = timeout, chunksize, buffersize, unordered
+        try:
+            results: Iterator[T] = await loop.run_in_executor(
+                thread, mapping.results, made, fn, inputs, *order
+            )
+            while True:
+                result = await loop.run_in_executor(thread, next, results, _END)
+                if result is _END:
+                    return
+                yield result
+        finally:
+            thread.shutdown(wait=False)
+            # Which also ends a `next` that still waits. That asks the broker, so in a thread.
+            loop.run_in_executor(None, made.cancel)
+
+
+class _Made:
+    """What submits the calls of one map, and knows of those that are not done."""
+
+    def __init__(self, submit: mapping.Submit) -> None:
+        self._submit = submit
+        self._futures: set[futures.Future[Any]] = set()
+        self._is_over = False
+
+    def __call__(self) -> Callable[..., futures.Future[Any]] | None:
+        submit = None if self._is_over else self._submit()
+        if submit is None:
+            return None
+
+        def noting(*call: Any) -> futures.Future[Any]:
+            future = submit(*call)
+            self._futures.add(future)
+            future.add_done_callback(self._futures.discard)
+            if self._is_over:  # since the look above
+                future.cancel()
+            return future
+
+        return noting
+
+    def cancel(self) -> None:
+        """Take back what no worker has."""
+        self._is_over = True
+        for future in self._futures.copy():
+            future.cancel()
+
+
+class Executor(Caller):
+    """:class:`pressure_mp.Executor` for asyncio: its calls are awaited, and no call of it blocks
+    the event loop.
+
+    It is opened, which connects to the broker, where ``async with`` begins, or by the first call.
+    """
+
+    def __init__(
+        self, max_workers: int | None = None, name: str | None = None, **options: Any
+    ) -> None:
+        """As of :class:`pressure_mp.Executor`, with its options; does no I/O."""
+        self._make = lambda: sync.Executor(max_workers, name, **hide_in(options))
+        self._opening: asyncio.Future[sync.Executor] | None = None
+
+    @classmethod
+    async def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:
+        """As of :class:`pressure_mp.Executor`."""
+        executor = cls(max_workers, name, **hide_in(options))
+        executor._make = lambda: sync.Executor.attach(name, max_workers, **hide_in(options))
+        await executor.open()
+        return executor
+
+    async def open(self) -> Self:
+        """Connect to the broker. Raises what the class for threads does when it is made."""
+        await self._submitter()
+        return self
+
+    async def _submitter(self) -> sync.Executor:
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().run_in_executor(None, self._make)
+        return await asyncio.shield(self._opening)
+
+    def options(self, **options: Any) -> Caller:
+        """What submits calls with these options, which are those of
+        :meth:`pressure_mp.Executor.options`."""
+        return _WithOptions(self, options)
+
+    async def result(self, id: str) -> Any:
+        """What the call of that id comes to, see :meth:`pressure_mp.Executor.future`."""
+        executor = await self._submitter()
+        return await _result(await asyncio.to_thread(executor.future, id))
+
+    async def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As of :class:`pressure_mp.Executor`; the task waits."""
+        executor = await self._submitter()
+        await asyncio.to_thread(executor.shutdown, wait, cancel_futures=cancel_futures)
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.shutdown()
+
+
+class _WithOptions(Caller):
+    """An executor, for calls with some options."""
+
+    def __init__(self, executor: Executor, options: dict[str, Any]) -> None:
+        self._executor = executor
+        self._options = options
+
+    async def _submitter(self) -> Submitter:
+        return (await self._executor._submitter()).options(**self._options)
+
+
+def _cancel_submitted(submitting: asyncio.Future[Any]) -> None:
+    """A call was submitted for a task that was cancelled meanwhile."""
+    if not submitting.cancelled() and submitting.exception() is None:
+        _cancel(submitting.get_loop(), submitting.result())
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, future: futures.Future[Any]) -> None:
+    """Take the call back, in a thread: that asks the broker."""
+    loop.run_in_executor(None, future.cancel)
+
+
+async def _result(future: futures.Future[T]) -> T:
+    """Wait for a future; who is cancelled takes the call back."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def tell(_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(done.set)
+
+    future.add_done_callback(tell)
+    try:
+        await done.wait()
+    except asyncio.CancelledError:
+        _cancel(loop, future)
+        raise
+    return future.result()

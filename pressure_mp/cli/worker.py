@@ -1,0 +1,19 @@
+"""``pressure-mp worker``: the same as ``python -m pressure_mp.worker``."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+    short_help="Do the calls of a named executor.",
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def worker(context: click.Context, arguments: tuple[str, ...]) -> None:
+    """Do the calls of a named executor."""
+    from ..executor import program
+
+    context.exit(program.main(arguments, prog="pressure-mp worker"))

@@ -1,0 +1,101 @@
+"""The queue of tasks that an executor's calls are, and one client of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..encoding.task_values import check_priority, check_times, check_tube, encode_id
+from ..exceptions import TaskNotFound
+from ..operations.calls import CallOperations
+from ..operations.task_leases import TaskLeaseOperations
+from ..operations.task_results import TaskEvent
+from ..sync.tasks.inbox import TaskInbox
+from ..sync.tasks.task_queue import TaskQueue
+
+
+class Options(NamedTuple):
+    """What is asked for a call, beside what it does; as of :meth:`pressure_mp.TaskQueue.put`."""
+
+    priority: float = 0
+    delay: float | None = None
+    ttl: float | None = None
+    tube: str | None = None
+
+    def checked(self) -> Options:
+        """The same. Raises ArgumentError, ArgumentTypeError."""
+        check_times(self.delay, self.ttl)
+        check_priority(self.priority)
+        check_tube(self.tube)
+        return self
+
+
+class CallQueue(TaskQueue[bytes]):
+    """A handle to the calls of an executor. It can be pickled, as any handle."""
+
+    _operations: CallOperations
+
+    def _make_operations(self) -> CallOperations:
+        return CallOperations(self._name)
+
+    def withdraw(self, id: str) -> bool:
+        """Remove a call that nobody has taken; whether that was so."""
+        return self._run(self._operations.withdraw(encode_id(id)))
+
+    def remove_taken(self, id: str) -> str | None:
+        """Remove a call that a worker has; returns which one, None if it was done."""
+        try:
+            owner = self.peek(id).owner
+            self.kill(id)
+        except TaskNotFound:
+            return None
+        return owner
+
+    def give_back(self, incarnation: str, why: str) -> None:
+        """A process is known to be dead: what it had in hand is for others, or buried."""
+        self._here.lease.run_now(TaskLeaseOperations(self._name).requeue(incarnation, why))
+
+
+class Line:
+    """One client at the queue: it sends calls, and hears of them in its inbox."""
+
+    def __init__(self, queue: CallQueue, result_ttl: float | None) -> None:
+        self._queue = queue
+        #: In seconds; without one, results are for this client alone.
+        self._result_ttl = result_ttl
+        self._inbox: TaskInbox | None = None
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self._queue.name
+
+    def open(self) -> None:
+        """Have an inbox."""
+        if self._inbox is None:
+            self._inbox = self._queue.inbox()
+
+    @property
+    def inbox(self) -> TaskInbox:
+        """Where this client hears of calls."""
+        assert self._inbox is not None, "it is open"
+        return self._inbox
+
+    def put(self, ids: Sequence[str], payloads: Sequence[bytes], options: Options) -> None:
+        """Send calls. Raises what a put does."""
+        self._queue.put_many(
+            payloads,
+            ids=ids,
+            inbox=self.inbox,
+            result_ttl=self._result_ttl,
+            **options._asdict(),
+        )
+
+    def withdraw(self, id: str) -> bool:
+        """Remove a call that nobody has taken; whether that was so."""
+        return self._queue.withdraw(id)
+
+    def listen(self) -> deque[TaskEvent]:
+        """Wait for what is heard next. Raises InboxLost."""
+        return deque(self.inbox.take())

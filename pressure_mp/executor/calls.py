@@ -1,0 +1,101 @@
+"""A call on its way to a worker, and what came of it on its way back: both are bytes."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable
+from types import CoroutineType
+from typing import Any
+
+from ..exceptions import RemoteTraceback
+from .errors import CallDecodingError
+
+#: What an outcome begins with.
+_VALUE, _ERROR = b"v", b"e"
+
+#: Makes bytes of an object.
+Dumps = Callable[[Any], bytes]
+
+
+def dumps(obj: Any) -> bytes:
+    """The pickle of an object. Raises whatever goes wrong."""
+    return pickle.dumps(obj, 5)
+
+
+def encode(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], encode_with: Dumps
+) -> bytes:
+    """A call as bytes. Raises whatever goes wrong when that is made."""
+    return encode_with((fn, args, kwargs))
+
+
+def run(call: bytes) -> bytes:
+    """Do a call; returns its outcome. Whatever goes wrong is an outcome too."""
+    try:
+        fn, args, kwargs = pickle.loads(call)
+    except BaseException as error:
+        return failed(_unreadable("the worker could not unpickle the call", call, error))
+    try:
+        value = fn(*args, **kwargs)
+        if type(value) is CoroutineType:
+            value = _run_coroutine(value)
+    except BaseException as error:
+        # Without the frame of this function, which says nothing to a user.
+        return failed(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
+    try:
+        return _VALUE + dumps(value)
+    except BaseException as error:
+        return failed(error)
+
+
+def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
+    """What a call of a coroutine function comes to, in an event loop of its own."""
+    import asyncio  # which most calls do not need
+
+    return asyncio.run(coroutine)
+
+
+def failed(error: BaseException) -> bytes:
+    """The outcome of a call that raised."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    try:
+        pickled = dumps(error)
+    except BaseException as problem:
+        return failed(_unpicklable(error, problem))
+    return _ERROR + dumps((pickled, text))
+
+
+def _unpicklable(error: BaseException, problem: BaseException) -> BaseException:
+    """What is sent instead of an exception that cannot be pickled: what pickle says of it, if that
+    can be."""
+    try:
+        dumps(problem)
+    except BaseException:
+        text = f"the call raised {type(error).__name__}, which cannot be pickled: {problem!r}"
+        return pickle.PicklingError(text)
+    problem.__cause__ = error
+    return problem
+
+
+def decode(outcome: bytes) -> tuple[Any, BaseException | None]:
+    """The value of a call, or the exception that it raised; or the one that says why neither can be
+    told."""
+    try:
+        if outcome[:1] == _VALUE:
+            return pickle.loads(memoryview(outcome)[1:]), None
+        pickled, text = pickle.loads(memoryview(outcome)[1:])
+    except BaseException as error:
+        return None, _unreadable("the result of the call cannot be unpickled", outcome, error)
+    try:
+        found: BaseException = pickle.loads(pickled)
+    except BaseException as error:
+        found = _unreadable("the exception of the call cannot be unpickled", outcome, error)
+    found.__cause__ = RemoteTraceback(text)
+    return None, found
+
+
+def _unreadable(what: str, payload: bytes, error: BaseException) -> CallDecodingError:
+    found = CallDecodingError(f"{what}: {type(error).__name__}: {error}", payload)
+    found.__cause__ = error
+    return found

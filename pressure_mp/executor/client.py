@@ -1,0 +1,353 @@
+"""The calls that one executor has submitted and not got back, and the threads that send them and
+hear of them.
+
+A future is in the table from before its call is sent until it is known what came of it. Whoever
+takes it out of the table settles it, once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..engines.contract.task_results import TAKEN
+from ..exceptions import (
+    BrokerUnavailable,
+    Full,
+    InboxLost,
+    PressureError,
+    QueueDoesNotExistError,
+)
+from ..operations.task_results import TaskEvent
+from . import calls
+from .call_queue import Line, Options
+from .errors import CallAborted, CallDropped, ExecutorBroken, ExecutorShutDown, WorkerLost
+from .future import Future
+
+#: How many calls are sent at once.
+_MOST_AT_ONCE = 1000
+
+_log = logging.getLogger("pressure_mp")
+
+
+class Call(NamedTuple):
+    """A call to be sent."""
+
+    payload: bytes
+    options: Options
+
+
+class Client:
+    """Threads may share it. ``tell`` is called whenever there is less to wait for."""
+
+    def __init__(self, line: Line, max_pending: int | None, sends_later: bool) -> None:
+        self._line = line
+        self._most = max_pending
+        self._sends_later = sends_later
+        # Re-entrant: a finalizer may close it in the midst of anything.
+        lock = threading.RLock()
+        self._fewer = threading.Condition(lock)  # futures, or of those that are queued
+        self._sendable = threading.Condition(lock)
+        self._sent = threading.Condition(lock)
+        self._cancelling = threading.RLock()
+        self._ids = itertools.count(1)
+        self._prefix = os.urandom(8).hex()
+        self._futures: dict[str, Future[Any]] = {}
+        self._queued: set[str] = set()  # that no worker has taken
+        self._unsent: dict[str, Call] = {}
+        self._on_the_way: set[str] = set()
+        self._threads: list[threading.Thread] = []
+        self._is_ended = False
+        self._closed: str | None = None
+        #: Why no call can be done any more.
+        self.broken: str | None = None
+        self.tell: Callable[[], None] = _tell_nobody
+
+    # What the executor does
+
+    @property
+    def pending(self) -> int:
+        """How many futures are not done."""
+        return len(self._futures)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to wait for, and nothing can come."""
+        return self._closed is not None and not self._futures
+
+    def start(self) -> None:
+        """Begin to listen, and to send."""
+        with self._fewer:
+            if self._threads:
+                return
+            self._line.open()
+            wanted = [self._listen, self._send] if self._sends_later else [self._listen]
+            self._threads = [
+                threading.Thread(target=one, name=f"{self._line.name} executor", daemon=True)
+                for one in wanted
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def submit(self, payload: bytes, options: Options, block: bool) -> Future[Any]:
+        """Send a call, at once or in the background. Raises Full, ExecutorBroken,
+        ExecutorShutDown; and, when it is sent at once, what a put raises."""
+        with self._fewer:
+            self._wait_for_space(block)
+            future: Future[Any] = Future(f"{self._prefix}-{next(self._ids)}", self)
+            self._futures[future.id] = future
+            self._queued.add(future.id)
+            if self._sends_later:
+                self._unsent[future.id] = Call(payload, options)
+                self._sendable.notify()
+                return future
+        try:
+            self._line.put([future.id], [payload], options)
+        except BaseException:
+            self._take_out(future.id)
+            raise
+        return future
+
+    def _wait_for_space(self, block: bool) -> None:
+        while True:
+            self.check_open()
+            if self._most is None or len(self._queued) < self._most:
+                return
+            if not block:
+                raise Full(
+                    f"executor {self._line.name!r} has {len(self._queued)} calls that no worker "
+                    f"has taken, of max_pending={self._most}"
+                )
+            self._fewer.wait()
+
+    def check_open(self) -> None:
+        """Raises ExecutorBroken, ExecutorShutDown."""
+        if self.broken is not None:
+            raise ExecutorBroken(f"executor {self._line.name!r} takes no more calls: {self.broken}")
+        if self._closed is not None:
+            raise ExecutorShutDown(f"cannot schedule new futures after {self._closed}")
+
+    def failed(self, error: BaseException) -> Future[Any]:
+        """The future of a call that could not even be sent."""
+        future: Future[Any] = Future("", self)
+        future.set_exception(error)
+        return future
+
+    def future_of(self, id: str) -> Future[Any]:
+        """The future of a call that somebody submitted."""
+        with self._fewer:
+            self.check_open()
+            found = self._futures.get(id)
+            if found is not None:
+                return found
+            future = self._futures[id] = Future(id, self)
+        try:
+            self._line.inbox.watch([id])
+        except BaseException:
+            self._take_out(id)
+            raise
+        return future
+
+    def cancel(self, future: Future[Any]) -> bool:
+        """As of :class:`~.future.Canceller`."""
+        with self._cancelling:
+            with self._fewer:
+                is_unsent = self._unsent.pop(future.id, None) is not None
+                while future.id in self._on_the_way:
+                    self._sent.wait()
+            if future.done():
+                return future.cancelled()
+            if not is_unsent and not self._line.withdraw(future.id):
+                return False  # a worker has it, or had it: we hear of that
+            if self._take_out(future.id) is not None:
+                future._set_cancelled()
+            return True
+
+    def cancel_queued(self) -> None:
+        """Cancel all that no worker has taken."""
+        with self._fewer:
+            there = [self._futures[id] for id in self._queued]
+        for future in reversed(there):
+            future.cancel()
+
+    def close(self, when: str) -> None:
+        """No more calls are taken after that."""
+        with self._fewer:
+            self._closed = self._closed or when
+            self._fewer.notify_all()
+
+    def leave_to_parent(self) -> None:
+        """This process was forked, and has not the threads."""
+        self._closed = "a fork: an executor is for the process that made it"
+
+    def break_off(self, why: str) -> None:
+        """There is nobody to do the calls: all futures fail, and what nobody took is withdrawn."""
+        with self._fewer:
+            self.broken = why
+            left = list(self._futures)
+            self._fewer.notify_all()
+        for id in left:
+            future = self._take_out(id)
+            if future is not None:
+                self._withdraw_quietly(id)
+                future.set_exception(ExecutorBroken(f"executor {self._line.name!r}: {why}"))
+
+    def _withdraw_quietly(self, id: str) -> None:
+        with self._fewer:
+            if self._unsent.pop(id, None) is not None:
+                return
+        try:
+            self._line.withdraw(id)
+        except QueueDoesNotExistError:
+            pass
+        except PressureError as error:
+            _log.warning("call %s of %r could not be withdrawn: %s", id, self._line.name, error)
+
+    def end(self) -> None:
+        """Nothing is left: the threads end."""
+        with self._fewer:
+            self._is_ended = True
+            self._sendable.notify_all()
+        if not self._threads:
+            return
+        try:
+            self._line.inbox.watch(
+                [f"{self._prefix}-0"]
+            )  # no call has that id: it hears so at once
+            for thread in self._threads:
+                thread.join()
+            self._line.inbox.close()
+        except PressureError as error:  # its lease ends it
+            _log.warning("executor %r could not close its inbox: %s", self._line.name, error)
+
+    def _take_out(self, id: str) -> Future[Any] | None:
+        """The future, for who settles it."""
+        with self._fewer:
+            self._queued.discard(id)
+            found = self._futures.pop(id, None)
+            self._fewer.notify_all()
+        if not self._futures:
+            self.tell()
+        return found
+
+    # The thread that sends
+
+    def _send(self) -> None:
+        while True:
+            with self._fewer:
+                while not self._unsent:
+                    if self._is_ended:
+                        return
+                    self._sendable.wait()
+                batch = self._next_batch()
+                self._on_the_way = set(batch)
+            problem = None
+            options = next(iter(batch.values())).options
+            try:
+                self._line.put(list(batch), [call.payload for call in batch.values()], options)
+            except PressureError as error:
+                problem = error
+            with self._fewer:
+                self._on_the_way = set()
+                self._sent.notify_all()
+            if problem is not None:
+                for id in batch:
+                    self._fail(id, problem)
+
+    def _next_batch(self) -> dict[str, Call]:
+        """The first calls that have the same options."""
+        options = next(iter(self._unsent.values())).options
+        first = itertools.islice(self._unsent.items(), _MOST_AT_ONCE)
+        batch = dict(itertools.takewhile(lambda one: one[1].options == options, first))
+        for id in batch:
+            del self._unsent[id]
+        return batch
+
+    # The thread that listens
+
+    def _listen(self) -> None:
+        while not self._is_ended:
+            try:
+                heard = self._line.listen()
+            except InboxLost:
+                self._listen_anew()
+                continue
+            except BrokerUnavailable as error:
+                _log.warning("executor %r does not hear of its calls: %s", self._line.name, error)
+                continue
+            except Exception as error:  # such as: somebody deleted the queue
+                _log.exception("executor %r hears no more of its calls", self._line.name)
+                self.break_off(f"it hears no more of its calls: {error}")
+                return
+            while heard:
+                self._settle(heard.popleft())
+
+    def _listen_anew(self) -> None:
+        """This process did not ask for longer than the inbox's lease: it is there again, and is to
+        hear of all."""
+        with self._fewer:
+            there = [id for id in self._futures if id not in self._unsent]
+        try:
+            self._line.inbox.watch(there)
+        except PressureError as error:
+            _log.warning("executor %r does not hear of its calls: %s", self._line.name, error)
+
+    def _settle(self, heard: TaskEvent) -> None:
+        """What is heard of a call."""
+        id = str(heard.id)
+        if heard.event == TAKEN:
+            self._take_note(id)
+            return
+        future = self._take_out(id)
+        if future is None:
+            return
+        if heard.event == "killed" and not future.running():
+            future._set_cancelled()
+            return
+        value, error = self._read(id, heard)
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+
+    def _take_note(self, id: str) -> None:
+        """A worker has it."""
+        with self._fewer:
+            self._queued.discard(id)
+            future = self._futures.get(id)
+            if self._most is not None:
+                self._fewer.notify_all()
+        if future is not None and not future.running():  # else it was delivered again
+            future.set_running_or_notify_cancel()
+
+    def _read(self, id: str, heard: TaskEvent) -> tuple[Any, BaseException | None]:
+        """What came of a call that has ended."""
+        where = f"call {id} of executor {self._line.name!r}"
+        assert heard.result is not None
+        match heard.event:
+            case "processed" if heard.result.error is None:
+                return calls.decode(heard.result.value)
+            case "buried":
+                return None, WorkerLost(
+                    f"{where} was given to {heard.deliveries} workers, and each of them died: "
+                    f"{heard.result.error}"
+                )
+            case "killed":
+                return None, CallAborted(f"{where} was removed while a worker had it")
+            case "dropped":
+                return None, CallDropped(f"no worker took {where} in time: its ttl is over")
+            case _:
+                return None, heard.result.error
+
+    def _fail(self, id: str, error: BaseException) -> None:
+        future = self._take_out(id)
+        if future is not None:
+            future.set_exception(error)
+
+
+def _tell_nobody() -> None:
+    pass

@@ -1,0 +1,335 @@
+"""``concurrent.futures.Executor`` whose workers may be on any machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import weakref
+from collections.abc import Callable
+from concurrent import futures
+from multiprocessing.context import BaseContext
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..encoding.serializers import Serializer
+from ..encoding.task_values import milliseconds
+from ..exceptions import ArgumentError, ArgumentTypeError
+from ..hidden import hide_in
+from ..sync.options import ObjectOptions, SignatureOf, read
+from . import calls, mapping
+from .call_queue import CallQueue, Line, Options
+from .client import Client
+from .crew import Crew
+from .future import Future
+from .manager import Manager
+from .submitter import Submitter
+from .worker import Setup
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
+
+#: Seconds for which what came of a call of a named executor is kept.
+RESULT_TTL = 86400.0
+
+_NO_OPTIONS = Options()
+
+
+class Executor(Submitter, futures.Executor):
+    """Runs calls in worker processes, here and on other machines, over a broker.
+
+    It is used as :class:`concurrent.futures.ProcessPoolExecutor` is, and its futures are those of
+    ``concurrent.futures``. What is different: a worker that dies costs its call one delivery. The
+    call runs again, in another worker, up to ``max_deliveries`` times; then that one future raises
+    :class:`WorkerLost`, and the executor goes on.
+
+    Without a name it ends with its process, and what nobody has begun is dropped. A named one
+    stays: its workers may be anywhere (``python -m pressure_mp.worker NAME``), the client may end,
+    and :meth:`attach` gives the futures again.
+    """
+
+    __signature__ = SignatureOf(ObjectOptions)
+
+    #: Whether the calls have to be there.
+    _attaches = False
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        name: str | None = None,
+        *,
+        mp_context: BaseContext | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        max_tasks_per_child: int | None = None,
+        max_deliveries: int = 3,
+        result_ttl: float = RESULT_TTL,
+        max_pending: int | None = None,
+        **options: Unpack[ObjectOptions],
+    ) -> None:
+        """Make an executor; its workers are started when there are calls for them.
+
+        :param max_workers: how many worker processes this one starts at most; as many as there are
+            processors, if it is not given. 0 starts none: those elsewhere do the calls, and the
+            executor needs a name.
+        :param name: the name of the queue of tasks that the calls are. With one, a call is at the
+            broker when :meth:`submit` returns; without, it is sent in the background.
+        :param mp_context: how workers are started, as for ProcessPoolExecutor.
+        :param initializer: called in each worker of this process first, with ``initargs``. If it
+            raises, the executor is broken, as ProcessPoolExecutor is.
+        :param max_tasks_per_child: a worker ends after so many calls, and another takes its place.
+            Not with the start method fork.
+        :param max_deliveries: to how many workers a call is given, one after the other, if they
+            die. 1 is for what must not run twice. It is recorded with a named executor.
+        :param result_ttl: seconds for which what came of a call of a named executor is kept.
+        :param max_pending: :meth:`submit` blocks while so many calls of this executor wait for a
+            worker. None is no bound.
+
+        ``serializer`` encodes calls: ``"pickle"``, or an object with ``dumps`` whose bytes pickle
+        can load, such as the module ``cloudpickle``. Results are always pickled. The other options
+        are those of :class:`pressure_mp.Queue`.
+
+        Blocks for the connection, as :class:`pressure_mp.TaskQueue` does, and raises what that
+        does; ArgumentError (a ValueError) and ArgumentTypeError (a TypeError) where
+        ProcessPoolExecutor raises ValueError and TypeError.
+        """
+        given = read(ObjectOptions, options, self)
+        size = _check_size(max_workers, name)
+        context = _check_context(mp_context, max_tasks_per_child)
+        if initializer is not None and not callable(initializer):
+            raise ArgumentTypeError("initializer must be a callable")
+        if not isinstance(max_deliveries, int) or max_deliveries < 1:
+            raise ArgumentError(f"max_deliveries is 1 or more, not {max_deliveries!r}")
+        if max_pending is not None and max_pending < 1:
+            raise ArgumentError(f"max_pending is 1 or more, or None; not {max_pending!r}")
+        self._dumps = _dumps_of(given["serializer"])
+        setup = Setup(initializer, initargs, max_tasks_per_child)
+        milliseconds("result_ttl", result_ttl, least=0.001)
+        ttl = None if name is None else result_ttl
+        queue = self._open(name, max_deliveries, options)
+        self._queue = queue
+        client = Client(Line(queue, ttl), max_pending, sends_later=name is None)
+        crew = Crew(queue, size, context, setup)
+        self._manager = Manager(queue, client, crew, is_anonymous=name is None)
+        # A fork takes no threads along: so all are forked before there are any.
+        self._begin_with = size if context.get_start_method() == "fork" else 1
+        weakref.finalize(self, self._manager.close).atexit = False
+
+    @classmethod
+    def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:
+        """An executor on the calls called ``name``, which are there; without workers of its own,
+        unless ``max_workers`` says so.
+
+        The rest is as for the class itself; ``max_deliveries`` is the executor's own. Raises
+        QueueDoesNotExistError.
+        """
+        executor = cls.__new__(cls)
+        executor._attaches = True
+        cls.__init__(executor, max_workers, name, **hide_in(options))
+        return executor
+
+    def _open(self, name: str | None, max_deliveries: int, options: ObjectOptions) -> CallQueue:
+        there: ObjectOptions = {**options, "serializer": "pickle"}
+        there = hide_in(there)
+        if self._attaches:
+            assert name is not None
+            return CallQueue.attach(name, **there)
+        return CallQueue(name, ttr=None, max_deliveries=max_deliveries, id="required", **there)
+
+    @property
+    def name(self) -> str:
+        """The name of the queue of tasks that the calls are."""
+        return self._queue.name
+
+    @property
+    def url(self) -> str:
+        """The broker's address, without a password."""
+        return self._queue.url
+
+    @property
+    def max_workers(self) -> int:
+        """How many worker processes this executor starts at most."""
+        return self._manager.crew.size
+
+    @staticmethod
+    def default_workers() -> int:
+        """How many that are where nothing is said: as many as there are processors."""
+        return _processors()
+
+    @property
+    def _broken(self) -> str | bool:
+        """Why the executor is broken; False if it is not. As of ProcessPoolExecutor."""
+        return self._manager.client.broken or False
+
+    @property
+    def _processes(self) -> dict[int | None, Any]:
+        """Its workers here, by pid. As of ProcessPoolExecutor."""
+        return self._manager.crew.processes
+
+    def _submit(
+        self,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Future[T]:
+        return self._submit_with(_NO_OPTIONS, True, fn, args, kwargs)
+
+    def _weakly(self) -> mapping.Submit:
+        return weakref.WeakMethod(self.submit)
+
+    def _submit_with(
+        self,
+        options: Options,
+        block: bool,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Future[T]:
+        manager = self._manager
+        client = manager.client
+        client.check_open()
+        try:
+            payload = calls.encode(fn, args, kwargs, self._dumps)
+        except Exception as error:
+            return client.failed(error)
+        manager.start(self._begin_with)
+        future = client.submit(payload, options, block)
+        manager.crew.fill(client.pending)
+        return future
+
+    def options(
+        self,
+        *,
+        priority: float = 0,
+        delay: float | None = None,
+        ttl: float | None = None,
+        tube: str | None = None,
+        block: bool = True,
+    ) -> Submitter:
+        """What submits calls with these options: ``ex.options(priority=-1).submit(f, x)``.
+
+        :param priority: the lowest is taken first.
+        :param delay: seconds before a worker may take the call.
+        :param ttl: seconds in which a worker has to take it; else its future raises CallDropped.
+        :param tube: the call is for workers of that tube, and for those of none in particular.
+        :param block: with False, :meth:`submit` raises Full where it would block for
+            ``max_pending``.
+
+        Raises ArgumentError, ArgumentTypeError.
+        """
+        return _WithOptions(self, Options(priority, delay, ttl, tube).checked(), block)
+
+    def future(self, id: str) -> Future[Any]:
+        """The future of a call that was submitted to this executor, by whomever, with its ``id``.
+
+        Its result can be had for ``result_ttl``. If there is no such call, or no longer, the future
+        raises TaskNotFound or ResultNotKept. Blocks for one round trip.
+        """
+        if not isinstance(id, str):
+            raise ArgumentTypeError(f"the id of a call is a str, not {type(id).__name__}")
+        self._manager.start(0)
+        return self._manager.client.future_of(id)
+
+    def abort(self, future: Future[Any]) -> bool:
+        """Have the call not done, also when a worker has it; returns whether it was not done yet.
+
+        One that nobody has taken is cancelled. Of one that is running, the worker process that has
+        it is killed: at once if it is one of this executor, within about a second elsewhere. Then
+        the future raises CallAborted. What the call did until then stays done.
+
+        Blocks for a few round trips. Raises BrokerUnavailable.
+        """
+        if future.cancel():
+            return True
+        owner = self._queue.remove_taken(future.id)
+        if owner is None:
+            return False
+        self._manager.crew.kill(owner)
+        return True
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """No more calls are taken; those of this executor that were submitted are done.
+
+        With ``wait`` this blocks until all of them are done, and the workers of this process have
+        ended. With ``cancel_futures`` those that no worker has taken are cancelled. Called by
+        itself when the executor is garbage, and when the interpreter ends: which waits too, unless
+        the executor has no workers of its own.
+        """
+        self._manager.close()
+        if cancel_futures:
+            self._manager.client.cancel_queued()
+        if wait:
+            self._manager.join()
+
+
+class _WithOptions(Submitter):
+    """An executor, for calls with some options."""
+
+    def __init__(self, executor: Executor, options: Options, block: bool) -> None:
+        self._executor = executor
+        self._options = options
+        self._block = block
+
+    def _submit(
+        self,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Future[T]:
+        return self._executor._submit_with(self._options, self._block, fn, args, kwargs)
+
+    def _weakly(self) -> mapping.Submit:
+        there, asked = weakref.ref(self._executor), (self._options, self._block)
+
+        def submit() -> Callable[..., Future[Any]] | None:
+            executor = there()
+            return None if executor is None else _WithOptions(executor, *asked).submit
+
+        return submit
+
+
+def _dumps_of(serializer: str | Serializer) -> calls.Dumps:
+    if isinstance(serializer, str):
+        if serializer != "pickle":
+            raise ArgumentError(
+                f"an executor's serializer is 'pickle' or an object with dumps, not {serializer!r}"
+            )
+        return calls.dumps
+    if not callable(getattr(serializer, "dumps", None)):
+        raise ArgumentTypeError(f"serializer {serializer!r} lacks the method dumps")
+    return serializer.dumps
+
+
+def _check_size(max_workers: int | None, name: str | None) -> int:
+    if max_workers is None:
+        return _processors()
+    if not isinstance(max_workers, int) or isinstance(max_workers, bool):
+        raise ArgumentTypeError(f"max_workers is an int, not {type(max_workers).__name__}")
+    if max_workers < 0 or (max_workers == 0 and name is None):
+        raise ArgumentError(
+            f"max_workers must be greater than 0, not {max_workers}; or 0 for an executor with a "
+            "name, whose workers are elsewhere"
+        )
+    return max_workers
+
+
+def _processors() -> int:
+    count = getattr(os, "process_cpu_count", os.cpu_count)  # the former since Python 3.13
+    return count() or 1
+
+
+def _check_context(given: BaseContext | None, max_tasks_per_child: int | None) -> BaseContext:
+    """As ProcessPoolExecutor chooses it."""
+    if max_tasks_per_child is not None:
+        if not isinstance(max_tasks_per_child, int):
+            raise ArgumentTypeError("max_tasks_per_child must be an integer")
+        if max_tasks_per_child <= 0:
+            raise ArgumentError("max_tasks_per_child must be >= 1")
+    if given is None:
+        method = "spawn" if max_tasks_per_child is not None else None
+        given = multiprocessing.get_context(method)
+    if max_tasks_per_child is not None and given.get_start_method(allow_none=False) == "fork":
+        raise ArgumentError(
+            "max_tasks_per_child is not for the start method fork: give another mp_context"
+        )
+    return given

@@ -1,0 +1,133 @@
+"""The thread of an executor that has workers when there are calls, and ends everything."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+from ..exceptions import PressureError, QueueDoesNotExistError
+from .call_queue import CallQueue
+from .client import Client
+from .crew import Crew
+
+_INTERPRETER = "interpreter shutdown"
+_all: weakref.WeakSet[Manager] = weakref.WeakSet()
+_interpreter_ends = False
+
+_log = logging.getLogger("pressure_mp")
+
+
+class Manager:
+    """What an executor consists of, without the executor: it may become garbage."""
+
+    def __init__(self, queue: CallQueue, client: Client, crew: Crew, is_anonymous: bool) -> None:
+        self._queue = queue
+        self.client = client
+        self.crew = crew
+        self._is_anonymous = is_anonymous
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        client.tell = crew.wake
+        if _interpreter_ends:
+            client.close(_INTERPRETER)
+        _all.add(self)
+
+    def start(self, wanted: int) -> None:
+        """Have workers, and listen for what comes of calls."""
+        with self._starting:
+            if self._thread is not None:
+                return
+            self.client.check_open()
+            self.crew.fill(wanted)  # before there are threads, which no fork takes along
+            self.client.start()
+            self._thread = threading.Thread(
+                target=self._run, name=f"{self._queue.name} workers", daemon=True
+            )
+            self._thread.start()
+
+    def close(self, when: str = "shutdown") -> None:
+        """No more calls are taken; those that there are will be done."""
+        self.client.close(when)
+        with self._starting:
+            if self._thread is None:
+                self.crew.close()  # it never had workers
+            else:
+                self.crew.wake()
+
+    def join(self) -> None:
+        """Wait until all is done, and everything has ended."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._end)
+                self._thread.start()
+        self._thread.join()
+
+    def leave(self) -> None:
+        """The interpreter ends. Who has workers waits until all calls are done; else they are at
+        the broker, and others do them."""
+        if self.crew.size:
+            self.join()
+        else:
+            self.client.end()
+
+    def _run(self) -> None:
+        try:
+            while not self.client.is_over:
+                self._look()
+        except Exception as error:  # such as: no more processes can be started
+            _log.exception("executor %r cannot have workers", self._queue.name)
+            self.client.break_off(f"it cannot have workers: {error!r}")
+        self._end()
+
+    def _look(self) -> None:
+        client, crew = self.client, self.crew
+        crew.wait()
+        if crew.broken is not None and client.broken is None:
+            client.break_off(crew.broken)
+        if client.broken is None:
+            crew.fill(client.pending)
+
+    def _end(self) -> None:
+        self.client.end()
+        if self._is_anonymous:
+            self._say(self._queue.shutdown)  # its workers hear of that at once
+        self.crew.stop()
+        if self._is_anonymous:
+            self._say(self._queue.delete)
+        self.crew.close()
+        self._queue.close()
+
+    def _say(self, verb: Callable[[], None]) -> None:
+        try:
+            verb()
+        except QueueDoesNotExistError:
+            pass
+        except PressureError as error:  # the next program on this host clears up
+            _log.warning("executor %r leaves its queue behind: %s", self._queue.name, error)
+
+
+def _end_all() -> None:
+    """The interpreter ends."""
+    global _interpreter_ends
+    _interpreter_ends = True
+    managers = list(_all)
+    for manager in managers:
+        manager.close(_INTERPRETER)
+    for manager in managers:
+        manager.leave()
+
+
+def _after_fork_in_child() -> None:
+    """The executors are their parent's; this process has none of their threads."""
+    for manager in list(_all):
+        manager.client.leave_to_parent()
+    _all.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+# Before threads are waited for, as concurrent.futures has it; there is no public way.
+threading._register_atexit(_end_all)  # type: ignore[attr-defined]

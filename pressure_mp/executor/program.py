@@ -1,0 +1,243 @@
+"""The worker program: it serves a named executor until it is told to end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import logging
+import multiprocessing
+import runpy
+import signal
+import sys
+import time
+import types
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
+from .call_queue import CallQueue
+from .crew import Crew
+from .worker import Setup
+
+#: Exit codes: it was told to end, or the executor has ended; the broker does not answer; an
+#: argument cannot be used; its workers cannot start; calls were given back after the grace.
+ENDED, FAILED, USAGE, BROKEN, GAVE_BACK = 0, 1, 2, 3, 4
+
+DEFAULT_GRACE = 30.0
+
+#: Seconds from one look to the next: whether the executor is there, and still.
+_LOOK_FOR_IT = 1.0
+_LOOK = 5.0
+
+#: The last is the default: forkserver, where there is one.
+_START_METHODS = [
+    method
+    for method in ("fork", "spawn", "forkserver")
+    if method in multiprocessing.get_all_start_methods()
+]
+
+_SIGNALS = signal.SIGTERM, signal.SIGINT
+
+_log = logging.getLogger("pressure_mp")
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m pressure_mp.worker") -> int:
+    """Run the program with these arguments; returns its exit code."""
+    asked = _parser(prog).parse_args(arguments)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    try:
+        return Program(asked).run()
+    except ArgumentError as error:
+        print(f"{prog}: {error}", file=sys.stderr)
+        return USAGE
+    except PressureError as error:
+        print(f"{prog}: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog,
+        description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish those "
+        "in hand. A second signal ends the grace.",
+        epilog=f"Exit codes: {ENDED} it was told to end, or the executor was shut down; {FAILED} "
+        f"the broker does not answer; {USAGE} wrong arguments; {BROKEN} the workers cannot start; "
+        f"{GAVE_BACK} the grace was over, and calls were given back.",
+    )
+    parser.add_argument("name", help="the executor's name")
+    parser.add_argument(
+        "-c", "--concurrency", type=_positive, default=1, help="worker processes (default: 1)"
+    )
+    parser.add_argument("--url", help="the broker (default: $PRESSURE_URL)")
+    parser.add_argument(
+        "--preload",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="import this module in each worker before it takes calls",
+    )
+    parser.add_argument(
+        "--main",
+        metavar="MODULE_OR_FILE",
+        help="the program whose functions are called: it is imported as __mp_main__, as "
+        "multiprocessing does it, so that what a call takes from __main__ is found",
+    )
+    parser.add_argument(
+        "--initializer",
+        metavar="MODULE:FUNCTION",
+        help="call this in each worker before it takes calls",
+    )
+    parser.add_argument(
+        "--max-tasks-per-child",
+        type=_positive,
+        metavar="N",
+        help="a worker process ends after so many calls, and another takes its place",
+    )
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=DEFAULT_GRACE,
+        metavar="SECONDS",
+        help=f"how long calls in hand may take after a signal (default: {DEFAULT_GRACE:g})",
+    )
+    parser.add_argument(
+        "--health-file",
+        type=Path,
+        metavar="FILE",
+        help=f"touched every {_LOOK:g} seconds while the workers run and the broker answers",
+    )
+    parser.add_argument(
+        "--start-method",
+        choices=_START_METHODS,
+        default=_START_METHODS[-1],
+        help="how worker processes are started (default: %(default)s)",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+class Program:
+    """One run."""
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self._asked = asked
+        self._signals = 0
+        self._crew: Crew | None = None
+
+    def run(self) -> int:
+        """Serve until told to end; returns the exit code. Raises what the broker does."""
+        asked = self._asked
+        with self._handling_signals():
+            queue = self._find()
+            if queue is None:
+                return ENDED
+            context: Any = multiprocessing.get_context(asked.start_method)
+            if asked.start_method == "forkserver":
+                context.set_forkserver_preload(asked.preload)
+            begin = partial(prepare, asked.preload, asked.main, asked.initializer)
+            setup = Setup(begin, (), asked.max_tasks_per_child, _SIGNALS)
+            self._crew = crew = Crew(queue, asked.concurrency, context, setup)
+            _log.info("executor %r at %s: %d workers", queue.name, queue.url, asked.concurrency)
+            broken = self._serve(queue, crew)
+            return self._end(crew) or (BROKEN if broken else ENDED)
+
+    def _find(self) -> CallQueue | None:
+        """The executor's queue, once there is one; None if this was told to end before."""
+        waits = False
+        options = {} if self._asked.url is None else {"url": self._asked.url}
+        while not self._signals:
+            try:
+                return CallQueue.attach(self._asked.name, **options)
+            except QueueDoesNotExistError as error:
+                if not waits:
+                    _log.info("%s; waiting for it", error)
+                waits = True
+                time.sleep(_LOOK_FOR_IT)
+        return None
+
+    def _serve(self, queue: CallQueue, crew: Crew) -> bool:
+        """Have workers, as long as there is anything to serve; whether they cannot start."""
+        looked = 0.0
+        while not self._signals and crew.broken is None:
+            crew.fill(self._asked.concurrency)
+            crew.wait(_LOOK)
+            if time.monotonic() - looked >= _LOOK or crew.has_lost_some:
+                looked = time.monotonic()
+                if not self._is_there(queue):
+                    _log.info("executor %r has ended", queue.name)
+                    break
+        if crew.broken is not None:
+            _log.critical("executor %r: %s", queue.name, crew.broken)
+        return crew.broken is not None
+
+    def _is_there(self, queue: CallQueue) -> bool:
+        """Whether there is something to serve; says that all is well."""
+        try:
+            if queue.is_shutdown:
+                return False
+        except QueueDoesNotExistError:
+            return False
+        except BrokerUnavailable as error:
+            _log.warning("executor %r: %s", queue.name, error)
+            return True
+        if self._asked.health_file is not None:
+            self._asked.health_file.touch()
+        return True
+
+    def _end(self, crew: Crew) -> int:
+        killed = crew.stop(self._asked.grace, lambda: self._signals > 1)
+        crew.close()
+        if killed:
+            _log.warning("%d calls were given back: they were not done within the grace", killed)
+        return GAVE_BACK if killed else ENDED
+
+    @contextlib.contextmanager
+    def _handling_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self._hear) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _hear(self, number: int, frame: object) -> None:
+        self._signals += 1
+        if self._crew is not None:
+            self._crew.wake()
+
+
+def prepare(preload: Sequence[str], main: str | None, initializer: str | None) -> None:
+    """What each worker does first."""
+    if main is not None:
+        import_main(main)
+    for module in preload:
+        importlib.import_module(module)
+    if initializer is not None:
+        module, _, function = initializer.partition(":")
+        if not function:
+            raise ArgumentError(f"an initializer is MODULE:FUNCTION, not {initializer!r}")
+        found: Any = importlib.import_module(module)
+        for part in function.split("."):
+            found = getattr(found, part)
+        found()
+
+
+def import_main(main: str) -> None:
+    """Have a program's functions where its calls look for them: it is run under the name
+    ``__mp_main__``, as :mod:`multiprocessing` does it, and stands for ``__main__`` too."""
+    module = types.ModuleType("__mp_main__")
+    if main.endswith(".py"):
+        found = runpy.run_path(main, run_name="__mp_main__")
+    else:
+        found = runpy.run_module(main, run_name="__mp_main__", alter_sys=True)
+    module.__dict__.update(found)
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module

@@ -1,0 +1,211 @@
+"""One worker: it takes calls, does them, and says what came of them, one after the other."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+from ..authentication import AuthenticationError
+from ..drivers import WaitEnded, waits_end_when
+from ..exceptions import (
+    BrokerUnavailable,
+    DecodingError,
+    PressureError,
+    QueueDoesNotExistError,
+    ShutDown,
+    TaskError,
+    TaskNotFound,
+    WrongServerError,
+)
+from ..identity.processes import incarnation, state
+from ..states import TAKEN
+from ..sync.tasks.task import Task
+from . import calls
+from .call_queue import CallQueue
+
+#: The messages between a worker process and the one that started it.
+READY, FAILED, STOP = "ready", "failed", "stop"
+
+#: The exit code of a worker whose call was removed.
+REMOVED = 79
+
+#: Seconds from one look to the next: after the process that started this one, and after the call.
+_LOOK = 1.0
+
+_log = logging.getLogger("pressure_mp")
+
+
+class Setup(NamedTuple):
+    """How workers begin, and when they end."""
+
+    initializer: Callable[..., object] | None = None
+    initargs: tuple[Any, ...] = ()
+    max_calls: int | None = None
+    #: Signals that do nothing to a worker: the process that started it is told, and tells it.
+    deaf_to: tuple[signal.Signals, ...] = ()
+
+
+class Watch:
+    """Ends this process while it does a call that it no longer has: it was removed, as by
+    ``Executor.abort``, or given to another."""
+
+    def __init__(self, queue: CallQueue) -> None:
+        self._queue = queue
+        self._task: Task[bytes] | None = None
+        self._over = threading.Event()
+        threading.Thread(target=self._look, name="watch", daemon=True).start()
+
+    def note(self, task: Task[bytes] | None) -> None:
+        """That call begins; with None, it has ended."""
+        self._task = task
+
+    def _look(self) -> None:
+        before = None
+        while not self._over.wait(_LOOK):
+            task = self._task
+            if task is before and not self._is_ours(task) and self._task is task:
+                os._exit(REMOVED)
+            before = task
+
+    def _is_ours(self, task: Task[bytes] | None) -> bool:
+        if task is None:
+            return True
+        try:
+            return self._queue.peek(task.id).call == task.call
+        except (TaskNotFound, QueueDoesNotExistError):
+            return False
+        except PressureError:
+            return True  # the broker does not answer: the next look asks again
+
+
+class Told:
+    """Whether this process is to end: it was told so, or the process that started it is gone."""
+
+    def __init__(self, wire: Connection, starter: str) -> None:
+        self._starter = starter
+        self._poll = select.poll()
+        self._poll.register(wire.fileno(), select.POLLIN)
+        self._looked = time.monotonic()
+        self._watch_starter()
+
+    def _watch_starter(self) -> None:
+        """Where the kernel can tell at once, it does."""
+        if not hasattr(os, "pidfd_open"):
+            return
+        parent = multiprocessing.parent_process()
+        assert parent is not None, "this is a worker process"
+        try:
+            self._poll.register(os.pidfd_open(parent.pid or 0), select.POLLIN)
+        except OSError:
+            self._looked = 0.0  # it is gone, or this kernel is too old: the next look tells
+
+    def __call__(self) -> bool:
+        if self._poll.poll(0):
+            return True
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return False
+        self._looked = now
+        return state(self._starter) == "dead"
+
+
+def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None:
+    """The life of a worker process. Its first message says whether it is ready."""
+    for number in setup.deaf_to:
+        signal.signal(
+            number, _ignore
+        )  # not SIG_IGN, which programs that a call starts would inherit
+    if setup.initializer is not None:
+        try:
+            setup.initializer(*setup.initargs)
+        except BaseException:
+            # Where the standard library's executor says it.
+            logging.getLogger("concurrent.futures").critical(
+                "Exception in initializer:", exc_info=True
+            )
+            wire.send((FAILED, "".join(traceback.format_exception(*sys.exc_info()))))
+            return
+    wire.send((READY, incarnation()))
+    try:
+        serve(queue, Told(wire, starter), setup.max_calls, Watch(queue).note)
+    except KeyboardInterrupt:
+        pass  # who waits for calls has nothing to say of it
+
+
+def serve(
+    queue: CallQueue,
+    is_told: Callable[[], bool],
+    max_calls: int | None,
+    note: Callable[[Task[bytes] | None], None],
+) -> None:
+    """Do calls until told to end, or the executor is shut down, or so many were done. A call that
+    was taken is done first.
+
+    ``note`` is told which call begins, and with None that it has ended. A call is acknowledged,
+    with what came of it, by the take of the next one: one round trip.
+    """
+    number = 0
+    done: Task[bytes] | None = None
+    until_told = waits_end_when(is_told)
+    while number != max_calls and not is_told():
+        try:
+            with until_told:
+                task = _take(queue, done)
+        except (WaitEnded, ShutDown, QueueDoesNotExistError):
+            return
+        except WrongServerError:
+            raise  # to try again would not help
+        except BrokerUnavailable as error:  # what is done is still to be told, when it is back
+            _log.warning("a worker of executor %r waits for the broker: %s", queue.name, error)
+            done = done if done is not None and done.state == TAKEN else None
+            continue
+        done = None
+        if task is not None:
+            number += 1
+            note(task)
+            task.result = calls.run(task.data)
+            note(None)
+            done = task
+        del task
+    if done is not None:
+        _finish(done)
+
+
+def _take(queue: CallQueue, done: Task[bytes] | None) -> Task[bytes] | None:
+    """The next call; None when there was one that cannot be decoded, which is buried, and when the
+    one that is done was no longer this worker's."""
+    try:
+        return queue.take(ack=done)
+    except TaskError as error:
+        _say_late(error)
+    except (DecodingError, AuthenticationError):
+        _log.exception("a call of executor %r was buried", queue.name)
+    return None
+
+
+def _finish(done: Task[bytes]) -> None:
+    """The last call is acknowledged by itself."""
+    try:
+        done.ack()
+    except TaskError as error:
+        _say_late(error)
+    except QueueDoesNotExistError:
+        pass  # nobody wants to know
+
+
+def _say_late(error: TaskError) -> None:
+    _log.warning("what came of a call came too late, and the call may run again: %s", error)
+
+
+def _ignore(number: int, frame: object) -> None:
+    pass

@@ -1,0 +1,93 @@
+"""The backend ``pressure_mp`` of joblib, which this module registers when it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any
+
+from joblib.parallel import (  # type: ignore[import-untyped]
+    AutoBatchingMixin,
+    ParallelBackendBase,
+    register_parallel_backend,
+)
+
+from .executor.executor import Executor
+
+
+class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
+    """Runs joblib's batches as calls of an :class:`pressure_mp.Executor`.
+
+    ``joblib.parallel_config("pressure_mp", executor=executor)`` uses that one; without ``executor``
+    one is made for each ``Parallel``, with ``n_jobs`` workers and the other options given, and shut
+    down behind it.
+    """
+
+    supports_retrieve_callback = True
+    default_n_jobs = -1
+
+    def __init__(self, executor: Executor | None = None, **options: Any) -> None:
+        joblibs = {
+            name: options.pop(name)
+            for name in ("nesting_level", "inner_max_num_threads")
+            if name in options
+        }
+        super().__init__(**joblibs)
+        self._given = executor
+        self._options = options
+        self._executor = executor
+        self._futures: set[futures.Future[Any]] = set()
+
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        """How many calls can run at the same time, as far as this process knows."""
+        if n_jobs == 0:
+            raise ValueError("n_jobs == 0 in Parallel has no meaning")
+        if n_jobs is None:
+            return 1
+        if n_jobs > 0:
+            return n_jobs
+        given = self._given.max_workers if self._given is not None else 0
+        workers = given or Executor.default_workers()
+        return max(1, workers + 1 + n_jobs)
+
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **options: Any) -> int:
+        """A ``Parallel`` begins."""
+        self.parallel = parallel
+        number = self.effective_n_jobs(n_jobs)
+        if self._given is None:
+            self._executor = Executor(number, **self._options)
+        return number
+
+    def submit(
+        self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None
+    ) -> futures.Future[Any]:
+        """Have a batch done."""
+        assert self._executor is not None, "it is configured"
+        future = self._executor.submit(func)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        if callback is not None:
+            future.add_done_callback(callback)
+        return future
+
+    #: What joblib before 1.5 calls.
+    apply_async = submit
+
+    def retrieve_result_callback(self, out: futures.Future[Any]) -> Any:
+        """What a batch came to. Raises what it raised."""
+        return out.result()
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """Cancel what no worker has."""
+        for future in self._futures.copy():
+            future.cancel()
+
+    def terminate(self) -> None:
+        """The ``Parallel`` ends."""
+        self.reset_batch_stats()
+        if self._given is None and self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+            self._executor = None
+
+
+register_parallel_backend("pressure_mp", PressureBackend)

@@ -1,0 +1,30 @@
+"""The operations of an executor on its calls, which are tasks."""
+
+from __future__ import annotations
+
+from ..effects import Operation
+from ..engines.contract.replies import Outcome
+from ..engines.contract.task_records import StoredTask
+from ..engines.contract.tasks import ChangeTask, ChangeTaskReply, OtherState
+from ..exhaustive import assert_never
+from ..states import READY, VOID, WAITING
+from .tasks import TaskOperations
+
+
+class CallOperations(TaskOperations):
+    """Beside those of every queue of tasks."""
+
+    def withdraw(self, id: bytes) -> Operation[bool]:
+        """Remove a call that nobody has taken; whether that was so."""
+        reply: ChangeTaskReply = yield ChangeTask(id, READY + WAITING, VOID)
+        match reply:
+            case StoredTask():
+                return True
+            case Outcome.ABSENT | OtherState():
+                return False
+            case Outcome.MISSING:
+                raise self._missing()
+            case Outcome.CHANGED:
+                raise AssertionError("nothing was to be edited")
+            case _:
+                assert_never(reply)

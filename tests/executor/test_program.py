@@ -1,0 +1,148 @@
+"""The worker program: it serves a named executor, and ends as it is told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import started
+from executors import functions
+from waiting import until
+
+from pressure_mp import Executor
+from pressure_mp.executor import program
+
+
+@pytest.fixture
+def url(valkey):
+    return valkey.url
+
+
+@pytest.fixture
+def executor(url, name):
+    executor = Executor(0, name, url=url)
+    yield executor
+    executor.shutdown(wait=False, cancel_futures=True)
+    executor._queue.delete()
+
+
+@pytest.fixture
+def start(url, name, tmp_path):
+    """Starts the program; what still runs in the end is killed, and its children end by that."""
+    running = []
+
+    def start(*options):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pressure_mp.worker", name, "--url", url, *map(str, options)],
+            env=started.environment(),
+            cwd=tmp_path,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def files(tmp_path):
+    return SimpleNamespace(runs=str(tmp_path / "runs"), go_on=tmp_path / "go on")
+
+
+def test_a_signal_lets_it_finish_what_is_in_hand(start, executor, files):
+    process = start("-c", 2, "--initializer", "executors.functions:begin_well")
+    held = executor.submit(functions.hold, files.runs, str(files.go_on))
+    until(lambda: functions.runs(files.runs))
+    assert executor.submit(functions.get_status).result(60) == "well"
+    process.send_signal(signal.SIGTERM)
+    files.go_on.touch()
+    assert held.result(60) == "held"
+    assert process.wait(60) == program.ENDED
+
+
+def test_after_the_grace_calls_are_given_back_to_others(start, executor, files):
+    process = start("--grace", 0)
+    held = executor.submit(functions.hold, files.runs, str(files.go_on))
+    until(lambda: functions.runs(files.runs))
+    process.terminate()
+    assert process.wait(60) == program.GAVE_BACK
+    files.go_on.touch()
+    start()
+    assert held.result(60) == "held"
+    assert len(functions.runs(files.runs)) == 2
+
+
+def test_an_aborted_call_ends_in_a_worker_elsewhere(start, executor, files):
+    start()
+    future = executor.submit(functions.hold, files.runs, "never")
+    until(lambda: functions.runs(files.runs))
+    until(future.running)
+    assert executor.abort(future)
+    assert executor.submit(abs, -1).result(60) == 1
+    assert len(functions.runs(files.runs)) == 1
+
+
+def test_its_exit_code_says_that_workers_cannot_start(start, executor):
+    process = start("--initializer", "executors.functions:begin_badly")
+    assert process.wait(60) == program.BROKEN
+
+
+def test_it_says_that_it_is_well_and_ends_with_the_executor(start, executor, tmp_path):
+    health = tmp_path / "health"
+    process = start("--health-file", health)
+    until(health.exists)
+    executor._queue.shutdown()
+    assert process.wait(60) == program.ENDED
+
+
+CALLER = """
+import sys
+from pressure_mp import Executor
+
+class Answer:
+    def __init__(self, value):
+        self.value = value
+
+def ask(value):
+    return Answer(value)
+
+if __name__ == "__main__":
+    with Executor.attach(sys.argv[1]) as executor:
+        answer = executor.submit(ask, 42).result(60)
+        print(type(answer) is Answer, answer.value)
+"""
+
+
+def test_functions_of_a_program_are_found_by_its_name(start, executor, tmp_path, url, name):
+    caller = tmp_path / "caller.py"
+    caller.write_text(CALLER)
+    start("--main", caller)
+    done = subprocess.run(
+        [sys.executable, str(caller), name],
+        env=started.environment(PRESSURE_URL=url),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("True 42\n", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["a name", "-c", "0"], ["a name", "--grace", "x"]])
+def test_wrong_arguments_are_told(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        program.main(arguments)
+    assert caught.value.code == program.USAGE
+    assert "usage: python -m pressure_mp.worker" in capsys.readouterr().err
+
+
+def test_the_command_has_it_too():
+    pressure_mp = os.path.join(os.path.dirname(sys.executable), "pressure-mp")
+    done = subprocess.run([pressure_mp, "worker", "--help"], capture_output=True, text=True)
+    assert done.stdout.startswith("usage: pressure-mp worker")
+    assert "Exit codes" in done.stdout

@@ -1,0 +1,104 @@
+"""What calls of tests do, and how workers of tests begin."""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+#: What the initializer of this process was given.
+status: Any = None
+
+
+def begin(value: Any) -> None:
+    """An initializer."""
+    global status
+    status = value
+
+
+def get_status() -> Any:
+    """What the initializer was given."""
+    return status
+
+
+def begin_well() -> None:
+    """An initializer without arguments."""
+    begin("well")
+
+
+def log_to(path: str) -> None:
+    """An initializer: what this package says goes into a file."""
+    logging.getLogger("pressure_mp").addHandler(logging.FileHandler(path))
+
+
+def begin_badly() -> None:
+    """An initializer that fails."""
+    raise ValueError("this one cannot begin")
+
+
+def pid(_: object = None) -> int:
+    """Which process this is."""
+    return os.getpid()
+
+
+def note(path: str, value: Any = None) -> Any:
+    """Write down that this ran, once for each time; returns the value."""
+    with open(path, "a") as file:
+        file.write(f"{os.getpid()}\n")
+    return value
+
+
+def runs(path: str) -> list[int]:
+    """The processes in which :func:`note` ran."""
+    file = Path(path)
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def die(path: str, number: signal.Signals = signal.SIGKILL) -> None:
+    """Note that this ran, and kill the process that does."""
+    note(path)
+    faulthandler.disable()  # the test's own, under fork
+    os.kill(os.getpid(), number)
+
+
+def die_once(path: str) -> str:
+    """The same the first time; then it is done."""
+    if not runs(path):
+        die(path)
+    return "done"
+
+
+def hold(path: str, until: str) -> str:
+    """Note that this runs, and go on until there is the other file."""
+    note(path)
+    while not os.path.exists(until):
+        time.sleep(0.005)
+    return "held"
+
+
+class Unpicklable(Exception):
+    """An exception that pickle cannot make again."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def raise_unpicklable() -> None:
+    """Raise it."""
+    raise Unpicklable("this", "that")
+
+
+def return_lambda() -> Any:
+    """What cannot be pickled."""
+    return lambda: None
+
+
+async def double(value: int) -> int:
+    """A coroutine function."""
+    await asyncio.sleep(0)
+    return 2 * value
