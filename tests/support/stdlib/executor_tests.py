@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,8 @@ _WHERE = "test.test_concurrent_futures"
 
 def _module(name: str) -> Any:
     """A part of CPython's tests; all of them are in one module before Python 3.12."""
-    is_package = importlib.util.find_spec(f"{_WHERE}.util") is not None
-    return importlib.import_module(f"{_WHERE}.{name}" if is_package else _WHERE)
+    whole = importlib.import_module(_WHERE)
+    return importlib.import_module(f"{_WHERE}.{name}") if hasattr(whole, "__path__") else whole
 
 
 _util, _shutdown = _module("util"), _module("test_shutdown")
@@ -75,9 +74,12 @@ SLOW = {
 
 
 def case(suite: str, method: str) -> type[unittest.TestCase]:
-    """A suite's tests with our executor, whose workers are started so."""
+    """A suite's tests with our executor, whose workers are started so.
+
+    Its own base class waits until all threads have ended, and one of ours looks after queues.
+    """
     body = {"executor_type": pressure_mp.Executor}
-    return type(suite, (SUITES[suite], MIXINS[method], _util.BaseTestCase), body)
+    return type(suite, (SUITES[suite], MIXINS[method], unittest.TestCase), body)
 
 
 NAMES = [
