@@ -140,15 +140,19 @@ class TaskResults(TaskQueueOperations):
         if reply is Outcome.MISSING:
             raise self._missing()
 
-    def watch(self, inbox: str, lease: int, ids: Sequence[bytes]) -> Operation[None]:
-        """Have an inbox hear of these tasks too, in batches; it is opened again if it is gone."""
+    def watch(self, inbox: str, lease: int, ids: Sequence[bytes]) -> Operation[bool]:
+        """Have an inbox hear of these tasks too, in batches. It is opened again if it is gone;
+        returns whether it was."""
+        was_gone = False
         for _, batch in batches(ids):
             reply: WatchTasksReply = yield WatchTasks(inbox, batch)
             while reply is Outcome.LOST:
+                was_gone = True
                 yield from self.open_inbox(inbox, lease)
                 reply = yield WatchTasks(inbox, batch)
             if reply is Outcome.MISSING:
                 raise self._missing()
+        return was_gone
 
     def take_notices(
         self,

@@ -331,6 +331,12 @@ def test_an_inbox_that_nobody_asked_for_long_is_lost_and_can_go_on(queue):
         inbox.take()
     inbox.watch([id])
     assert inbox.take() == [(id, "processed", 0, TaskResult(id, "processed", 1))]
+    # It is told so too when it first watches others.
+    until(lambda: has_no_inbox(queue, inbox))
+    inbox.watch([id])
+    with pytest.raises(InboxLost):
+        inbox.take()
+    assert [event.id for event in inbox.take()] == [id]
 
 
 def has_no_inbox(queue, inbox):

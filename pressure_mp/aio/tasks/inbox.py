@@ -28,11 +28,13 @@ class TaskInbox(BaseInbox):
 
     async def watch(self, ids: Iterable[int | str]) -> None:
         """Hear of these tasks too; as :meth:`pressure_mp.TaskInbox.watch`."""
-        await self._of_asyncio._run(self._watching(ids))
+        if await self._of_asyncio._run(self._watching(ids)):
+            self._was_gone = True
 
     async def take(self, timeout: float | None = None) -> list[TaskEvent]:
         """What it has heard since the last time; as :meth:`pressure_mp.TaskInbox.take`. What one
         that is cancelled would have returned, the next one returns."""
+        self._say_whether_it_was_gone()
         return self._hear(await self._of_asyncio._run(self._taking(timeout)))
 
     async def close(self) -> None:

@@ -61,7 +61,8 @@ WatchTasksReply = Done | Lost | Missing
 
 
 class Notice(NamedTuple):
-    """What an inbox hears of a task. ``number`` counts the notices of that inbox.
+    """What an inbox hears of a task. ``number`` grows with each notice of that inbox, also when it
+    was gone and is opened again.
 
     ``deliveries`` says how often the task was taken, ``error`` is the last error that it was given
     back or buried with. ``result`` is there when one is kept for now.

@@ -110,7 +110,8 @@ class Results:
 
     def open(self, name: str, lease: int, now: int) -> None:
         """Have an inbox, for a lease from now on."""
-        self.inboxes.setdefault(name, Inbox(lease)).lease = lease
+        # One that was gone does not count from the start: its client may say what it saw before.
+        self.inboxes.setdefault(name, Inbox(lease, now * 1000)).lease = lease
         self.renew(name, now)
 
     def renew(self, name: str, now: int) -> bool:

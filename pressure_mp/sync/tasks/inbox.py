@@ -29,6 +29,8 @@ class BaseInbox:
         self._name = os.urandom(8).hex()
         #: The number of the last notice that was returned.
         self._seen = 0
+        #: Whether it was gone, which its client was not yet told.
+        self._was_gone = False
 
     @property
     def name(self) -> str:
@@ -39,7 +41,7 @@ class BaseInbox:
         """Have it at the broker, for its lease from now on."""
         return self._queue._operations.open_inbox(self._name, self._lease)  # type: ignore[no-any-return]
 
-    def _watching(self, ids: Iterable[int | str]) -> Operation[None]:
+    def _watching(self, ids: Iterable[int | str]) -> Operation[bool]:
         keys = [encode_id(id) for id in ids]
         return self._queue._operations.watch(self._name, self._lease, keys)  # type: ignore[no-any-return]
 
@@ -56,12 +58,18 @@ class BaseInbox:
     def _hear(self, heard: Heard) -> list[TaskEvent]:
         self._seen = heard.number
         if heard.is_lost:
+            self._was_gone = True
+            self._say_whether_it_was_gone()
+        return heard.events
+
+    def _say_whether_it_was_gone(self) -> None:
+        if self._was_gone:
+            self._was_gone = False
             raise InboxLost(
                 f"the inbox {self._name} of queue {self._queue.name!r} was not asked for longer "
                 f"than its lease of {self._lease / 1000:g} s: what it was to hear is lost. It is "
                 "there again: let it watch() the tasks that matter"
             )
-        return heard.events
 
 
 class TaskInbox(BaseInbox):
@@ -74,10 +82,11 @@ class TaskInbox(BaseInbox):
     def watch(self, ids: Iterable[int | str]) -> None:
         """Hear of these tasks too: at once of those that are taken, have ended, or are not there.
 
-        Never waits; up to 1,000 are in each round trip. Raises what :meth:`take` does but for
-        InboxLost: it is opened again then.
+        Never waits; up to 1,000 are in each round trip. Raises what :meth:`take` does, but for
+        InboxLost: it is opened again then, and the next take raises that.
         """
-        self._queue._run(self._watching(ids))
+        if self._queue._run(self._watching(ids)):
+            self._was_gone = True
 
     def take(self, timeout: float | None = None) -> list[TaskEvent]:
         """What it has heard since the last time, in that order: up to 1,000 events.
@@ -89,6 +98,7 @@ class TaskInbox(BaseInbox):
         none. Raises InboxLost when nobody asked for longer than the lease, QueueDoesNotExistError,
         BrokerUnavailable.
         """
+        self._say_whether_it_was_gone()
         return self._hear(self._queue._run(self._taking(timeout)))
 
     def close(self) -> None:

@@ -139,7 +139,9 @@ RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_lease bigint := (args->>'lease')::bigint;
 BEGIN
-    INSERT INTO pressure_mp.inboxes VALUES (q.id, args->>'inbox', a_lease, moment + a_lease, 0)
+    -- One that was gone does not count from the start: its client may say what it saw before.
+    INSERT INTO pressure_mp.inboxes
+        VALUES (q.id, args->>'inbox', a_lease, moment + a_lease, moment * 1000)
     ON CONFLICT (queue, name) DO UPDATE SET lease = excluded.lease, until = excluded.until;
     RETURN pressure_mp.said('done');
 END $$;

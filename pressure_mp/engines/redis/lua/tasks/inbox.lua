@@ -18,7 +18,8 @@ if not box then
     local is_all = close_inbox(name, 1000)
     flush()
   until is_all
-  box = {number = 0, ticket = ''}
+  -- It does not count from the start: its client may say what it saw before it was gone.
+  box = {number = now * 1000, ticket = ''}
 end
 box.lease, box.is_changed = lease, true
 boxes[name] = box
