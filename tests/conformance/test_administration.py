@@ -86,6 +86,8 @@ def test_a_purge_makes_space_and_leaves_what_is_in_flight(make):
     queue.put_many([4, 5], timeout=5)
     assert queue.unfinished_tasks == 3
     assert queue.stats().in_flight == 1
+    queue.task_done()
+    assert queue.unfinished_tasks == 2
 
 
 @pytest.mark.parametrize("kind", [Queue, LifoQueue])
