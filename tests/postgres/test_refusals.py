@@ -133,9 +133,9 @@ def small_disk(own_postgres, tmp_path_factory):
 
 
 def test_a_pooler_that_takes_prepared_statements_away_is_named(own_postgres, name):
-    url = own_postgres.limited_url
+    url = f"{own_postgres.limited_url}?application_name={name}"  # no other test has its connections
     q = Queue(name=name, url=url)
-    (wire, _), *_ = registry.engine(registry.parse(url)).thread_pool._idle[-1:]
+    ((wire, _),) = registry.engine(registry.parse(url)).thread_pool._idle
     finish(wire.execute_text("DEALLOCATE ALL"))
     with pytest.raises(BrokerError, match=r"pooler.*prepare=0"):
         q.qsize()
