@@ -24,8 +24,8 @@ import redis.asyncio
 from pressure_mp import aio
 
 from . import machine
-from .crew import Job, Member, perform
 from .peers import PEERS
+from .processes import Job, Member, perform
 from .server import Site, running
 from .workloads.transfer import Transfer
 

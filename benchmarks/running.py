@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from .crew import CaseFailed
 from .peers import PEERS
 from .peers.base import Peer
+from .processes import CaseFailed
 from .results import Results
 from .server import Site
 from .workloads.base import Workload

@@ -22,7 +22,7 @@ import redis
 from pressure_mp import Empty, Task, TaskQueue
 
 from .costs import PAYLOAD, Calls, measure
-from .crew import Job, Member, perform
+from .processes import Job, Member, perform
 from .server import Site, running
 
 #: Tasks of a case between processes.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from multiprocessing.synchronize import Semaphore
 
 from ..context import CONTEXT
-from ..crew import LIMIT, CaseFailed, Job, Member, perform
 from ..peers.base import Peer, SharedQueue
+from ..processes import LIMIT, CaseFailed, Job, Member, perform
 from ..server import Site
 from .base import END, Measured, Workload, queues
 

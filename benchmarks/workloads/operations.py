@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ..crew import Job, Member, perform
 from ..peers.base import Ends, Peer
+from ..processes import Job, Member, perform
 from ..server import Site
 from .base import Measured, Workload, queues
 from .transfer import put_all

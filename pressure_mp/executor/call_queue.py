@@ -57,7 +57,7 @@ class CallQueue(TaskQueue[bytes]):
         self._here.lease.run_now(TaskLeaseOperations(self._name).requeue(incarnation, why))
 
 
-class Line:
+class QueueClient:
     """One client at the queue: it sends calls, and hears of them in its inbox."""
 
     def __init__(self, queue: CallQueue, result_ttl: float | None) -> None:

@@ -24,7 +24,7 @@ from ..exceptions import (
 )
 from ..operations.task_results import TaskEvent
 from . import calls
-from .call_queue import Line, Options
+from .call_queue import Options, QueueClient
 from .errors import CallAborted, CallDropped, ExecutorBroken, ExecutorShutDown, WorkerLost
 from .future import Future
 
@@ -44,8 +44,8 @@ class Call(NamedTuple):
 class Client:
     """Threads may share it. ``tell`` is called whenever there is less to wait for."""
 
-    def __init__(self, line: Line, max_pending: int | None, sends_later: bool) -> None:
-        self._line = line
+    def __init__(self, queue: QueueClient, max_pending: int | None, sends_later: bool) -> None:
+        self._queue = queue
         self._most = max_pending
         self._sends_later = sends_later
         # Re-entrant: a finalizer may close it in the midst of anything.
@@ -84,10 +84,10 @@ class Client:
         with self._fewer:
             if self._threads:
                 return
-            self._line.open()
+            self._queue.open()
             wanted = [self._listen, self._send] if self._sends_later else [self._listen]
             self._threads = [
-                threading.Thread(target=one, name=f"{self._line.name} executor", daemon=True)
+                threading.Thread(target=one, name=f"{self._queue.name} executor", daemon=True)
                 for one in wanted
             ]
             for thread in self._threads:
@@ -106,7 +106,7 @@ class Client:
                 self._sendable.notify()
                 return future
         try:
-            self._line.put([future.id], [payload], options)
+            self._queue.put([future.id], [payload], options)
         except BaseException:
             self._take_out(future.id)
             raise
@@ -119,7 +119,7 @@ class Client:
                 return
             if not block:
                 raise Full(
-                    f"executor {self._line.name!r} has {len(self._queued)} calls that no worker "
+                    f"executor {self._queue.name!r} has {len(self._queued)} calls that no worker "
                     f"has taken, of max_pending={self._most}"
                 )
             self._fewer.wait()
@@ -127,7 +127,9 @@ class Client:
     def check_open(self) -> None:
         """Raises ExecutorBroken, ExecutorShutDown."""
         if self.broken is not None:
-            raise ExecutorBroken(f"executor {self._line.name!r} takes no more calls: {self.broken}")
+            raise ExecutorBroken(
+                f"executor {self._queue.name!r} takes no more calls: {self.broken}"
+            )
         if self._closed is not None:
             raise ExecutorShutDown(f"cannot schedule new futures after {self._closed}")
 
@@ -146,7 +148,7 @@ class Client:
                 return found
             future = self._futures[id] = Future(id, self)
         try:
-            self._line.inbox.watch([id])
+            self._queue.inbox.watch([id])
         except BaseException:
             self._take_out(id)
             raise
@@ -161,7 +163,7 @@ class Client:
                     self._sent.wait()
             if future.done():
                 return future.cancelled()
-            if not is_unsent and not self._line.withdraw(future.id):
+            if not is_unsent and not self._queue.withdraw(future.id):
                 return False  # a worker has it, or had it: we hear of that
             if self._take_out(future.id) is not None:
                 future._set_cancelled()
@@ -194,18 +196,18 @@ class Client:
             future = self._take_out(id)
             if future is not None:
                 self._withdraw_quietly(id)
-                future.set_exception(ExecutorBroken(f"executor {self._line.name!r}: {why}"))
+                future.set_exception(ExecutorBroken(f"executor {self._queue.name!r}: {why}"))
 
     def _withdraw_quietly(self, id: str) -> None:
         with self._fewer:
             if self._unsent.pop(id, None) is not None:
                 return
         try:
-            self._line.withdraw(id)
+            self._queue.withdraw(id)
         except QueueDoesNotExistError:
             pass
         except PressureError as error:
-            _log.warning("call %s of %r could not be withdrawn: %s", id, self._line.name, error)
+            _log.warning("call %s of %r could not be withdrawn: %s", id, self._queue.name, error)
 
     def end(self) -> None:
         """Nothing is left: the threads end."""
@@ -215,14 +217,14 @@ class Client:
         if not self._threads:
             return
         try:
-            self._line.inbox.watch(
+            self._queue.inbox.watch(
                 [f"{self._prefix}-0"]
             )  # no call has that id: it hears so at once
             for thread in self._threads:
                 thread.join()
-            self._line.inbox.close()
+            self._queue.inbox.close()
         except PressureError as error:  # its lease ends it
-            _log.warning("executor %r could not close its inbox: %s", self._line.name, error)
+            _log.warning("executor %r could not close its inbox: %s", self._queue.name, error)
 
     def _take_out(self, id: str) -> Future[Any] | None:
         """The future, for who settles it."""
@@ -248,7 +250,7 @@ class Client:
             problem = None
             options = next(iter(batch.values())).options
             try:
-                self._line.put(list(batch), [call.payload for call in batch.values()], options)
+                self._queue.put(list(batch), [call.payload for call in batch.values()], options)
             except PressureError as error:
                 problem = error
             with self._fewer:
@@ -272,15 +274,15 @@ class Client:
     def _listen(self) -> None:
         while not self._is_ended:
             try:
-                heard = self._line.listen()
+                heard = self._queue.listen()
             except InboxLost:
                 self._listen_anew()
                 continue
             except BrokerUnavailable as error:
-                _log.warning("executor %r does not hear of its calls: %s", self._line.name, error)
+                _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
                 continue
             except Exception as error:  # such as: somebody deleted the queue
-                _log.exception("executor %r hears no more of its calls", self._line.name)
+                _log.exception("executor %r hears no more of its calls", self._queue.name)
                 self.break_off(f"it hears no more of its calls: {error}")
                 return
             while heard:
@@ -292,9 +294,9 @@ class Client:
         with self._fewer:
             there = [id for id in self._futures if id not in self._unsent]
         try:
-            self._line.inbox.watch(there)
+            self._queue.inbox.watch(there)
         except PressureError as error:
-            _log.warning("executor %r does not hear of its calls: %s", self._line.name, error)
+            _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
 
     def _settle(self, heard: TaskEvent) -> None:
         """What is heard of a call."""
@@ -326,7 +328,7 @@ class Client:
 
     def _read(self, id: str, heard: TaskEvent) -> tuple[Any, BaseException | None]:
         """What came of a call that has ended."""
-        where = f"call {id} of executor {self._line.name!r}"
+        where = f"call {id} of executor {self._queue.name!r}"
         assert heard.result is not None
         match heard.event:
             case "processed" if heard.result.error is None:

@@ -16,13 +16,13 @@ from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
 from ..sync.options import ObjectOptions, SignatureOf, read
 from . import calls, mapping
-from .call_queue import CallQueue, Line, Options
+from .call_queue import CallQueue, Options, QueueClient
 from .client import Client
-from .crew import Crew
 from .future import Future
 from .manager import Manager
 from .submitter import Submitter
 from .worker import Setup
+from .worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -108,9 +108,9 @@ class Executor(Submitter, futures.Executor):
         ttl = None if name is None else result_ttl
         queue = self._open(name, max_deliveries, options)
         self._queue = queue
-        client = Client(Line(queue, ttl), max_pending, sends_later=name is None)
-        crew = Crew(queue, size, context, setup)
-        self._manager = Manager(queue, client, crew, is_anonymous=name is None)
+        client = Client(QueueClient(queue, ttl), max_pending, sends_later=name is None)
+        workers = WorkerProcesses(queue, size, context, setup)
+        self._manager = Manager(queue, client, workers, is_anonymous=name is None)
         # A fork takes no threads along: so all are forked before there are any.
         self._begin_with = size if context.get_start_method() == "fork" else 1
         weakref.finalize(self, self._manager.close).atexit = False
@@ -149,7 +149,7 @@ class Executor(Submitter, futures.Executor):
     @property
     def max_workers(self) -> int:
         """How many worker processes this executor starts at most."""
-        return self._manager.crew.size
+        return self._manager.workers.size
 
     @staticmethod
     def default_workers() -> int:
@@ -164,7 +164,7 @@ class Executor(Submitter, futures.Executor):
     @property
     def _processes(self) -> dict[int | None, Any]:
         """Its workers here, by pid. As of ProcessPoolExecutor."""
-        return self._manager.crew.processes
+        return self._manager.workers.processes
 
     def _submit(
         self,
@@ -194,7 +194,7 @@ class Executor(Submitter, futures.Executor):
             return client.failed(error)
         manager.start(self._begin_with)
         future = client.submit(payload, options, block)
-        manager.crew.fill(client.pending)
+        manager.workers.fill(client.pending)
         return future
 
     def options(
@@ -244,7 +244,7 @@ class Executor(Submitter, futures.Executor):
         owner = self._queue.remove_taken(future.id)
         if owner is None:
             return False
-        self._manager.crew.kill(owner)
+        self._manager.workers.kill(owner)
         return True
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..exceptions import PressureError, QueueDoesNotExistError
 from .call_queue import CallQueue
 from .client import Client
-from .crew import Crew
+from .worker_processes import WorkerProcesses
 
 _INTERPRETER = "interpreter shutdown"
 _all: weakref.WeakSet[Manager] = weakref.WeakSet()
@@ -23,14 +23,16 @@ _log = logging.getLogger("pressure_mp")
 class Manager:
     """What an executor consists of, without the executor: it may become garbage."""
 
-    def __init__(self, queue: CallQueue, client: Client, crew: Crew, is_anonymous: bool) -> None:
+    def __init__(
+        self, queue: CallQueue, client: Client, workers: WorkerProcesses, is_anonymous: bool
+    ) -> None:
         self._queue = queue
         self.client = client
-        self.crew = crew
+        self.workers = workers
         self._is_anonymous = is_anonymous
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        client.tell = crew.wake
+        client.tell = workers.wake
         if _interpreter_ends:
             client.close(_INTERPRETER)
         _all.add(self)
@@ -41,7 +43,7 @@ class Manager:
             if self._thread is not None:
                 return
             self.client.check_open()
-            self.crew.fill(wanted)  # before there are threads, which no fork takes along
+            self.workers.fill(wanted)  # before there are threads, which no fork takes along
             self.client.start()
             self._thread = threading.Thread(
                 target=self._run, name=f"{self._queue.name} workers", daemon=True
@@ -53,9 +55,9 @@ class Manager:
         self.client.close(when)
         with self._starting:
             if self._thread is None:
-                self.crew.close()  # it never had workers
+                self.workers.close()  # it never had workers
             else:
-                self.crew.wake()
+                self.workers.wake()
 
     def join(self) -> None:
         """Wait until all is done, and everything has ended."""
@@ -68,7 +70,7 @@ class Manager:
     def leave(self) -> None:
         """The interpreter ends. Who has workers waits until all calls are done; else they are at
         the broker, and others do them."""
-        if self.crew.size:
+        if self.workers.size:
             self.join()
         else:
             self.client.end()
@@ -83,21 +85,21 @@ class Manager:
         self._end()
 
     def _look(self) -> None:
-        client, crew = self.client, self.crew
-        crew.wait()
-        if crew.broken is not None and client.broken is None:
-            client.break_off(crew.broken)
+        client, workers = self.client, self.workers
+        workers.wait()
+        if workers.broken is not None and client.broken is None:
+            client.break_off(workers.broken)
         if client.broken is None:
-            crew.fill(client.pending)
+            workers.fill(client.pending)
 
     def _end(self) -> None:
         self.client.end()
         if self._is_anonymous:
             self._say(self._queue.shutdown)  # its workers hear of that at once
-        self.crew.stop()
+        self.workers.stop()
         if self._is_anonymous:
             self._say(self._queue.delete)
-        self.crew.close()
+        self.workers.close()
         self._queue.close()
 
     def _say(self, verb: Callable[[], None]) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 
 from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
 from .call_queue import CallQueue
-from .crew import Crew
 from .worker import Setup
+from .worker_processes import WorkerProcesses
 
 #: Exit codes: it was told to end, or the executor has ended; the broker does not answer; an
 #: argument cannot be used; its workers cannot start; calls were given back after the grace.
@@ -131,7 +131,7 @@ class Program:
     def __init__(self, asked: argparse.Namespace) -> None:
         self._asked = asked
         self._signals = 0
-        self._crew: Crew | None = None
+        self._workers: WorkerProcesses | None = None
 
     def run(self) -> int:
         """Serve until told to end; returns the exit code. Raises what the broker does."""
@@ -145,10 +145,10 @@ class Program:
                 context.set_forkserver_preload(asked.preload)
             begin = partial(prepare, asked.preload, asked.main, asked.initializer)
             setup = Setup(begin, (), asked.max_tasks_per_child, _SIGNALS)
-            self._crew = crew = Crew(queue, asked.concurrency, context, setup)
+            self._workers = workers = WorkerProcesses(queue, asked.concurrency, context, setup)
             _log.info("executor %r at %s: %d workers", queue.name, queue.url, asked.concurrency)
-            broken = self._serve(queue, crew)
-            return self._end(crew) or (BROKEN if broken else ENDED)
+            broken = self._serve(queue, workers)
+            return self._end(workers) or (BROKEN if broken else ENDED)
 
     def _find(self) -> CallQueue | None:
         """The executor's queue, once there is one; None if this was told to end before."""
@@ -164,20 +164,20 @@ class Program:
                 time.sleep(_LOOK_FOR_IT)
         return None
 
-    def _serve(self, queue: CallQueue, crew: Crew) -> bool:
+    def _serve(self, queue: CallQueue, workers: WorkerProcesses) -> bool:
         """Have workers, as long as there is anything to serve; whether they cannot start."""
         looked = 0.0
-        while not self._signals and crew.broken is None:
-            crew.fill(self._asked.concurrency)
-            crew.wait(_LOOK)
-            if time.monotonic() - looked >= _LOOK or crew.has_lost_some:
+        while not self._signals and workers.broken is None:
+            workers.fill(self._asked.concurrency)
+            workers.wait(_LOOK)
+            if time.monotonic() - looked >= _LOOK or workers.has_lost_some:
                 looked = time.monotonic()
                 if not self._is_there(queue):
                     _log.info("executor %r has ended", queue.name)
                     break
-        if crew.broken is not None:
-            _log.critical("executor %r: %s", queue.name, crew.broken)
-        return crew.broken is not None
+        if workers.broken is not None:
+            _log.critical("executor %r: %s", queue.name, workers.broken)
+        return workers.broken is not None
 
     def _is_there(self, queue: CallQueue) -> bool:
         """Whether there is something to serve; says that all is well."""
@@ -193,9 +193,9 @@ class Program:
             self._asked.health_file.touch()
         return True
 
-    def _end(self, crew: Crew) -> int:
-        killed = crew.stop(self._asked.grace, lambda: self._signals > 1)
-        crew.close()
+    def _end(self, workers: WorkerProcesses) -> int:
+        killed = workers.stop(self._asked.grace, lambda: self._signals > 1)
+        workers.close()
         if killed:
             _log.warning("%d calls were given back: they were not done within the grace", killed)
         return GAVE_BACK if killed else ENDED
@@ -211,8 +211,8 @@ class Program:
 
     def _hear(self, number: int, frame: object) -> None:
         self._signals += 1
-        if self._crew is not None:
-            self._crew.wake()
+        if self._workers is not None:
+            self._workers.wake()
 
 
 def prepare(preload: Sequence[str], main: str | None, initializer: str | None) -> None:

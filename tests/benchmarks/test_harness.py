@@ -56,7 +56,7 @@ def test_the_reason_is_told_for_a_peer_that_is_not_there():
 def test_a_process_that_fails_fails_its_case_and_no_more():
     found = python(
         "-c",
-        "from benchmarks.crew import CaseFailed, Job, perform\n"
+        "from benchmarks.processes import CaseFailed, Job, perform\n"
         "try:\n"
         "    perform([Job(int, ('not for int',)), Job(int, ('nor this',))])\n"
         "except CaseFailed as error:\n"

@@ -41,7 +41,7 @@ def test_another_missing_module_is_not_taken_for_a_missing_library(name, module,
     assert "pip install" not in run.stderr
 
 
-@pytest.mark.parametrize("module", ["pressure_mp.cli", "pressure_mp.cli.demos.crew"])
+@pytest.mark.parametrize("module", ["pressure_mp.cli", "pressure_mp.cli.demos.processes"])
 def test_neither_the_entry_point_nor_a_demos_child_process_imports_the_libraries(name, module):
     code = f"import sys, {module}; print(sorted({{'click', 'rich'}} & set(sys.modules)))"
     assert finished(python(code), name).stdout == "[]\n"

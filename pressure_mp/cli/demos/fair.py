@@ -8,8 +8,8 @@ import click
 
 from ... import FairQueue, Queue
 from . import tenants
-from .crew import Crew
 from .pipeline import check_url
+from .processes import Processes
 
 HOG, SMALL = "hog", ("alice", "bob", "carol")
 SMALL_JOBS = 10
@@ -55,13 +55,13 @@ def fair(url: str, jobs: int) -> None:
 
 def run(queue: Queue[tenants.Job], url: str, jobs: int) -> tenants.Delays:
     """The delays of all tenants' jobs through that queue. Raises ProcessFailed."""
-    crew = Crew()
+    processes = Processes()
     with queue, Queue[tenants.Delays](1, url=url) as reports:
         tenants.submit(queue, HOG, jobs)
         number = jobs + len(SMALL) * SMALL_JOBS
-        crew.add("working", tenants.work, queue, reports, number, WORK)
+        processes.add("working", tenants.work, queue, reports, number, WORK)
         for name in SMALL:
-            crew.add(name, tenants.submit, queue, name, SMALL_JOBS)
-        with crew.at_work():
-            delays: tenants.Delays = crew.wait_for(reports, lambda: None)
+            processes.add(name, tenants.submit, queue, name, SMALL_JOBS)
+        with processes.at_work():
+            delays: tenants.Delays = processes.wait_for(reports, lambda: None)
     return delays

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .crew import ProcessFailed
 from .fair import fair
 from .pipeline import pipeline
+from .processes import ProcessFailed
 
 
 class Demos(click.Group):

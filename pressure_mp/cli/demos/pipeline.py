@@ -20,7 +20,7 @@ from ... import Queue
 from ...engines import registry
 from ...exceptions import AddressError
 from . import stages
-from .crew import Crew
+from .processes import Processes
 from .progress import Flow, Stopwatch, View, showing
 from .stages import AnyQueue, Totals
 
@@ -140,15 +140,15 @@ def run(
     Raises ProcessFailed when one of the processes fails.
     """
     sources, counts, totals = make(DEPTH), make(DEPTH), make(1)
-    crew = Crew()
-    crew.add("reading", stages.read, paths, sources, workers)
+    processes = Processes()
+    processes.add("reading", stages.read, paths, sources, workers)
     for _ in range(workers):
-        crew.add("tokenising", stages.tokenise, sources, counts)
-    crew.add("counting", stages.total, counts, totals, workers)
+        processes.add("tokenising", stages.tokenise, sources, counts)
+    processes.add("counting", stages.total, counts, totals, workers)
     look = watch(sources, counts)
     begin = time.perf_counter()
-    with showing(console) as show, crew.at_work():
-        result: Totals = crew.wait_for(totals, lambda: show(look()))
+    with showing(console) as show, processes.at_work():
+        result: Totals = processes.wait_for(totals, lambda: show(look()))
         seconds = time.perf_counter() - begin
         show(look())
     return result, seconds

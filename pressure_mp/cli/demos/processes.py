@@ -21,7 +21,7 @@ class ProcessFailed(Exception):
     """One of the processes ended before its work was done."""
 
 
-class Crew:
+class Processes:
     """Processes that run the stages of a pipeline."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ _MOST_KILLED_EARLY = 10
 _log = logging.getLogger("pressure_mp")
 
 
-class Member:
+class WorkerProcess:
     """One worker process, as the process knows it that started it."""
 
     def __init__(self, process: BaseProcess, wire: connection.Connection) -> None:
@@ -56,7 +56,7 @@ class Member:
         return f"worker process {self.process.pid} was killed by {name}"
 
 
-class Crew:
+class WorkerProcesses:
     """Up to ``size`` worker processes on one queue of calls."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Crew:
         self._context: Any = context
         self._setup = setup
         self._lock = threading.RLock()
-        self._members: dict[int, Member] = {}  # by sentinel
+        self._workers: dict[int, WorkerProcess] = {}  # by sentinel
         self._killed_early = 0
         self._is_ending = False
         self._wakes, self._woken = socket.socketpair()
@@ -83,12 +83,12 @@ class Crew:
     def processes(self) -> dict[int | None, BaseProcess]:
         """Those that live, by pid."""
         with self._lock:
-            return {one.process.pid: one.process for one in self._members.values()}
+            return {one.process.pid: one.process for one in self._workers.values()}
 
     def fill(self, wanted: int) -> None:
         """Start workers, until there are so many, or as many as there may be."""
         with self._lock:
-            while len(self._members) < min(wanted, self.size) and not self._is_ending:
+            while len(self._workers) < min(wanted, self.size) and not self._is_ending:
                 self._start()
 
     def _start(self) -> None:
@@ -98,7 +98,7 @@ class Crew:
         )
         process.start()
         theirs.close()
-        self._members[process.sentinel] = Member(process, ours)
+        self._workers[process.sentinel] = WorkerProcess(process, ours)
         self.wake()
 
     @property
@@ -115,7 +115,7 @@ class Crew:
     def wait(self, timeout: float | None = None) -> None:
         """Wait until woken, or something has become of a worker, and see to that."""
         with self._lock:
-            members = dict(self._members)
+            members = dict(self._workers)
         starting = {one.wire: one for one in members.values() if one.incarnation is None}
         ready = connection.wait([self._woken, *members, *starting], timeout)
         if self._woken in ready:
@@ -128,7 +128,7 @@ class Crew:
             if sentinel in members:
                 self._bury(members[sentinel], sentinel)
 
-    def _hear(self, member: Member) -> None:
+    def _hear(self, member: WorkerProcess) -> None:
         """A worker's first message, if it sent one."""
         try:
             what, text = member.wire.recv() if member.wire.poll() else (None, "")
@@ -140,14 +140,14 @@ class Crew:
         elif what == worker.FAILED:
             self._break(f"the initializer of a worker process failed:\n{text}")
 
-    def _bury(self, member: Member, sentinel: int) -> None:
+    def _bury(self, member: WorkerProcess, sentinel: int) -> None:
         """A worker has ended."""
         member.process.join()
         self._has_lost_some = True
         if member.incarnation is None:
             self._hear(member)
         with self._lock:
-            self._members.pop(sentinel, None)
+            self._workers.pop(sentinel, None)
         code = member.process.exitcode
         how = member.how_it_ended()
         if member.incarnation is not None and code:
@@ -176,7 +176,7 @@ class Crew:
     def kill(self, incarnation: str) -> bool:
         """Kill the worker that the broker knows as this; whether it is one of these."""
         with self._lock:
-            for member in self._members.values():
+            for member in self._workers.values():
                 if member.incarnation == incarnation:
                     member.process.kill()
                     return True
@@ -192,9 +192,9 @@ class Crew:
         self._is_ending = True
         killed = 0
         with self._lock:
-            for member in self._members.values():
+            for member in self._workers.values():
                 member.tell_to_end()
-        while self._members:
+        while self._workers:
             left = None if end is None else end - time.monotonic()
             if (left is not None and left <= 0) or (is_urgent() and not killed):
                 killed = self._kill_all()
@@ -204,9 +204,9 @@ class Crew:
 
     def _kill_all(self) -> int:
         with self._lock:
-            for member in self._members.values():
+            for member in self._workers.values():
                 member.process.kill()
-            return len(self._members)
+            return len(self._workers)
 
     def close(self) -> None:
         """Nobody waits any more."""
