@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 
 def main() -> None:
@@ -19,6 +20,8 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(2) from None
+    # A thread drives coroutines by hand: Ctrl-C can come between the making of one and its start.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     from .app import app
 
     app()
