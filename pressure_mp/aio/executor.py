@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent import futures
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..executor import executor as sync
@@ -166,12 +165,7 @@ class Executor(Caller):
     async def __aenter__(self) -> Self:
         return await self.open()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.shutdown()
 
 

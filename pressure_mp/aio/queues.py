@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Iterable
-from types import GenericAlias, TracebackType
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic
 
 from ..deadlines import deadline, seconds_left
@@ -405,12 +405,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         await self.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
     __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]

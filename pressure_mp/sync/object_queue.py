@@ -8,7 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from types import GenericAlias, TracebackType
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import interrupts
@@ -562,12 +562,7 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]  # as of queue.Queue
