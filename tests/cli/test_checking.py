@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import signal
 
 import inside
 import pytest
 from brokers.servers import Server
 from click.testing import CliRunner
+from programs import killed as programs
+from started import quickly
 
 from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
 from pressure_mp.cli import statuses
@@ -28,17 +28,11 @@ def call(valkey, name):
     return run
 
 
-def killed(take, *arguments):
-    """What that process had, it has no more."""
-    process = multiprocessing.get_context("spawn").Process(target=_die, args=(take, *arguments))
+def run_and_die(program, *arguments):
+    process = quickly.Process(target=program, args=arguments)
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-
-
-def _die(take, queue):
-    getattr(queue, take)()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
@@ -46,8 +40,8 @@ def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
     items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)
     items.put("item")
     tasks.put("task")
-    killed("get", items)
-    killed("take", tasks)
+    run_and_die(programs.take_and_die, "get", items)
+    run_and_die(programs.take_and_die, "take", tasks)
     # The server of the tests has no append-only file: it loses data.
     found = call("doctor", "--json", status=statuses.FOUND)
     assert {one["subject"] for one in found if one["fixable"]} == {"queue 'items'", "queue 'tasks'"}
@@ -74,15 +68,8 @@ def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
     ]
 
 
-def _use(url, prefix):
-    Queue(url=url, prefix=prefix).put("x")
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def test_anonymous_queues_of_ended_processes_are_removed(call, valkey, name):
-    process = multiprocessing.get_context("spawn").Process(target=_use, args=(valkey.url, name))
-    process.start()
-    process.join()
+    run_and_die(programs.put_and_die, valkey.url, name)
     (left,) = call("ls", "--json")
     found = call("doctor", "--json", status=statuses.FOUND)
     assert [one["fixable"] for one in found if left["name"] in one["subject"]] == [True]

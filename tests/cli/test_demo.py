@@ -27,6 +27,7 @@ from cli.runs import (
 from waiting import LIMIT, lasting
 
 from pressure_mp import Queue
+from pressure_mp.cli import statuses
 from pressure_mp.cli.demos.pipeline import differences, python_files
 from pressure_mp.cli.demos.stages import Totals
 
@@ -294,9 +295,8 @@ def test_when_the_demo_itself_is_killed_its_processes_end(method, valkey, name, 
     Queue(url=valkey.url, prefix=name).close()
 
 
-def fails_to_write(arguments, output, name):
-    """The command ends with one line that says so; its status."""
-    run = subprocess.run(
+def writes_to(output, arguments, name):
+    return subprocess.run(
         python(MAIN, *arguments),
         env=environment(name),
         stdout=output,
@@ -305,8 +305,6 @@ def fails_to_write(arguments, output, name):
         timeout=100,
         check=False,
     )
-    assert re.fullmatch(r"Error: cannot write to the standard output: .+\n", run.stderr)
-    return run.returncode
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no /dev/full")
@@ -314,12 +312,15 @@ def fails_to_write(arguments, output, name):
 def test_a_full_disk_ends_the_command_with_one_line(tmp_path, name, arguments):
     directory = [str(write_programs(tmp_path, 2))] if arguments == ["demo"] else []
     with open("/dev/full", "w") as full:
-        assert fails_to_write([*arguments, *directory], full, name) == 1
+        run = writes_to(full, [*arguments, *directory], name)
+    assert re.fullmatch(r"Error: cannot write to the standard output: .+\n", run.stderr)
+    assert run.returncode == 1
 
 
-def test_a_reader_that_has_enough_ends_the_demo_with_one_line(tmp_path, name):
+def test_a_reader_that_has_enough_ends_the_demo_without_a_word(tmp_path, name):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as nobody_reads:
         arguments = ["demo", str(write_programs(tmp_path, 2))]
-        assert fails_to_write(arguments, nobody_reads, name) == 1
+        run = writes_to(nobody_reads, arguments, name)
+    assert (run.returncode, run.stderr) == (statuses.READER_GONE, "")

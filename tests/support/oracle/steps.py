@@ -36,6 +36,7 @@ class Client:
     def end(self) -> None:
         """Cancel what still waits; no loop and no thread is left."""
         self.run(self._cancel_all)
+        self.run(self._loop.shutdown_asyncgens)  # which closes the loop's connections
         self.do(self._loop.close)
         self._thread.shutdown()
 
