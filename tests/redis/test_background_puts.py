@@ -235,6 +235,7 @@ while calls < 300:
     a.put(number), b.put(number)
     # One that waits in another thread for what was put keeps the others from running.
     if number % 50 == 0: a.flush(), b.flush()
+gc.collect()  # none is left for the end of the program, when its queues are gone
 """
 END = """
 a.flush(), b.flush()
