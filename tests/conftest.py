@@ -149,13 +149,8 @@ def postgres() -> Iterator[Postgres]:
     """PostgreSQL, for the whole run, with the role of docs/postgres.md."""
     if not _POSTGRES:
         pytest.skip("psycopg or PostgreSQL is not installed, or not asked for")
-    server = Postgres()
-    try:
-        server.start()
-        postgres_servers.prepare(server)
+    with postgres_servers.serving() as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture(params=ENGINES)

@@ -9,7 +9,7 @@ from ..effects import Operation
 from ..encoding.large import Large
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import Edit, Held, StoredTask
-from ..engines.contract.task_results import Result
+from ..engines.contract.task_results import NO_RESULT, Result
 from ..engines.contract.tasks import (
     AckTask,
     AckTasks,
@@ -193,7 +193,7 @@ class TaskSettling(TaskTelling):
             edit = None
             if update is not UNCHANGED:
                 edit = yield from self._make_edit(op, task, update)
-            told = yield from self._store(said)
+            told = (yield from self._store(said)) if said else NO_RESULT
             reply: SettledReply = yield make(edit, not task.is_known, told)
             match reply:
                 case StoredTask():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from brokers import postgres as servers
-from brokers.postgres import Postgres
 from faults.traffic import Traffic
 
 pytestmark = [pytest.mark.failover, pytest.mark.timeout(300)]
@@ -12,15 +11,8 @@ pytestmark = [pytest.mark.failover, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def primary():
-    if not servers.is_there():
-        pytest.skip("psycopg or PostgreSQL is not installed")
-    server = Postgres("fsync=on")
-    try:
-        server.start()
-        servers.prepare(server)
+    with servers.serving("fsync=on") as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import time
 import psycopg
 import pytest
 from brokers import postgres as servers
-from brokers.postgres import Postgres
 from faults.transactions import TABLES, Database, order
 from waiting import Background, until
 
@@ -31,16 +30,9 @@ QUIET = 60.0
 @pytest.fixture
 def database():
     """A server that has on its disk what it committed, so that it may be killed."""
-    if not servers.is_there():
-        pytest.skip("psycopg or PostgreSQL is not installed")
-    server = Postgres("fsync=on", "full_page_writes=on")
-    try:
-        server.start()
-        servers.prepare(server)
+    with servers.serving("fsync=on", "full_page_writes=on") as server:
         server.execute(TABLES)
         yield server
-    finally:
-        server.stop()
 
 
 def test_every_order_has_its_result_once(database, name, nursery, seed, long, figures):

@@ -7,20 +7,12 @@ import secrets
 
 import psycopg
 import pytest
-from callers import Asyncio, Threads
+from callers import Asyncio
 from waiting import Background, until
 
 from pressure_mp import NotOwner, NotTaken, ResultTimeout, TaskNotFound, TaskQueue
 
 REFUSED = psycopg.errors.ObjectNotInPrerequisiteState
-
-
-@pytest.fixture(params=[Threads, Asyncio])
-def caller(request):
-    """A worker with threads; and one with asyncio."""
-    found = request.param()
-    yield found
-    found.end()
 
 
 @pytest.fixture
@@ -43,13 +35,6 @@ def tasks(url, name):
     found = TaskQueue(name, url=url)
     yield found
     found.delete()
-
-
-@pytest.fixture
-def own(url):
-    with psycopg.connect(url) as found:
-        yield found
-        found.rollback()
 
 
 def ids_of(tasks, state):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from callers import Asyncio, Threads
+from callers import Asyncio
 from sessions import ask, bind
 
 from pressure_mp import JoinableQueue, LateTaskDoneWarning, TaskDoneError
@@ -15,24 +15,9 @@ from pressure_mp.identity.processes import incarnation
 REFUSED = psycopg.errors.ObjectNotInPrerequisiteState
 
 
-@pytest.fixture(params=[Threads, Asyncio])
-def caller(request):
-    """A consumer with threads; and one with asyncio."""
-    found = request.param()
-    yield found
-    found.end()
-
-
 @pytest.fixture
 def url(postgres):
     return postgres.limited_url
-
-
-@pytest.fixture
-def own(url):
-    with psycopg.connect(url) as found:
-        yield found
-        found.rollback()
 
 
 @pytest.fixture

@@ -17,13 +17,8 @@ installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 @pytest.fixture(scope="module")
 def synchronous(postgres):
     """A server that writes to its disk, and does not wait for that unless it is asked to."""
-    server = Postgres("fsync=on", "synchronous_commit=off", "wal_writer_delay=10s")
-    try:
-        server.start()
-        servers.prepare(server)
+    with servers.serving("fsync=on", "synchronous_commit=off", "wal_writer_delay=10s") as server:
         yield server
-    finally:
-        server.stop()
 
 
 def unwritten(server):

@@ -10,7 +10,6 @@ import time
 
 import pytest
 from brokers import postgres as servers
-from brokers.postgres import Postgres
 from waiting import HOURS, LIMIT, Background, until
 
 from pressure_mp import Empty, Queue
@@ -27,15 +26,8 @@ Queue(name=sys.argv[2], url=sys.argv[1], lease=3600.0).get()
 @pytest.fixture
 def own_postgres():
     """A server that only this test uses."""
-    if not servers.is_there():
-        pytest.skip("psycopg or PostgreSQL is not installed")
-    server = Postgres()
-    try:
-        server.start()
-        servers.prepare(server)
+    with servers.serving() as server:
         yield server
-    finally:
-        server.stop()
 
 
 def test_who_is_killed_while_it_waits_keeps_nobody_waiting(own_postgres, name, no_ticks):

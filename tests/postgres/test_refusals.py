@@ -8,7 +8,7 @@ import subprocess
 import psycopg
 import pytest
 from brokers import postgres as servers
-from brokers.postgres import ROLE, Postgres
+from brokers.postgres import ROLE
 from waiting import HOURS, Background, parks, until
 
 from pressure_mp import Empty, Queue, TaskQueue
@@ -21,15 +21,8 @@ from pressure_mp.exceptions import BrokerError, BrokerUnavailable
 @pytest.fixture(scope="module")
 def own_postgres():
     """A server that only these tests use."""
-    if not servers.is_there():
-        pytest.skip("psycopg or PostgreSQL is not installed")
-    server = Postgres()
-    try:
-        server.start()
-        servers.prepare(server)
+    with servers.serving() as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture

@@ -22,14 +22,6 @@ REFUSED = psycopg.errors.ObjectNotInPrerequisiteState
 LARGE = b"large" * 100_000
 
 
-@pytest.fixture(params=[Threads, Asyncio])
-def caller(request):
-    """A program with threads; and one with asyncio."""
-    found = request.param()
-    yield found
-    found.end()
-
-
 @pytest.fixture
 def url(postgres):
     return postgres.limited_url
@@ -41,14 +33,6 @@ def connection(caller, url):
     found = caller.connect(url)
     yield found
     caller.do(found.close())
-
-
-@pytest.fixture
-def own(url):
-    """That of a program with threads."""
-    with psycopg.connect(url) as found:
-        yield found
-        found.rollback()
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,20 @@ def is_there() -> bool:
     except ImportError:
         return False
     return find_binary("postgres") is not None
+
+
+@contextmanager
+def serving(*settings: str) -> Iterator[Postgres]:
+    """A prepared server, until the block ends. Where there can be none, the test is skipped."""
+    if not is_there():
+        pytest.skip("psycopg or PostgreSQL is not installed")
+    server = Postgres(*settings)
+    try:
+        server.start()
+        prepare(server)
+        yield server
+    finally:
+        server.stop()
 
 
 def prepare(server: Postgres) -> None:

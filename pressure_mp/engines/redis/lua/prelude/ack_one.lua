@@ -14,7 +14,7 @@ local function ack_one(id, owner, call, result)
   local box, bells = only_inbox(names), ''
   if box == false then return nil end
   if result_ttl ~= 0 and redis.call('HEXISTS', results, id) == 1 then return nil end
-  redis.call('ZCARD', times)
+  if result_ttl > 0 then redis.call('ZCARD', times) end
   redis.call('HLEN', payloads)
   redis.call('ZCARD', taken)
   if ends > 0 then redis.call('ZCARD', due) end
