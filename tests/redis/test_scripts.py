@@ -60,8 +60,8 @@ LATER = {"busy", "full", "empty", "unfinished"}
 #: Files that put replies, records or members of sets together; no names of keys.
 PUT_TOGETHER = (
     *("once.lua", "storage.lua", "prelude/ready.lua", "prelude/life.lua"),
-    *("prelude/put_one.lua", "prelude/take_one.lua"),
-    *("prelude/ack_one.lua", "prelude/ack_first.lua"),
+    *("prelude/take_one.lua", "prelude/ack_one.lua"),
+    *("tasks/put_one.lua", "tasks/ack_one.lua"),
     *("tasks/put.lua", "tasks/take.lua", "tasks/ack_many.lua", "tasks/stats.lua"),
     *("prelude/told.lua", "prelude/hearing.lua", "tasks/watch.lua", "tasks/notices.lua"),
     *("tasks/store.lua", "tasks/sweep.lua"),
@@ -125,14 +125,24 @@ def test_a_script_uses_exactly_the_keys_of_its_header(op):
     assert len(set(listed)) == len(listed)
     for discipline in DISCIPLINES:
         if folder in scripts.folders(discipline):
-            kept = scripts.storage(discipline).keys
-            more = kept if "storage" in header(op, "uses").split() else ()
-            assert scripts.load(discipline)[name].keys == (*listed, *more)
+            kept, taken = scripts.storage(discipline).keys, scripts.load(discipline)[name].keys
+            own, more = taken[: len(listed)], taken[len(listed) :]
+            assert own == tuple(listed)
+            assert list(more) == [key for key in kept if key in more]
+            assert not more or "storage" in header(op, "uses").split()
     everything = set(range(1, len(listed) + 1))
     named = indices("KEYS", body(op))
     assert named <= everything
     if "unpack(KEYS" not in body(op):
         assert named == everything
+
+
+def test_a_script_takes_the_keys_of_the_storage_that_it_names():
+    tasks = scripts.load("tasks")
+    assert tasks["put_one"].keys == (
+        *("meta", "records", "payloads", "ready", "counts", "wake", "results"),
+    )
+    assert set(tasks["put_one"].keys) < set(tasks["put"].keys) <= set(scripts.storage("tasks").keys)
 
 
 @pytest.mark.parametrize("op", SCRIPTS)

@@ -230,7 +230,7 @@ def test_a_taker_that_is_cut_off_while_it_waits_goes_on(server, name):
 @pytest.mark.usefixtures("no_ticks", "no_looks")
 def test_a_tube_that_is_fed_does_not_wake_those_who_wait_for_another(own_server, name):
     queue = TaskQueue(name, url=own_server.url, lease=HOURS)
-    queue.put("the scripts are loaded")
+    queue.put("the scripts are loaded", tube="loud")
     queue.take(0).ack()
     with own_server.client() as client:
         waiting = [Background(queue.take, HOURS, tube="quiet") for _ in range(5)]

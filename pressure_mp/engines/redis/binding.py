@@ -10,7 +10,7 @@ from ..contract.tasks import TakeTasks
 from . import keys, scripts, signals
 from .address import RedisAddress
 from .commands import Command, Commands
-from .fast_paths import FastPath, Shortcut
+from .fast_paths import FastPath, Rare, Shortcut
 from .lanes import Lane
 from .rounds import Rounds
 
@@ -99,6 +99,8 @@ class RedisBinding:
         #: In event loops, before a request that waits: the same, which only tries, over the shared
         #: connection.
         self.tries: dict[type, Shortcut] = {kind: Shortcut() for kind in (Put, Take, TakeTasks)}
+        #: The fast paths of a put and of an acknowledgement of one task.
+        self.put_one, self.ack_one = Rare(), Rare()
         #: Whether a queue of tasks keeps those that are processed, as far as is known.
         self.keeps_processed = False
         self.rounds = place.rounds(name, discipline)

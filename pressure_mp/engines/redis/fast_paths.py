@@ -31,6 +31,18 @@ class Shortcut:
         self.is_open = self._missing <= 0
 
 
+class Rare(Shortcut):
+    """One that is of use in all of a queue's calls or in none, and is seldom tried in vain."""
+
+    PROBATION = 100
+
+    def is_due(self) -> bool:
+        """Whether to try it for a call; if not, that is counted as a full one."""
+        if not self.is_open:
+            self.note(True)
+        return self.is_open
+
+
 class FastPath(Shortcut):
     """A smaller script.
 

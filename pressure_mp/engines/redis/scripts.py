@@ -16,6 +16,8 @@ _ROOT = resources.files(__package__) / "lua"
 _HEADER = re.compile(
     r"^-- (keys|args|replies|uses|once|lane|durable|bare|item): (.*)$", re.MULTILINE
 )
+_COMMENT = re.compile(r"--.*")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -60,19 +62,19 @@ class Storage:
 def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> Script:
     """Read a file's header and put the preludes that it uses before it.
 
-    With the prelude ``storage`` the script takes the storage's keys, after its own. A prelude that
-    returns a reply, because the case is a simple one, spares what comes after it.
+    With the prelude ``storage`` the script takes those of the storage's keys that it names, after
+    its own. A prelude that returns a reply, because the case is a simple one, spares what comes
+    after it.
     """
     header = dict(_HEADER.findall(text))
     keys = tuple(header.get("keys", "").split())
     uses = header.get("uses", "").split()
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
-    if "storage" in uses:
-        last = len(keys) + len(storage.keys)
-        if storage.keys:
-            names = ", ".join(storage.keys)
-            used.insert(0, f"local {names} = unpack(KEYS, {len(keys) + 1}, {last})")
-        keys += storage.keys
+    named = _named(storage.keys, [*used, text]) if "storage" in uses else ()
+    if named:
+        last = len(keys) + len(named)
+        used.insert(0, f"local {', '.join(named)} = unpack(KEYS, {len(keys) + 1}, {last})")
+        keys += named
     whole = "\n".join([*used, text])
     once = "once" in header
     mending = "true" if header.get("once") == "mending" else "false"
@@ -92,6 +94,12 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
         durable=header.get("durable") == "yes",
         bare=header.get("bare") == "yes",
     )
+
+
+def _named(keys: tuple[str, ...], sources: list[str]) -> tuple[str, ...]:
+    """Those of the keys that Lua sources name outside of comments."""
+    words = {word for source in sources for word in _WORD.findall(_COMMENT.sub("", source))}
+    return tuple(key for key in keys if key in words)
 
 
 #: The folders of scripts that a discipline takes beside its own: a queue of items, in whatever

@@ -60,7 +60,8 @@ def of_one_task(id, *fence):
 
 #: All that need a queue.
 OF_A_QUEUE = [
-    *(PutTasks([(b"", b"1")], "time64"), TakeTasks("A", 1, waits=False)),
+    *(PutTasks([(b"", b"1")], "time64"), PutTasks([(b"", b"1")], "time64", delay=1)),
+    *(TakeTasks("A", 1, waits=False), AckTask(b"1", "A", 1)),
     *of_one_task(b"1", "A", 1),
     *(KickTasks(1), CountReady(), GetTask(b"1"), ListTasks("R", "", 0, 1), TruncateTasks(1)),
     *(AwaitTask(b"1"), GetTaskCounts(), CloseTasks(), AreTasksClosed(), DeleteTasks()),
@@ -107,6 +108,8 @@ def play(url, name):
     refused(q.take, 0.2)
 
     # Tasks.
+    q.put(b"1")
+    q.take().ack()
     q.put(b"1", id="one")
     refused(q.put, b"1", id="one")
     for request in of_one_task(b"one", "A", 1):

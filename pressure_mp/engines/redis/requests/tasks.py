@@ -120,7 +120,28 @@ def _read_put(request: PutTasks, reply: Reply) -> PutTasksReply:
     return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
 
 
-put = OneScript("put", _put, _read_put)
+def _first_of_put(binding: RedisBinding, request: PutTasks) -> tuple[str, tuple[Any, ...]] | None:
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox = request
+    if len(tasks) != 1 or delay or ttl is not None or tube or not binding.put_one.is_due():
+        return None
+    return "put_one", (ids, encode_priority(priority), result_ttl, inbox, *tasks[0])
+
+
+def _read_put_one(request: PutTasks, reply: Reply) -> PutTasksReply | None:
+    if reply[0] == DONE:
+        return reply[1:]
+    return Outcome.MISSING if reply[0] == MISSING else None
+
+
+async def _rest_of_put(
+    caller: Caller, request: PutTasks, end: float | None, reply: Reply | None
+) -> PutTasksReply:
+    if reply is not None:
+        caller.binding.put_one.close()
+    return _read_put(request, await ask(caller, "put", _put(caller.binding, request), end))
+
+
+put = FirstScript(_first_of_put, _read_put_one, _rest_of_put)
 
 
 async def put_awaited(caller: Caller, request: PutAwaited, end: float | None) -> PutTasksReply:
@@ -205,7 +226,31 @@ def _read_settled(request: SettleRequest, reply: Reply) -> SettledReply:
     return _settled(request.id, reply)
 
 
-ack = OneScript("ack", _ack, _read_settled)
+def _first_of_ack(binding: RedisBinding, request: AckTask) -> tuple[str, tuple[Any, ...]] | None:
+    id, owner, call, delay, tube, edit, whole, result = request
+    if delay is not None or tube is not None or edit is not None or whole or result.token:
+        return None
+    return ("ack_one", (id, owner, call, result.data)) if binding.ack_one.is_due() else None
+
+
+def _read_ack_one(request: AckTask, reply: Reply) -> SettledReply | None:
+    if reply[0] == DONE and not bells_in(reply):
+        return StoredTask(request.id, PackedRecord(reply[1]), b"")
+    return Outcome.MISSING if reply[0] == MISSING else None
+
+
+async def _rest_of_ack(
+    caller: Caller, request: AckTask, end: float | None, reply: Reply | None
+) -> SettledReply:
+    if reply is not None and reply[0] == DONE:
+        await caller.script("ring", bells_in(reply))
+        return StoredTask(request.id, PackedRecord(reply[2]), b"")
+    if reply is not None:
+        caller.binding.ack_one.close()
+    return _settled(request.id, await ask(caller, "ack", _ack(caller.binding, request), end))
+
+
+ack = FirstScript(_first_of_ack, _read_ack_one, _rest_of_ack)
 release = OneScript("release", _release, _read_settled)
 bury = OneScript("bury", _bury, _read_settled)
 touch = OneScript("touch", _touch, _read_settled)

@@ -9,7 +9,7 @@
 --   inbox     hears of it; '' for none
 --   task      id and data of each; an id can be ''
 -- replies: done bells id... | exists bells id state | closed bells | missing
--- uses: storage put_one hearing told life
+-- uses: storage hearing told life
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
