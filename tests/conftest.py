@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 from collections.abc import Iterator
@@ -55,6 +56,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.histories:
         for item in items:
             item.add_marker(pytest.mark.timeout(0), append=False)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: to look through it with each ``gc.collect()`` took a
+    fifth of a second, and a tenth of the time of a whole run."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=WORLDS)
