@@ -90,7 +90,7 @@ def test_every_command_is_one_that_is_run_somewhere(document):
     known = [
         "python3 -m venv .venv && .venv/bin/pip install '.[embedded,cli]'"
         " && .venv/bin/pressure-mp demo",  # test_commands.py
-        "python3 -m venv .venv && .venv/bin/pip install tox && .venv/bin/tox",  # .ci/run
+        "python3 -m venv .venv && .venv/bin/pip install tox tox-uv && .venv/bin/tox",  # .ci/run
         "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]'",  # test_commands.py
         ".venv/bin/pytest -n 4 tests/contract",  # test_commands.py
         ".venv/bin/tox",  # .ci/run
