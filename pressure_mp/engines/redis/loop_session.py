@@ -15,7 +15,6 @@ from ..contract.items import Prefetch, Put, Take, TakeBack
 from ..contract.queues import Join
 from ..contract.replies import InUse, Later, NoTask, Unfinished
 from ..contract.requests import Request
-from ..contract.session import TICK
 from ..contract.tasks import TakenTasks, TakeTasks
 from ..put_off import LAST_SECONDS, put_off, to_its_end
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
@@ -53,6 +52,8 @@ class LoopSession(RedisSession):
         super().__init__(binding, pool)
         self._begin = begin
         self._place: Place | None = None
+        #: With whom the next call is made together.
+        self._together: Hashable = None
         #: Of the call that took items: until the end it is the last one in its lane.
         self._kept: Channel | None = None
 
@@ -82,47 +83,48 @@ class LoopSession(RedisSession):
                 self._place.leave()
             return reply
         what, later = line
-        key = (self.binding.name, self.binding.discipline, what)
         place, said = self._place, None
         if place is None or place.is_left:
-            if type(request) is Join or key not in self._pool.lines:
+            key = (self.binding.name, self.binding.discipline, what)
+            if type(request) is Join or (self._is_durable(request) and key not in self._pool.lines):
                 reply, said = await self._try_at_once(request, end)
                 if reply is not None:
                     return reply
-            place = self._place = self._pool.lines.join(key)
-        elif place.asks and self.waiter is None:  # it does not wait at the server
-            reply, _ = await self._try_at_once(request, end)
+            enough = self.binding.tries.get(type(request))
+            place = self._place = self._pool.lines.join(key, enough, self._is_alone(request))
+        if place.asks:
+            self._together = place.together
+            reply, said = await self._try_at_once(request, end)
+            self._together = None
             if reply is not None:
                 place.leave()
-                place.let_others_ask()
                 return reply
-            place.asks = False
-        if not place.is_first:
+            place.was_told_nothing()
+        if not place.has_turn:
             return later
-        place.asks, is_first_call = True, self.waiter is None
+        is_first_call = self.waiter is None
         if said is not None and isinstance(found, FirstScript):
             reply = await found.rest(self, request, end, said)
         else:
             reply = await found(self, request, end)
-        self._note_outcome(request, place, is_first_call, not isinstance(reply, Later))
-        return reply
-
-    def _note_outcome(
-        self, request: Request, place: Place, is_first_call: bool, is_served: bool
-    ) -> None:
-        """What the call of one who was the first in line tells those behind it."""
+        is_served = not isinstance(reply, Later)
         shortcut = self.binding.tries.get(type(request))
         if is_first_call and shortcut is not None:
             shortcut.note(is_served)
-        if not is_served:
-            return
-        if type(request) is Join:
+        if is_served and type(request) is Join:
             place.let_all_go()
-            return
-        place.leave()
-        # What several put goes in the order in which they came.
-        if is_first_call and shortcut is not None and shortcut.is_open and type(request) is not Put:
-            place.let_others_ask()
+        elif is_served:
+            place.leave()
+        return reply
+
+    def _is_durable(self, request: Request) -> bool:
+        return type(request) is Put and self.binding.durability("put") is not None
+
+    def _is_alone(self, request: Request) -> bool:
+        """Whether a call does not go over the shared connection."""
+        if not isinstance(request, Put):
+            return False
+        return self._is_durable(request) or sum(map(len, request.items)) >= _LARGE
 
     async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
         """What can be done without being the first in line: the reply, None if the caller has to
@@ -151,8 +153,8 @@ class LoopSession(RedisSession):
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         place = self._place
-        if place is not None and not place.is_left and not place.is_first:
-            return await place.wait(TICK if timeout is None else min(timeout, TICK))
+        if place is not None and not (place.is_left or place.has_turn):
+            return await place.wait(timeout)
         if self.waiter is None:  # its turn has come, and only a call begins to wait
             return True
         return await super().wait(later, timeout)
@@ -245,9 +247,12 @@ class LoopSession(RedisSession):
         return sum(len(arg) for arg in args if type(arg) is bytes) < _LARGE
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
-        if self._is_shared(op, args):
-            return self._pool.channel_now(self.binding.slot)
-        return super()._idle_wire(op, args)
+        if not self._is_shared(op, args):
+            return super()._idle_wire(op, args)
+        channel = self._pool.channel_now(self.binding.slot)
+        if channel is not None:
+            channel.together, self._together = self._together, None
+        return channel
 
     async def _new_wire(self, op: str, args: tuple[Any, ...], limit: float | None) -> Carrier:
         if self._is_shared(op, args):
