@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...exceptions import BrokerUnavailable, PressureError
@@ -15,13 +16,14 @@ from ..contract.items import Prefetch, Put, Take, TakeBack
 from ..contract.queues import Join
 from ..contract.replies import InUse, Later, NoTask, Unfinished
 from ..contract.requests import Request
+from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
+from ..left_loops import give_back
 from ..put_off import LAST_SECONDS, put_off, to_its_end
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
 from .channels import Channel
 from .lanes import Lane
-from .left_loops import Left, give_back
 from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
@@ -160,10 +162,10 @@ class LoopSession(RedisSession):
         return await super().wait(later, timeout)
 
     async def end(self) -> None:
-        if not self._pool.is_running:
+        if not self._pool.loop.is_running:
             self.leave_behind()
             return
-        self._pool.waiting.pop(self, None)
+        self._pool.loop.forget(self)
         try:
             await super().end()
         finally:
@@ -176,26 +178,26 @@ class LoopSession(RedisSession):
     # A loop that runs no more
 
     async def park(self, signal: str, timeout: float | None) -> bool:
-        self._pool.waiting[self] = None
+        self._pool.loop.note(self)
         return await super().park(signal, timeout)
 
     async def _abandon(self) -> None:
-        if self._pool.is_running:
+        if self._pool.loop.is_running:
             await super()._abandon()
         else:
             self.leave_behind()
 
     def leave_behind(self) -> None:
         """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
-        self._pool.waiting.pop(self, None)
+        self._pool.loop.forget(self)
         wire, self._wire, self._parked = self._wire, None, None
         if isinstance(wire, AsyncWire):
             wire.after_fork()  # the server is to see that it ended, and no loop is there to do it
         waiter, self.waiter = self.waiter, None
         ticket = waiter.ticket if isinstance(waiter, Turns) else None
         taken, self.taken = self.taken, None
-        if (ticket is not None or taken is not None) and not self._pool.is_parents:
-            give_back(Left(self._begin, ticket, None if taken is None else TakeBack(taken)))
+        if (ticket is not None or taken is not None) and not self._pool.loop.is_parents:
+            give_back(partial(_give_back, self._begin, ticket, taken))
 
     # Channels
 
@@ -291,6 +293,22 @@ class LoopSession(RedisSession):
         session = LoopSession(self.binding, self._pool, self._begin)
         with suppress(OSError, PressureError):  # the cancellation is what the caller is told
             await session.call_once("take_back", taken, time.monotonic() + _TO_GO_BACK)
+
+
+def _give_back(
+    begin: Callable[[], BlockingSession], ticket: str | None, taken: tuple[Lane, bytes] | None
+) -> None:
+    """What one operation held; ``begin`` gives a session for a thread."""
+    session = begin()
+    try:
+        if taken is not None:
+            session.call(TakeBack(taken), ONE_TRY)
+        if ticket is not None:
+            session.script("evict", (ticket, session.binding.options.lease), ONE_TRY)
+    except PressureError:  # no broker to give it back to; there its lease ends it
+        pass
+    finally:
+        session.end()
 
 
 def _is_at_once(args: tuple[Any, ...]) -> bool:
