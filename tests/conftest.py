@@ -20,7 +20,7 @@ from waiting import HOURS
 
 from pressure_mp.background import lease_thread
 from pressure_mp.engines.memory import session as memory_session
-from pressure_mp.engines.redis import binding, loop_session, session, turns
+from pressure_mp.engines.redis import binding, session, turns
 
 #: The kinds of servers to use. The test environments of some interpreters use one of them only.
 _ASKED = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis,postgres").split(",")
@@ -194,7 +194,7 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A lease is renewed all the same, at a third of it; HOURS is one that is long enough.
     """
-    for module in (memory_session, binding, session, loop_session, turns):
+    for module in (memory_session, binding, session, turns):
         monkeypatch.setattr(module, "TICK", HOURS)
     monkeypatch.setattr(turns, "FIRST_WATCH", HOURS)
     if _POSTGRES:

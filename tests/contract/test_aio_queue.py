@@ -13,10 +13,11 @@ import weakref
 
 import inside
 import pytest
+import started
 from oracle import loops
 from oracle.clients import waiters
 from programs import aio_queues as programs
-from waiting import HOURS
+from waiting import HOURS, LIMIT
 
 from pressure_mp import (
     ArgumentError,
@@ -381,6 +382,23 @@ def test_two_event_loops_in_threads_share_a_handle(make):
     for thread in threads:
         thread.join(60)
     assert sorted(got) == list(range(number))
+
+
+@pytest.mark.parametrize(
+    ("kind", "loop"),
+    [("Queue", "asyncio"), ("JoinableQueue", "asyncio"), ("JoinableQueue", "uvloop")],
+)
+def test_what_a_loop_holds_that_is_closed_with_gets_under_way_goes_back(url, name, kind, loop):
+    pytest.importorskip(loop)
+    here, there = started.quickly.Pipe()
+    child = started.quickly.Process(
+        target=programs.close_a_loop_with_gets, args=(there, url, name, kind, loop)
+    )
+    child.start()
+    there.close()
+    assert here.poll(LIMIT)
+    assert here.recv() == ("item", [])
+    child.join()
 
 
 def test_a_spawned_child_uses_a_pickled_handle_in_its_own_loop(server, name):

@@ -28,13 +28,17 @@ ROOMS = {
     "encoding": "authentication exceptions hidden interrupts",
     "engines.contract": "states",
     "engines.put_off": "engines.contract",
-    "engines.memory": "encoding engines.contract exceptions exhaustive identity states urls",
+    "engines.left_loops": "",
+    "engines.memory": (
+        "encoding engines.contract engines.left_loops exceptions exhaustive identity states urls"
+    ),
     "engines.redis": (
-        "encoding engines.contract engines.put_off exceptions exhaustive hidden identity states "
-        "urls"
+        "encoding engines.contract engines.left_loops engines.put_off exceptions exhaustive hidden "
+        "identity states urls"
     ),
     "engines.postgres": (
-        "engines.contract engines.put_off exceptions exhaustive hidden identity urls"
+        "engines.contract engines.left_loops engines.put_off exceptions exhaustive hidden identity "
+        "urls"
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",

@@ -15,13 +15,14 @@ from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue, aio
 from pressure_mp.engines.contract.items import Hold, Take
 from pressure_mp.engines.contract.replies import InUse, NoItem
 from pressure_mp.engines.redis import lines
+from pressure_mp.engines.redis.loop_session import _LARGE
 
 #: Milliseconds. A role that was left held would come free only after that.
 LEASE = int(1000 * HOURS)
 MANY = 1000
 #: So many connections a loop has at most, however many of its tasks wait on one queue.
 FEW = 4
-#: So many of them ask at the same time, if there seems to be enough.
+#: So many of them ask together, if there seems to be enough.
 TOGETHER = lines._TOGETHER
 
 
@@ -63,12 +64,9 @@ class _Served:
         self.order.append(number)
 
     @property
-    def most_passed(self):
-        """How many, at most, were still waiting who had come before one that was served."""
-        ahead = [
-            sum(late < served for late in self.order[at:]) for at, served in enumerate(self.order)
-        ]
-        return max(ahead)
+    def is_in_order(self):
+        """Whether nobody was served before another one who had come earlier."""
+        return self.order == sorted(self.order)
 
     def begin(self, verb, numbers):
         return [asyncio.ensure_future(verb(number)) for number in numbers]
@@ -93,25 +91,65 @@ def test_many_gets_wait_over_few_connections_and_are_served_in_order(client):
     loops.run(main)
 
 
-def test_when_there_are_items_for_many_who_wait_no_more_than_a_few_pass_anybody(client):
-    items = [b"%d" % number for number in range(10 * TOGETHER)]
+def test_those_who_come_and_wait_while_items_come_are_served_in_order(client):
+    """Some ask at once, some together, some wait; the items come from a thread, in fits."""
+    there = Client(client.engine.address.url, client.binding.name, LEASE)
+    chosen = random.Random(random.randrange(2**32))
+    fits = [chosen.choice((1, 1, 2, TOGETHER)) for _ in range(200)]
+
+    def feed():
+        for number in fits:
+            there.run(there.operations.put_many([b"item"] * number, True, None))
 
     async def main():
         served = _Served(client)
-        tasks = served.begin(served.get, range(len(items)))
-        await stand(client, len(items))
-        for item in items:
-            await client.aput(item)
-        assert sorted(await asyncio.gather(*tasks)) == sorted(items)
-        assert served.most_passed < TOGETHER
+        feeding = asyncio.ensure_future(asyncio.to_thread(feed))
+        tasks = []
+        for number in fits:
+            tasks += served.begin(served.get, range(len(tasks), len(tasks) + number))
+            for _ in range(chosen.randrange(8)):
+                await asyncio.sleep(0)
+        await asyncio.gather(feeding, *tasks)
+        assert served.is_in_order
         assert connections(client) <= FEW
         assert client.roles() == []
 
     loops.run(main)
 
 
+def test_what_comes_while_several_ask_is_for_the_first_of_them(client, own_server, proxy_of):
+    proxy = proxy_of(own_server)
+    proxy.in_between = lambda: client.put(b"second")
+    client.put(b"first")
+
+    async def main():
+        served = _Served(Client(proxy.url, client.binding.name, LEASE))
+        tasks = served.begin(served.get, range(3))
+        await loops.until(lambda: len(served.order) == 2)
+        client.put(b"third")
+        assert await asyncio.gather(*tasks) == [b"first", b"second", b"third"]
+        assert served.is_in_order
+
+    loops.run(main)
+
+
+def test_what_many_put_at_once_is_queued_in_order(client):
+    """Where there is hardly ever space; and some are so large that they do not go with others."""
+    client.run(client.operations.set_bound(5))
+    items = [b"%d " % number + b"x" * (_LARGE if number % 50 == 10 else 0) for number in range(300)]
+
+    async def main():
+        putting = [asyncio.ensure_future(client.aput(item)) for item in items]
+        got = [await client.aget() for _ in items]
+        await asyncio.gather(*putting)
+        assert got == items
+        assert client.roles() == []
+
+    loops.run(main)
+
+
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue, TaskQueue])
-def test_those_who_waited_ask_at_the_same_time_when_there_is_enough_for_all(kind, valkey, name):
+def test_those_who_waited_ask_together_when_there_is_enough_for_all(kind, valkey, name):
     twin = getattr(aio, kind.__name__)(name=name, url=valkey.url)
 
     async def main():
@@ -219,7 +257,7 @@ def test_those_behind_one_who_is_cancelled_are_served(client):
         got = [task.result() for task in tasks if not task.cancelled()]
         got += [await client.aget(block=False) for _ in range(await client.alength())]
         assert sorted(got) == sorted(put)
-        assert served.most_passed < TOGETHER
+        assert served.is_in_order
         assert client.roles() == []
 
     loops.run(main)

@@ -5,6 +5,7 @@ Beside this, the tests that take the fixture ``url`` run as that user on one kin
 
 from __future__ import annotations
 
+import asyncio
 import re
 from importlib import resources
 
@@ -14,7 +15,7 @@ from brokers import rights
 
 import pressure_mp
 from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue, TaskQueue
-from pressure_mp.drivers import drive
+from pressure_mp.drivers import adrive, drive
 from pressure_mp.encoding.large import HEAD_SIZE, MARK, Large, Manifest
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.commands import Command
@@ -32,6 +33,7 @@ DATABASE = 9
 SENT = {
     *("evalsha", "script|load", "blmove", "client|unblock", "select"),
     *("sadd", "smembers", "srem", "unlink"),  # anonymous queues
+    *("multi", "exec"),  # what tasks of an event loop ask for together
     "hget",  # a part of a large item
     "info",  # whether the server removes keys by itself
     "type",  # of the keys of a queue, for an error that names the wrong one
@@ -72,7 +74,7 @@ class Uses:
         self.admin.script_flush()
         self.queue = Queue(2, self.name, url=self.url)
         binding = inside.bind(self.queue)
-        self.session = binding.session
+        self.session, self.asession = binding.session, binding.asession
 
     def run(self, operation):
         return drive(operation, self.session())
@@ -181,6 +183,19 @@ class Uses:
         self.run(self.operations.put(b"x", False, None, overfill=True))
         self.run(self.operations.get(False, None))
 
+    def ask_together(self):
+        """The first asks alone, and two others then."""
+        for _ in range(3):
+            self.run(self.operations.put(b"x", False, None, overfill=True))
+
+        async def main():
+            sessions = [self.asession() for _ in range(3)]
+            await asyncio.gather(
+                *(adrive(self.operations.get(True, 1.0), session) for session in sessions)
+            )
+
+        asyncio.run(main())
+
     def unlock(self):
         self.run(self.operations.unlock("consumer"))
 
@@ -260,7 +275,7 @@ class Uses:
             fetch_and_put_back,
             read_ahead,
         ),
-        *(look, wait_in_line, wake, take_the_long_way, unlock),
+        *(look, wait_in_line, wake, take_the_long_way, ask_together, unlock),
         *(meet_a_counter_that_is_no_number, meet_a_queue_that_another_implementation_created),
         *(end_the_queue, use_an_anonymous_queue, use_tasks),
     )

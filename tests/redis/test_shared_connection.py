@@ -238,22 +238,6 @@ def test_a_loop_that_ends_with_calls_under_way_leaves_nothing_behind(client, own
         assert client.roles() == []
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@pytest.mark.parametrize("kind", ["Queue", "JoinableQueue"])
-def test_what_a_loop_holds_that_is_closed_with_gets_under_way_goes_back(valkey, name, kind, loop):
-    pytest.importorskip(loop)
-    command = [programs.__file__, "close_a_loop_with_gets", valkey.url, name, kind, loop]
-    run = subprocess.run(
-        [sys.executable, *command],
-        env=started.environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-    )
-    assert run.stdout == "item\n"
-    assert "Traceback" not in run.stderr
-
-
 def test_two_loops_in_two_threads_have_a_connection_each(client):
     items = [[b"%d:%d" % (loop, number) for number in range(300)] for loop in range(2)]
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from ...identity.client import client_id
 from ..contract.items import TakeBack
 from ..contract.replies import Later
 from ..contract.session import TICK
+from ..left_loops import OwnLoop, give_back
 from .line import Caller
 
 
@@ -89,11 +93,16 @@ class AsyncMemorySession(_Session):
         super().__init__(queue, discipline, lease)
         self._is_woken = False
         self._waiting: asyncio.Future[None] | None = None
+        #: Of one who ever waited.
+        self._loop: OwnLoop | None = None
 
     async def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
+        if self._loop is None:
+            self._loop = _own_loop()
+            self._loop.note(self)
         self._waiting = waiting = asyncio.get_running_loop().create_future()
         if not self._is_woken:  # one that is woken from now on finds the future
             limit = TICK if timeout is None else min(timeout, TICK)
@@ -101,16 +110,40 @@ class AsyncMemorySession(_Session):
         return self._is_woken
 
     async def end(self) -> None:
+        if self._loop is not None and not self._loop.is_running:
+            self.leave_behind()
+            return
+        if self._loop is not None:
+            self._loop.forget(self)
         self._queue.leave(self)
+
+    def leave_behind(self) -> None:
+        """The loop was closed, or this operation's task is garbage: the queue may be locked."""
+        assert self._loop is not None
+        self._loop.forget(self)
+        give_back(partial(self._queue.leave, self))
 
     def wake(self) -> None:
         self._is_woken = True
         waiting = self._waiting
         if waiting is not None:
-            waiting.get_loop().call_soon_threadsafe(_end, waiting)
+            with suppress(RuntimeError):  # the loop is closed: it is about to be left behind
+                waiting.get_loop().call_soon_threadsafe(_end, waiting)
 
     def rest(self) -> None:
         self._is_woken = False
+
+
+_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnLoop] = WeakKeyDictionary()
+
+
+def _own_loop() -> OwnLoop:
+    """That which runs."""
+    loop = asyncio.get_running_loop()
+    found = _loops.get(loop)
+    if found is None:
+        found = _loops[loop] = OwnLoop()
+    return found
 
 
 def _end(waiting: asyncio.Future[None]) -> None:

@@ -71,7 +71,7 @@ class PostgresEngine:
 
     def after_fork(self) -> None:
         for pool in list(self._loops.values()):
-            pool.abandon()
+            pool.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
         self.thread_pool.after_fork()
         self.listener.after_fork()

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
 from ...exceptions import BrokerError
+from ..left_loops import OwnLoop
 from ..put_off import put_off
 from .address import PostgresAddress
 from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared
@@ -187,6 +188,8 @@ class LoopPool(Pool):
 
     def __init__(self, address: PostgresAddress) -> None:
         super().__init__(address)
+        #: The loop, and whoever may have a place in line, or has taken something.
+        self.loop = OwnLoop()
         self._gate = asyncio.Semaphore(_MOST)
         self._guard: AsyncGenerator[None, None] | None = None
 
@@ -205,6 +208,10 @@ class LoopPool(Pool):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def after_fork(self) -> None:
+        self.loop.after_fork()
+        self.abandon()
 
     async def _closing(self) -> AsyncGenerator[None, None]:
         """The loop itself closes its unfinished generators as the last thing it runs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any, Protocol
 
 from ...exceptions import PressureError
@@ -14,6 +15,7 @@ from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options
 from ..contract.tasks import AwaitTask, TakenTasks
+from ..left_loops import give_back
 from ..put_off import put_off, to_its_end
 from . import table
 from .bells import Bell, LoopBell, ThreadBell
@@ -59,6 +61,8 @@ class Bound(Protocol):
 
     @property
     def prefix(self) -> str: ...
+
+    def session(self) -> PostgresSession: ...
 
 
 class BaseSession:
@@ -270,6 +274,10 @@ class PostgresSession(BaseSession):
     def end(self) -> None:
         finish(self._end())
 
+    def take_over(self, ticket: str) -> None:
+        """From now on this session has the place in line of another one."""
+        self._ticket, self._placed = ticket, bool(ticket)
+
     async def _listening(self, listener: Listener) -> int | None:
         return listener.start().result()
 
@@ -277,10 +285,13 @@ class PostgresSession(BaseSession):
 class AsyncPostgresSession(BaseSession):
     """For an asyncio task."""
 
+    _pool: LoopPool
+
     def __init__(self, binding: Bound, pool: LoopPool) -> None:
         super().__init__(binding, pool, LoopBell())
 
     async def call(self, request: Request, end: float | None = None) -> Any:
+        self._pool.loop.note(self)
         try:
             reply = await self._call(request, end)
             if isinstance(reply, (Taken, TakenTasks)):
@@ -294,10 +305,25 @@ class AsyncPostgresSession(BaseSession):
         return await self._wait(later, timeout)
 
     async def end(self) -> None:
+        if not self._pool.loop.is_running:
+            self.leave_behind()
+            return
+        self._pool.loop.forget(self)
         if self._placed:
             await to_its_end(self._end())
         else:
             await self._end()  # which suspends nowhere: who has a reply is not cancelled here
+
+    def leave_behind(self) -> None:
+        """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
+        self._pool.loop.forget(self)
+        self.binding.listener.forget(self._ticket)
+        placed, self._placed = self._placed, False
+        taken, self._taken = self._taken, None
+        if (placed or taken is not None) and not self._pool.loop.is_parents:
+            give_back(
+                partial(_give_back, self.binding.session(), self._ticket if placed else "", taken)
+            )
 
     async def _listening(self, listener: Listener) -> int | None:
         return await asyncio.wrap_future(listener.start())
@@ -313,3 +339,15 @@ class AsyncPostgresSession(BaseSession):
             await to_its_end(self._call(taken, time.monotonic() + _LAST_WORDS))
         except PressureError:
             pass  # the cancellation is what the caller is told
+
+
+def _give_back(session: PostgresSession, place: str, taken: tuple[str, int] | None) -> None:
+    """What one operation held, by a session for a thread; ``place`` is empty if it had none."""
+    try:
+        if taken is not None:
+            session.call(TakeBack(taken), ONE_TRY)
+    except PressureError:
+        pass  # no broker to give it back to
+    finally:
+        session.take_over(place)
+        session.end()

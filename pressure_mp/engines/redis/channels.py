@@ -3,13 +3,15 @@
 Commands are written in the order in which they are made, and the server replies in that order, so
 the next reply is always for the first who waits. There is no task that reads: what arrives goes to
 those who wait, in the callback of the transport.
+
+Those who ask for the same together do that in one transaction: nothing comes in between.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -19,9 +21,12 @@ import hiredis
 from ..put_off import put_off, settled
 from .connecting import NoReply
 from .lanes import Lane
+from .packing import pack_command
 from .wire import AsyncWire, Carrier
 
 _NOTHING = object()
+
+_MULTI, _EXEC = pack_command(("MULTI",)), pack_command(("EXEC",))
 
 
 class _Slot:
@@ -34,6 +39,11 @@ class _Slot:
         #: What came when the future was cancelled, which its task does not know yet: a reply or an
         #: OSError.
         self.outcome: Any = _NOTHING
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether nobody waits for it any longer."""
+        return self.future.done()
 
     def fill(self, reply: Any) -> None:
         if self.future.done():
@@ -48,6 +58,38 @@ class _Slot:
             self.future.set_exception(error)
 
 
+class _Transaction:
+    """Where the replies to one are put: to its begin, to each of its commands, to its end."""
+
+    def __init__(self, slots: list[_Slot]) -> None:
+        self._slots = slots
+        self._replies: list[Any] = []
+
+    @property
+    def is_heard(self) -> bool:
+        return all(slot.is_heard for slot in self._slots)
+
+    def fill(self, reply: Any) -> None:
+        """One of them: the last one is all that counts, unless something was refused."""
+        self._replies.append(reply)
+        if len(self._replies) < len(self._slots) + 2:
+            return
+        begun, *replies, done = self._replies
+        if isinstance(begun, Exception):
+            pass  # the user has no right to it: each command was done by itself
+        elif isinstance(done, Exception):  # nothing was done
+            why = next((reply for reply in replies if isinstance(reply, Exception)), done)
+            replies = [why] * len(replies)
+        else:
+            replies = done
+        for slot, reply in zip(self._slots, replies, strict=True):
+            slot.fill(reply)
+
+    def fail(self, error: OSError) -> None:
+        for slot in self._slots:
+            slot.fail(error)
+
+
 class SharedConnection(asyncio.Protocol):
     """Takes over a connection that is greeted. After an error of it, or when it was silent for too
     long, no further call goes over it."""
@@ -57,8 +99,10 @@ class SharedConnection(asyncio.Protocol):
         self.node = wire.node
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(notEnoughData=_NOTHING)
-        self._slots: collections.deque[_Slot] = collections.deque()
+        self._slots: collections.deque[_Slot | _Transaction] = collections.deque()
         self._batch: list[bytes] = []
+        #: Commands that are done together when this round of the loop is over, by whose they are.
+        self._together: dict[Hashable, list[tuple[bytes, _Slot]]] = {}
         self._is_closed = False
         self._is_silent = False
         #: The scripts that the server is known to have, and those that a first call is made of.
@@ -110,14 +154,39 @@ class SharedConnection(asyncio.Protocol):
         if self._is_closed:
             raise ConnectionResetError("the connection was lost before the call was sent")
         slot = _Slot(self._loop.create_future())
-        if not self._slots:
-            self._transport.write(packed)
-        else:
-            if not self._batch:
-                self._loop.call_soon(self._send_batch)
-            self._batch.append(packed)
+        self._write(packed)
         self._slots.append(slot)
         return slot
+
+    def send_together(self, key: Hashable, packed: bytes) -> _Slot:
+        """The same, in one transaction with all that come with this key in the same round of the
+        loop."""
+        if self._is_closed:
+            raise ConnectionResetError("the connection was lost before the call was sent")
+        slot = _Slot(self._loop.create_future())
+        if key not in self._together:
+            self._together[key] = []
+            self._loop.call_soon(self._send_transaction, key)
+        self._together[key].append((packed, slot))
+        return slot
+
+    def _send_transaction(self, key: Hashable) -> None:
+        commands = self._together.pop(key, [])
+        slots = [slot for _, slot in commands]
+        if len(commands) == 1:
+            self._write(commands[0][0])
+            self._slots += slots
+        elif commands:
+            self._write(b"".join((_MULTI, *(packed for packed, _ in commands), _EXEC)))
+            self._slots += [_Transaction(slots)] * (len(slots) + 2)
+
+    def _write(self, packed: bytes) -> None:
+        if not self._slots:
+            self._transport.write(packed)
+            return
+        if not self._batch:
+            self._loop.call_soon(self._send_batch)
+        self._batch.append(packed)
 
     def _send_batch(self) -> None:
         batch, self._batch = self._batch, []
@@ -131,7 +200,7 @@ class SharedConnection(asyncio.Protocol):
         self._close_if_left()
 
     def _close_if_left(self) -> None:
-        if self._is_silent and all(slot.future.done() for slot in self._slots):
+        if self._is_silent and all(slot.is_heard for slot in self._slots):
             self.close()
 
     def close(self) -> None:
@@ -144,6 +213,10 @@ class SharedConnection(asyncio.Protocol):
         self._batch.clear()
         while self._slots:
             self._slots.popleft().fail(ConnectionResetError(what))
+        together, self._together = self._together, {}
+        for commands in together.values():
+            for _, slot in commands:
+                slot.fail(ConnectionResetError(what))
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
@@ -187,12 +260,15 @@ class Channel(Carrier):
         self.confirms = False
         self.is_closed = False
         self.connection = connection
+        #: With whom the next command is done together, if it is with anybody.
+        self.together: Hashable = None
 
     async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
         put_off.check()
         connection = self.connection
         await connection.until_there_is_room()
-        slot = connection.send(packed)
+        key, self.together = self.together, None
+        slot = connection.send(packed) if key is None else connection.send_together(key, packed)
         reply = self._reply(slot, timeout, self._fall_silent)
         if settles:
             return await settled(reply, partial(self._late_reply, slot), timeout)

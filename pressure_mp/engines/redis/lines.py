@@ -1,35 +1,44 @@
-"""Those of one event loop who wait for the same: the first of them waits at the server, the others
-here, first come, first served."""
+"""Those of one event loop who wait for the same, first come, first served.
+
+One who comes when nobody is in line asks the server at once. The others wait here. When there seems
+to be enough for several, the first in line ask together: in one transaction, in which none is told
+that there is nothing while one behind it gets something. The next ones ask when all of these have
+their replies. When there is nothing, the first goes to the server and waits there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable
-from itertools import islice
+from collections.abc import Hashable, Iterator
 
-#: One who is served at once lets so many others ask too, of so many who are the first in line.
-_MORE, _TOGETHER = 2, 16
+from .fast_paths import Shortcut
+
+#: So many ask together at most: meanwhile the server does nothing else.
+_TOGETHER = 32
 
 
 class Lines:
     """Each line that somebody stands in, by what is waited for."""
 
     def __init__(self) -> None:
-        self._lines: dict[Hashable, OrderedDict[Place, None]] = {}
+        self._lines: dict[Hashable, _Line] = {}
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._lines
 
     def __len__(self) -> int:
         """How many stand in a line and are not the first."""
-        return sum(len(line) - 1 for line in list(self._lines.values()))
+        return sum(len(line.places) - 1 for line in list(self._lines.values()))
 
-    def join(self, key: Hashable) -> Place:
-        """A place at the end."""
-        line = self._lines.setdefault(key, OrderedDict())
-        place = Place(self, key, line)
-        line[place] = None
+    def join(self, key: Hashable, enough: Shortcut | None, is_alone: bool = False) -> Place:
+        """A place at the end. ``enough`` tells whether several may ask, None that they never do;
+        one that ``is_alone`` asks together with nobody."""
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line(self, key, enough)
+        place = Place(line, is_alone)
+        line.add(place)
         return place
 
     def drop(self, key: Hashable) -> None:
@@ -40,62 +49,133 @@ class Lines:
 class Place:
     """One operation's, which leaves it when it is over."""
 
-    def __init__(self, lines: Lines, key: Hashable, line: OrderedDict[Place, None]) -> None:
-        self._lines, self._key, self._line = lines, key, line
-        self._turn: asyncio.Future[bool] | None = None
-        #: Whether this one asks the server, or is about to: as the first, or as one who may too.
-        self.asks = False
+    __slots__ = ("_called", "_line", "asks", "has_turn", "is_alone", "together")
 
-    @property
-    def is_first(self) -> bool:
-        """Whether it is this one's turn to go to the server."""
-        return next(iter(self._line)) is self
+    def __init__(self, line: _Line, is_alone: bool) -> None:
+        self._line = line
+        self._called: asyncio.Future[bool] | None = None
+        #: Whether this one may ask, and has no reply yet.
+        self.asks = False
+        #: Whether this one, the first in line, goes to the server, and nobody else asks.
+        self.has_turn = False
+        self.is_alone = is_alone
+        #: The line, if others ask together with this one.
+        self.together: Hashable = None
 
     @property
     def is_left(self) -> bool:
         """Whether it was left, or all were let go."""
-        return self not in self._line
+        return self not in self._line.places
 
-    async def wait(self, timeout: float) -> bool:
-        """Wait until this is the first one; False after so many seconds."""
+    async def wait(self, timeout: float | None) -> bool:
+        """Wait until this one may ask, or has the turn; False after so many seconds."""
+        if self.asks or self.has_turn or self.is_left:
+            return True
         loop = asyncio.get_running_loop()
-        turn: asyncio.Future[bool] = loop.create_future()
-        self._turn = turn
-        timer = loop.call_later(timeout, self._come, False)
+        called: asyncio.Future[bool] = loop.create_future()
+        self._called = called
+        timer = None if timeout is None else loop.call_later(timeout, _set, called, False)
         try:
-            return await turn
+            return await called
         finally:
-            timer.cancel()
-            self._turn = None
+            if timer is not None:
+                timer.cancel()
+            self._called = None
+
+    def call(self) -> None:
+        """End its wait."""
+        if self._called is not None:
+            _set(self._called, True)
+
+    def was_told_nothing(self) -> None:
+        """It asked, and keeps its place. The first in line has the turn when all have asked."""
+        self._line.told_nothing(self)
 
     def leave(self) -> None:
-        """It is the next one's turn, if it was this one's."""
-        if self.is_left:
-            return
-        was_first = self.is_first
-        del self._line[self]
-        if not self._line:
-            self._lines.drop(self._key)
-        elif was_first:
-            next(iter(self._line))._come(True)
-
-    def let_others_ask(self) -> None:
-        """There seems to be enough for several: those who are now the first in line may ask for it
-        at the same time. Each keeps its place meanwhile; but one may be told that there is nothing
-        just before something comes, which the next one gets."""
-        more = [place for place in islice(self._line, _TOGETHER) if not place.asks]
-        for place in more[:_MORE]:
-            place.asks = True
-            place._come(False)
+        """If nobody else asks, or has the turn, the next ones do."""
+        self._line.remove(self)
 
     def let_all_go(self) -> None:
         """What all of them wait for has come."""
-        all_of_them = list(self._line)
         self._line.clear()
-        self._lines.drop(self._key)
-        for place in all_of_them:
-            place._come(True)
 
-    def _come(self, is_turn: bool) -> None:
-        if self._turn is not None and not self._turn.done():
-            self._turn.set_result(is_turn)
+
+class _Line:
+    def __init__(self, lines: Lines, key: Hashable, enough: Shortcut | None) -> None:
+        self._lines = lines
+        self.key = key
+        self.places: OrderedDict[Place, None] = OrderedDict()
+        self._enough = enough
+        self._asking = 0
+        #: How many ask together, the next time.
+        self._together = 2
+        #: Whether one who asked was told that there is nothing: then the first goes to the server.
+        self._is_dry = False
+
+    def add(self, place: Place) -> None:
+        is_first = not self.places
+        self.places[place] = None
+        if is_first and self._enough is None:
+            place.has_turn = True
+        elif is_first:
+            place.asks, self._asking = True, 1
+
+    def told_nothing(self, place: Place) -> None:
+        # The next one asks alone: perhaps with another script, which the server has to be given
+        # before several can ask in one transaction.
+        self._together, self._is_dry = 1, True
+        self._end(place)
+        self._go_on()
+
+    def remove(self, place: Place) -> None:
+        if place not in self.places:
+            return
+        del self.places[place]
+        self._end(place)
+        if self.places:
+            self._go_on()
+        else:
+            self._lines.drop(self.key)
+
+    def clear(self) -> None:
+        places, self.places = self.places, OrderedDict()
+        self._lines.drop(self.key)
+        for place in places:
+            place.call()
+
+    def _end(self, place: Place) -> None:
+        if place.asks:
+            self._asking -= 1
+        place.asks = place.has_turn = False
+
+    @property
+    def _first(self) -> Place:
+        return next(iter(self.places))
+
+    def _go_on(self) -> None:
+        if self._asking or self._first.has_turn:
+            return
+        if self._is_dry or self._enough is None or not self._enough.is_open:
+            self._is_dry, self._first.has_turn = False, True
+            self._first.call()
+            return
+        chosen = list(self._next())
+        self._asking = len(chosen)
+        self._together = min(2 * self._together, _TOGETHER)
+        for place in chosen:
+            place.asks = True
+            place.together = self.key if len(chosen) > 1 else None
+            place.call()
+
+    def _next(self) -> Iterator[Place]:
+        for number, place in enumerate(self.places):
+            if number == self._together or (place.is_alone and number):
+                return
+            yield place
+            if place.is_alone:
+                return
+
+
+def _set(called: asyncio.Future[bool], is_called: bool) -> None:
+    if not called.done():
+        called.set_result(is_called)

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-import weakref
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from ..left_loops import OwnLoop
 from ..put_off import to_its_end
 from .channels import Channel, SharedConnection
 from .lanes import Lane
-from .left_loops import Waiting, watch
 from .lines import Lines
 from .opening import Gate, Together
 from .pool import SHORTEST, Pool
@@ -71,27 +70,14 @@ class LoopPool(Pool):
     def __init__(self, route: Route) -> None:
         """Of the loop that runs."""
         super().__init__(route)
-        loop = asyncio.get_running_loop()
-        self._loop = weakref.ref(loop)
-        #: Those that wait at the server.
-        self.waiting: dict[Waiting, None] = {}
-        #: Whether this is a forked child: what waits there is the parent's.
-        self.is_parents = False
-        watch(loop, self.waiting)
+        #: The loop, and those that wait at the server.
+        self.loop = OwnLoop()
         #: Who waits for what, before one of them waits at the server.
         self.lines = Lines()
         self._servers: dict[Node, _Server] = {}
         self._find = Together(route.node)
         self._guard: AsyncGenerator[None, None] | None = None
         self._background: set[asyncio.Task[None]] = set()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the caller runs in this loop; not so is what is cleared away as garbage."""
-        try:
-            return asyncio.get_running_loop() is self._loop()
-        except RuntimeError:
-            return False
 
     def channel_now(self, slot: int) -> Channel | None:
         """A channel to the slot's server, if that can be had without waiting."""
@@ -174,8 +160,7 @@ class LoopPool(Pool):
         return super().lanes() + [lane.id for lane in shared]
 
     def after_fork(self) -> None:
-        self.is_parents = True
-        self.waiting.clear()
+        self.loop.after_fork()
         for wire in list(self._all):
             assert isinstance(wire, AsyncWire)
             wire.after_fork()

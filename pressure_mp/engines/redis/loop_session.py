@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...exceptions import BrokerUnavailable, PressureError
@@ -15,14 +16,14 @@ from ..contract.items import Prefetch, Put, Take, TakeBack
 from ..contract.queues import Join
 from ..contract.replies import InUse, Later, NoTask, Unfinished
 from ..contract.requests import Request
-from ..contract.session import TICK
+from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
+from ..left_loops import give_back
 from ..put_off import LAST_SECONDS, put_off, to_its_end
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
 from .channels import Channel
 from .lanes import Lane
-from .left_loops import Left, give_back
 from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
@@ -53,6 +54,8 @@ class LoopSession(RedisSession):
         super().__init__(binding, pool)
         self._begin = begin
         self._place: Place | None = None
+        #: With whom the next call is made together.
+        self._together: Hashable = None
         #: Of the call that took items: until the end it is the last one in its lane.
         self._kept: Channel | None = None
 
@@ -82,47 +85,48 @@ class LoopSession(RedisSession):
                 self._place.leave()
             return reply
         what, later = line
-        key = (self.binding.name, self.binding.discipline, what)
         place, said = self._place, None
         if place is None or place.is_left:
-            if type(request) is Join or key not in self._pool.lines:
+            key = (self.binding.name, self.binding.discipline, what)
+            if type(request) is Join or (self._is_durable(request) and key not in self._pool.lines):
                 reply, said = await self._try_at_once(request, end)
                 if reply is not None:
                     return reply
-            place = self._place = self._pool.lines.join(key)
-        elif place.asks and self.waiter is None:  # it does not wait at the server
-            reply, _ = await self._try_at_once(request, end)
+            enough = self.binding.tries.get(type(request))
+            place = self._place = self._pool.lines.join(key, enough, self._is_alone(request))
+        if place.asks:
+            self._together = place.together
+            reply, said = await self._try_at_once(request, end)
+            self._together = None
             if reply is not None:
                 place.leave()
-                place.let_others_ask()
                 return reply
-            place.asks = False
-        if not place.is_first:
+            place.was_told_nothing()
+        if not place.has_turn:
             return later
-        place.asks, is_first_call = True, self.waiter is None
+        is_first_call = self.waiter is None
         if said is not None and isinstance(found, FirstScript):
             reply = await found.rest(self, request, end, said)
         else:
             reply = await found(self, request, end)
-        self._note_outcome(request, place, is_first_call, not isinstance(reply, Later))
-        return reply
-
-    def _note_outcome(
-        self, request: Request, place: Place, is_first_call: bool, is_served: bool
-    ) -> None:
-        """What the call of one who was the first in line tells those behind it."""
+        is_served = not isinstance(reply, Later)
         shortcut = self.binding.tries.get(type(request))
         if is_first_call and shortcut is not None:
             shortcut.note(is_served)
-        if not is_served:
-            return
-        if type(request) is Join:
+        if is_served and type(request) is Join:
             place.let_all_go()
-            return
-        place.leave()
-        # What several put goes in the order in which they came.
-        if is_first_call and shortcut is not None and shortcut.is_open and type(request) is not Put:
-            place.let_others_ask()
+        elif is_served:
+            place.leave()
+        return reply
+
+    def _is_durable(self, request: Request) -> bool:
+        return type(request) is Put and self.binding.durability("put") is not None
+
+    def _is_alone(self, request: Request) -> bool:
+        """Whether a call does not go over the shared connection."""
+        if not isinstance(request, Put):
+            return False
+        return self._is_durable(request) or sum(map(len, request.items)) >= _LARGE
 
     async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
         """What can be done without being the first in line: the reply, None if the caller has to
@@ -151,17 +155,17 @@ class LoopSession(RedisSession):
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         place = self._place
-        if place is not None and not place.is_left and not place.is_first:
-            return await place.wait(TICK if timeout is None else min(timeout, TICK))
+        if place is not None and not (place.is_left or place.has_turn):
+            return await place.wait(timeout)
         if self.waiter is None:  # its turn has come, and only a call begins to wait
             return True
         return await super().wait(later, timeout)
 
     async def end(self) -> None:
-        if not self._pool.is_running:
+        if not self._pool.loop.is_running:
             self.leave_behind()
             return
-        self._pool.waiting.pop(self, None)
+        self._pool.loop.forget(self)
         try:
             await super().end()
         finally:
@@ -174,26 +178,26 @@ class LoopSession(RedisSession):
     # A loop that runs no more
 
     async def park(self, signal: str, timeout: float | None) -> bool:
-        self._pool.waiting[self] = None
+        self._pool.loop.note(self)
         return await super().park(signal, timeout)
 
     async def _abandon(self) -> None:
-        if self._pool.is_running:
+        if self._pool.loop.is_running:
             await super()._abandon()
         else:
             self.leave_behind()
 
     def leave_behind(self) -> None:
         """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
-        self._pool.waiting.pop(self, None)
+        self._pool.loop.forget(self)
         wire, self._wire, self._parked = self._wire, None, None
         if isinstance(wire, AsyncWire):
             wire.after_fork()  # the server is to see that it ended, and no loop is there to do it
         waiter, self.waiter = self.waiter, None
         ticket = waiter.ticket if isinstance(waiter, Turns) else None
         taken, self.taken = self.taken, None
-        if (ticket is not None or taken is not None) and not self._pool.is_parents:
-            give_back(Left(self._begin, ticket, None if taken is None else TakeBack(taken)))
+        if (ticket is not None or taken is not None) and not self._pool.loop.is_parents:
+            give_back(partial(_give_back, self._begin, ticket, taken))
 
     # Channels
 
@@ -245,9 +249,12 @@ class LoopSession(RedisSession):
         return sum(len(arg) for arg in args if type(arg) is bytes) < _LARGE
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
-        if self._is_shared(op, args):
-            return self._pool.channel_now(self.binding.slot)
-        return super()._idle_wire(op, args)
+        if not self._is_shared(op, args):
+            return super()._idle_wire(op, args)
+        channel = self._pool.channel_now(self.binding.slot)
+        if channel is not None:
+            channel.together, self._together = self._together, None
+        return channel
 
     async def _new_wire(self, op: str, args: tuple[Any, ...], limit: float | None) -> Carrier:
         if self._is_shared(op, args):
@@ -286,6 +293,22 @@ class LoopSession(RedisSession):
         session = LoopSession(self.binding, self._pool, self._begin)
         with suppress(OSError, PressureError):  # the cancellation is what the caller is told
             await session.call_once("take_back", taken, time.monotonic() + _TO_GO_BACK)
+
+
+def _give_back(
+    begin: Callable[[], BlockingSession], ticket: str | None, taken: tuple[Lane, bytes] | None
+) -> None:
+    """What one operation held; ``begin`` gives a session for a thread."""
+    session = begin()
+    try:
+        if taken is not None:
+            session.call(TakeBack(taken), ONE_TRY)
+        if ticket is not None:
+            session.script("evict", (ticket, session.binding.options.lease), ONE_TRY)
+    except PressureError:  # no broker to give it back to; there its lease ends it
+        pass
+    finally:
+        session.end()
 
 
 def _is_at_once(args: tuple[Any, ...]) -> bool:

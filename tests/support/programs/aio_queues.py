@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import Any
 
 import pressure_mp
@@ -101,10 +102,13 @@ def fork_while_a_task_waits(url: str, name: str) -> None:
     asyncio.run(main())
 
 
-def close_a_loop_with_gets(url: str, name: str, kind: str, loops: str) -> None:
-    """Tasks wait, and have the lease for hours; then tell what another handle gets."""
+def close_a_loop_with_gets(told: Connection, url: str, name: str, kind: str, loops: str) -> None:
+    """Tasks wait, and have the lease for hours; then tell what another handle gets, and what nobody
+    was there to hear of."""
     loop = importlib.import_module(loops).new_event_loop()
     queue = getattr(aio, kind)(name=name, url=url, lease=HOURS)
+    problems: list[str] = []
+    sys.unraisablehook = lambda found: problems.append(repr(found.exc_value))
 
     async def wait() -> list[Any]:
         await queue.open()
@@ -117,12 +121,13 @@ def close_a_loop_with_gets(url: str, name: str, kind: str, loops: str) -> None:
     loop.close()
     with getattr(pressure_mp, kind)(name=name, url=url, lease=HOURS) as other:
         other.put("item")
-        print(other.get(), flush=True)
+        item = other.get()
         if kind == "JoinableQueue":
             other.task_done()
         other.delete()
     del tasks
     gc.collect()
+    told.send((item, problems))
 
 
 def get_and_say(handle: Any, connection: Any) -> None:

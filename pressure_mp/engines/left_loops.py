@@ -11,30 +11,17 @@ import asyncio
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
-
-from ...exceptions import PressureError
-from ..contract.items import TakeBack
-from ..contract.session import ONE_TRY
-from .blocking import BlockingSession
+from typing import Protocol
 
 #: Seconds until a call that a loop never makes: it is let go of when the loop is closed.
 _NEVER = 1e8
 
 
 class Waiting(Protocol):
-    """An operation that waits at the server."""
+    """An operation that waits."""
 
     def leave_behind(self) -> None:
         """Its loop runs no more: have what it holds given back."""
-
-
-class Left(NamedTuple):
-    """What one operation held; ``begin`` gives a session for a thread."""
-
-    begin: Callable[[], BlockingSession]
-    ticket: str | None
-    taken: TakeBack | None
 
 
 class _Call:
@@ -44,11 +31,38 @@ class _Call:
         """It comes too late for anything."""
 
 
-def watch(loop: asyncio.AbstractEventLoop, waiting: dict[Waiting, None]) -> None:
-    """When the loop is closed, leave behind those who wait then."""
-    call = _Call()
-    weakref.finalize(call, _leave_all, waiting).atexit = False
-    loop.call_later(_NEVER, call)
+class OwnLoop:
+    """The event loop that runs, and who waits in it: when it is closed, they are left behind."""
+
+    def __init__(self) -> None:
+        loop, call = asyncio.get_running_loop(), _Call()
+        self._loop = weakref.ref(loop)
+        self._waiting: dict[Waiting, None] = {}
+        #: Whether this is a forked child: what waits there is the parent's.
+        self.is_parents = False
+        weakref.finalize(call, _leave_all, self._waiting).atexit = False
+        loop.call_later(_NEVER, call)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the caller runs in this loop; not so is what is cleared away as garbage."""
+        try:
+            return asyncio.get_running_loop() is self._loop()
+        except RuntimeError:
+            return False
+
+    def note(self, one: Waiting) -> None:
+        """It waits, or is about to."""
+        self._waiting[one] = None
+
+    def forget(self, one: Waiting) -> None:
+        """It is over."""
+        self._waiting.pop(one, None)
+
+    def after_fork(self) -> None:
+        """In the child."""
+        self.is_parents = True
+        self._waiting.clear()
 
 
 def _leave_all(waiting: dict[Waiting, None]) -> None:
@@ -56,13 +70,13 @@ def _leave_all(waiting: dict[Waiting, None]) -> None:
         one.leave_behind()
 
 
-_left: deque[Left] = deque()
+_left: deque[Callable[[], None]] = deque()
 
 
-def give_back(left: Left) -> None:
+def give_back(by: Callable[[], None]) -> None:
     """Have a thread do it. This may be called anywhere, as garbage is collected: so the thread is
     none of ``threading``'s, whose start waits for a lock."""
-    _left.append(left)
+    _left.append(by)
     try:
         _thread.start_new_thread(_give_back_all, ())
     except RuntimeError:  # the interpreter is ending: a lease ends it
@@ -72,17 +86,7 @@ def give_back(left: Left) -> None:
 def _give_back_all() -> None:
     while _left:
         try:
-            left = _left.popleft()
+            by = _left.popleft()
         except IndexError:  # another thread was faster
             return
-        session = left.begin()
-        try:
-            if left.taken is not None:
-                session.call(left.taken, ONE_TRY)
-            if left.ticket is not None:
-                lease = session.binding.options.lease
-                session.script("evict", (left.ticket, lease), ONE_TRY)
-        except PressureError:  # no broker to give it back to; there its lease ends it
-            pass
-        finally:
-            session.end()
+        by()
