@@ -17,9 +17,10 @@ class Url:
     :func:`pressure_mp.hidden.without_frames`).
     """
 
-    def __init__(self, text: str) -> None:
-        """Raises AddressError, which shows no password."""
+    def __init__(self, text: str, origin: str = "") -> None:
+        """``origin`` says where it was found. Raises AddressError, which shows no password."""
         self._text = text
+        self.origin = origin
         parts = self._split()
         self._parts = parts
         self.scheme = parts.scheme

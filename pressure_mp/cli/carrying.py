@@ -2,32 +2,70 @@
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from ..encoding import signing
 from ..encoding.large import HEAD_SIZE, Large, is_manifest, read_unchecked
+from ..engines.contract.items import Placed
 from ..engines.contract.queues import How
-from ..exceptions import PressureError
+from ..exceptions import Empty, PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.large import fetch
+from ..sync.passing import NextIsLarge, Passing
 from .place import Named, Place
 
 #: In these an item alone says where it is put.
-_CARRIED = (FIFO, "lifo")
+_PLACELESS = (FIFO, "lifo")
 #: Items that are looked at, and put, at once.
 _BATCH = 100
+#: So often in a row another item is the next one than was looked at, before a move gives up.
+_MOST_MISSES = 1000
 
 
 @dataclass(frozen=True)
 class Carried:
-    """An item as it was queued, and the segments of its content, if that was kept apart."""
+    """An item as it was queued; the segments of its content, if that was kept apart; and where it
+    belongs, in a discipline that wants to know."""
 
     item: bytes
     content: Sequence[bytes | bytearray] | None = None
+    sort_key: bytes = b""
+
+    def as_json(self) -> dict[str, Any]:
+        """For a line of a file."""
+        found: dict[str, Any] = {"item": to_text(self.item)}
+        if self.content is not None:
+            found["content"] = [to_text(segment) for segment in self.content]
+        if self.sort_key:
+            found["place"] = to_text(self.sort_key)
+        return found
+
+    @classmethod
+    def read(cls, value: Mapping[str, Any]) -> Carried:
+        """From a line of a file."""
+        content = value.get("content")
+        return cls(
+            to_bytes(value["item"]),
+            None if content is None else [bytearray(to_bytes(segment)) for segment in content],
+            to_bytes(value.get("place", "")),
+        )
+
+
+def to_text(data: bytes | bytearray) -> str:
+    """Bytes in a file of text."""
+    return base64.b64encode(data).decode()
+
+
+def to_bytes(text: str) -> bytes:
+    """And back."""
+    return base64.b64decode(text)
 
 
 def _with_manifest(item: bytes, content: Sequence[bytes | bytearray]) -> Large:
@@ -76,52 +114,55 @@ def context_of(queue: Named) -> tuple[str, str]:
     return queue.place.address.prefix, queue.name
 
 
-def check_carried(queue: Named) -> Named:
-    """A queue whose items can be carried. Raises click.ClickException."""
-    if queue.discipline not in _CARRIED:
-        raise click.ClickException(
-            f"queue {queue.name!r} has the discipline {queue.discipline}: its items alone do not "
-            "say where they belong, so they are carried by a program that knows it"
-        )
-    return queue
-
-
 def look_at_all(queue: Named) -> Iterator[Carried]:
     """Every item of a queue, which stays, in the order in which they are to be put again. What
     comes and goes meanwhile may be among them or not."""
-    if queue.discipline != FIFO:  # what is next was put last
+    if queue.discipline == "lifo":  # what is next was put last
         for item in reversed(queue.run(queue.items.peek_items(queue.stats().length or 1))):
-            yield _with_content(queue, item)
+            yield _with_content(queue, Placed(item, b""))
         return
     start = 0
-    while items := queue.run(queue.items.peek_items(_BATCH, start)):
-        for item in items:
-            yield _with_content(queue, item)
+    while items := queue.run(queue.items.peek_placed(_BATCH, start)):
+        for placed in items:
+            yield _with_content(queue, placed)
         start += len(items)
 
 
-def _with_content(queue: Named, item: bytes) -> Carried:
+def _with_content(queue: Named, placed: Placed) -> Carried:
     """An item that stays in its queue, and its content."""
+    item, sort_key = placed
     if not is_manifest(item):
-        return Carried(item)
+        return Carried(item, None, sort_key)
     try:
         manifest = read_unchecked(item)
     except ValueError:
-        return Carried(item)  # it only looks like one
+        return Carried(item, None, sort_key)  # it only looks like one
     content = queue.run(fetch(manifest))
     if content is None:
         raise click.ClickException(
             f"the content of an item of {manifest.size} bytes is gone: somebody got it just now"
         )
-    return Carried(item, content)
+    return Carried(item, content, sort_key)
 
 
-def open_target(place: Place, name: str, discipline: str, maxsize: int) -> Named:
-    """The queue that items are put into, which is created if it is not there."""
+def settings_of(queue: Named) -> dict[str, Any]:
+    """With what a queue like it is created."""
+    return {"maxsize": queue.stats().maxsize}
+
+
+def open_target(place: Place, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
+    """The queue that items of a queue of that discipline are put into, which is created if it is
+    not there. Raises click.ClickException if these items have no place in it."""
     if not place.exists(name):
         queue = place.named(name, discipline)
-        queue.run(queue.items.open(How.CREATE, maxsize))
-    return check_carried(place.find(name))
+        queue.run(queue.items.open(How.CREATE, settings["maxsize"]))
+    target = place.find(name)
+    if target.discipline not in (*_PLACELESS, discipline):
+        raise click.ClickException(
+            f"queue {name!r} has the discipline {target.discipline}, and what comes from one of "
+            f"the discipline {discipline} does not say where it belongs there"
+        )
+    return target
 
 
 class Loader:
@@ -146,9 +187,80 @@ class Loader:
     def load(self, batch: Sequence[Carried]) -> None:
         """Put some. After an error ``number`` counts those that are in the queue."""
         items = [self._translator.translate(carried) for carried in batch]
+        is_placed = self._target.discipline not in _PLACELESS
+        places = [carried.sort_key for carried in batch] if is_placed else []
         try:
-            self._target.run(self._target.items.put_many(items, True, None))
+            self._target.run(self._target.items.put_many(items, True, None, places))
         except PressureError as error:
             self.number += error.accepted
             raise
         self.number += len(batch)
+
+
+def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
+    """Move what is queued, at most ``limit`` items: each leaves its queue when it is in the other
+    one."""
+    with Passing(queue.name, queue.discipline, queue.place.options) as passing:
+        mover = _Mover(queue, passing, loader)
+        try:
+            while limit is None or loader.number < limit:
+                left = None if limit is None else limit - loader.number
+                try:
+                    passing.pass_on(mover.load, left, 0)
+                except NextIsLarge:
+                    passing.pass_on_one(mover.load, 0)
+                mover.check()
+        except (Empty, ShutDown):
+            pass
+
+
+class _Mover:
+    """Puts what is passed on."""
+
+    def __init__(self, queue: Named, passing: Passing, loader: Loader) -> None:
+        self._queue = queue
+        self._passing = passing
+        self._loader = loader
+        self._problem: BaseException | None = None
+        #: The items whose turn is next, where an item alone does not say where it belongs.
+        self._next: deque[Placed] = deque()
+        self._misses = 0
+
+    def load(self, items: list[bytes]) -> int:
+        """Put some; returns how many are there."""
+        before = self._loader.number
+        try:
+            if self._queue.discipline in _PLACELESS:
+                self._loader.load([self._carried(item, b"") for item in items])
+            else:
+                self._load_placed(items[0])
+        except BaseException as error:
+            self._problem = error
+        return self._loader.number - before
+
+    def _load_placed(self, item: bytes) -> None:
+        """Put one where it belongs. It was looked at before it was taken: unless somebody else got
+        that one, or an item with a better place came in between, it is the next."""
+        found = self._next.popleft() if self._next else None
+        if found is not None and found.item == item:
+            self._misses = 0
+            self._loader.load([self._carried(item, found.sort_key)])
+            return
+        self._misses += 1
+        if self._misses == _MOST_MISSES:
+            raise click.ClickException(
+                f"others put into {self._queue.name!r} and get from it all the time: stop them, "
+                "and then move the rest"
+            )
+        self._next.clear()
+
+    def _carried(self, item: bytes, sort_key: bytes) -> Carried:
+        content = self._passing.fetch(item) if is_manifest(item) else None
+        return Carried(item, content, sort_key)
+
+    def check(self) -> None:
+        """Raise what went wrong; look at what is next."""
+        if self._problem is not None:
+            raise self._problem
+        if not self._next and self._queue.discipline not in _PLACELESS:
+            self._next.extend(self._queue.run(self._queue.items.peek_placed(_BATCH)))

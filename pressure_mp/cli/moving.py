@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -13,19 +12,11 @@ from typing import IO, Any
 
 import click
 
-from ..encoding.large import is_manifest
-from ..exceptions import Empty, PressureError, ShutDown
+from ..exceptions import PressureError
 from ..operations.control import FIFO
-from ..sync.passing import NextIsLarge, Passing
-from .carrying import (
-    Carried,
-    Loader,
-    Translator,
-    check_carried,
-    context_of,
-    look_at_all,
-    open_target,
-)
+from ..operations.task_queue import TASKS
+from . import carrying, carrying_tasks
+from .carrying import Carried, Translator, context_of
 from .place import Named, Place, broker_options
 
 #: What the first line of an exported file says.
@@ -59,11 +50,18 @@ def copy(
     """Put what is queued in SOURCE into TARGET too, at this broker or another, of whatever kind.
 
     TARGET is created as SOURCE is, if need be. Signed items need PRESSURE_AUTHKEY: they are signed
-    for their queue.
+    for their queue. Items of a priority or fair queue keep their priorities and keys, but not
+    weights. Of tasks those that are ready, wait or are buried are copied, with id, priority, tube
+    and times; not how often they were taken, their errors and results.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
-    loader.load_all(look_at_all(queue))
+    loader.load_all(_ways(queue.discipline).look_at_all(queue))
     click.echo(f"{loader.number} copied.")
+
+
+def _ways(discipline: str) -> Any:
+    """How what is in a queue is carried."""
+    return carrying_tasks if discipline == TASKS else carrying
 
 
 def _ends(
@@ -73,14 +71,15 @@ def _ends(
     to_prefix: str | None,
     url: str | None,
     prefix: str | None,
-) -> tuple[Named, Loader]:
+) -> tuple[Named, Any]:
     place = Place(url, prefix)
-    queue = check_carried(place.find(source))
+    queue = place.find(source)
     there = Place(to_url or url, to_prefix or prefix)
     if there.address == place.address and source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
-    other = open_target(there, target, queue.discipline, queue.stats().maxsize)
-    return queue, Loader(other, Translator(context_of(queue), context_of(other)))
+    ways = _ways(queue.discipline)
+    other = ways.open_target(there, target, queue.discipline, ways.settings_of(queue))
+    return queue, ways.Loader(other, Translator(context_of(queue), context_of(other)))
 
 
 @click.command()
@@ -99,50 +98,14 @@ def move(
     prefix: str | None,
 ) -> None:
     """Move what is queued in SOURCE into TARGET, as copy does; but each item leaves SOURCE when it
-    is in TARGET. The next one goes first: a lifo queue is turned round by that.
+    is in TARGET. The next one goes first: a lifo queue is turned round by that. A task that a
+    worker takes meanwhile stays.
 
     When it is killed in between, some items are in both, and none is in neither.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
-    with Passing(queue.name, queue.discipline, queue.place.options) as passing:
-        mover = _Mover(passing, loader)
-        try:
-            while limit is None or loader.number < limit:
-                left = None if limit is None else limit - loader.number
-                try:
-                    passing.pass_on(mover.load, left, 0)
-                except NextIsLarge:
-                    passing.pass_on_one(mover.load, 0)
-                mover.check()
-        except (Empty, ShutDown):
-            pass
+    _ways(queue.discipline).move_all(queue, loader, limit)
     click.echo(f"{loader.number} moved.")
-
-
-class _Mover:
-    """Puts what is passed on."""
-
-    def __init__(self, passing: Passing, loader: Loader) -> None:
-        self._passing = passing
-        self._loader = loader
-        self._problem: BaseException | None = None
-
-    def load(self, items: list[bytes]) -> int:
-        """Put some; returns how many are there."""
-        before = self._loader.number
-        try:
-            self._loader.load([self._carried(item) for item in items])
-        except BaseException as error:
-            self._problem = error
-        return self._loader.number - before
-
-    def _carried(self, item: bytes) -> Carried:
-        return Carried(item, self._passing.fetch(item) if is_manifest(item) else None)
-
-    def check(self) -> None:
-        """Raise what went wrong."""
-        if self._problem is not None:
-            raise self._problem
 
 
 @click.command(name="export")
@@ -157,24 +120,26 @@ def export(name: str, file: Path, rejected: bool, url: str | None, prefix: str |
     there when it is whole.
     """
     queue = Place(url, prefix).find(name)
-    items = (
-        map(Carried, queue.run(queue.items.rejected(queue.stats().rejected or 1)))
-        if rejected
-        else look_at_all(check_carried(queue))
-    )
+    ways = _ways(queue.discipline)
+    head = {"discipline": queue.discipline, **ways.settings_of(queue)}
+    if rejected:
+        items = map(Carried, queue.run(queue.items.rejected(queue.stats().rejected)))
+        head["discipline"] = FIFO  # where they belonged is not kept
+    else:
+        items = ways.look_at_all(queue)
     if str(file) == "-":
-        number = _write(sys.stdout.buffer, queue, items)
+        number = _write(sys.stdout.buffer, queue, head, items)
     else:
         partial = file.with_name(f"{file.name}.part")
         with partial.open("wb") as out:
-            number = _write(out, queue, items)
+            number = _write(out, queue, head, items)
             out.flush()
             os.fsync(out.fileno())
         partial.replace(file)
     click.echo(f"{number} exported.", err=True)
 
 
-def _write(out: IO[bytes], queue: Named, items: Iterator[Carried]) -> int:
+def _write(out: IO[bytes], queue: Named, head: dict[str, Any], items: Iterator[Any]) -> int:
     digest, number = hashlib.sha256(), 0
 
     def line(value: dict[str, Any]) -> None:
@@ -182,21 +147,13 @@ def _write(out: IO[bytes], queue: Named, items: Iterator[Carried]) -> int:
         digest.update(text)
         out.write(text)
 
-    stats, (prefix, name) = queue.stats(), context_of(queue)
-    settings = {"discipline": queue.discipline, "maxsize": stats.maxsize}
-    line({"format": _FORMAT, "prefix": prefix, "name": name, **settings})
+    prefix, name = context_of(queue)
+    line({"format": _FORMAT, "prefix": prefix, "name": name, **head})
     for carried in items:
         number += 1
-        value: dict[str, Any] = {"item": _encode(carried.item)}
-        if carried.content is not None:
-            value["content"] = [_encode(segment) for segment in carried.content]
-        line(value)
+        line(carried.as_json())
     out.write(json.dumps({"items": number, "sha256": digest.hexdigest()}).encode() + b"\n")
     return number
-
-
-def _encode(data: bytes | bytearray) -> str:
-    return base64.b64encode(data).decode()
 
 
 @click.command(name="import")
@@ -217,12 +174,12 @@ def import_(file: Path, name: str | None, skip: int, url: str | None, prefix: st
     """
     head = _check(file)
     place = Place(url, prefix)
-    discipline = head["discipline"] if head["discipline"] in ("lifo", FIFO) else FIFO
-    queue = open_target(place, name or head["name"], discipline, head["maxsize"])
-    translator = Translator((head["prefix"], head["name"]), context_of(queue))
-    loader = Loader(queue, translator)
+    ways = _ways(head["discipline"])
+    queue = ways.open_target(place, name or head["name"], head["discipline"], head)
+    loader = ways.Loader(queue, Translator((head["prefix"], head["name"]), context_of(queue)))
+    read = carrying_tasks.CarriedTask.read if head["discipline"] == TASKS else Carried.read
     try:
-        loader.load_all(_read(file, skip))
+        loader.load_all(map(read, _lines(file, skip)))
     except PressureError as error:
         done = skip + loader.number
         raise click.ClickException(f"{error}; to go on: --skip {done}") from error
@@ -254,14 +211,10 @@ def _check(file: Path) -> dict[str, Any]:
     return found
 
 
-def _read(file: Path, skip: int) -> Iterator[Carried]:
+def _lines(file: Path, skip: int) -> Iterator[dict[str, Any]]:
     with file.open("rb") as lines:
         lines.readline()
         for place, line in enumerate(lines):
             value = json.loads(line)
             if "item" in value and place >= skip:
-                content = value.get("content")
-                yield Carried(
-                    base64.b64decode(value["item"]),
-                    None if content is None else [bytearray(base64.b64decode(c)) for c in content],
-                )
+                yield value

@@ -185,10 +185,17 @@ class _Writer:
 
     def write(self, items: list[bytes]) -> int:
         """Write some; returns how many are written to the end."""
+        lines = items if self._source.are_plain(items) else self._read(items)
+        written = self._write_all(lines)
+        self.number += written
+        return written
+
+    def _read(self, items: list[bytes]) -> list[bytes]:
+        """The lines of the first items, up to one that cannot be written."""
         lines: list[bytes] = []
         try:
             for item in items:
-                lines.append(self._line(item) + self._end)
+                lines.append(self._line(item))
         except AuthenticationError:
             self._problem = click.ClickException(
                 "the next item stays in the queue: its signature is not one of the keys in "
@@ -198,9 +205,7 @@ class _Writer:
             self._problem = click.ClickException(
                 f"the next item stays in the queue: {error}. `pressure-mp peek` shows it"
             )
-        written = self._write_all(lines)
-        self.number += written
-        return written
+        return lines
 
     def _line(self, item: bytes) -> bytes:
         payload = self._source.check(item)
@@ -211,14 +216,14 @@ class _Writer:
     def _write_all(self, lines: list[bytes]) -> int:
         """How many of the lines are written: also when the reader goes away, or an interrupt comes,
         in the midst of it."""
-        text = memoryview(b"".join(lines))
+        text = memoryview(self._end.join([*lines, b""]))
         at = 0
         try:
             while at < len(text):
                 at += os.write(self._out, text[at : at + _WRITE])
         except BaseException as error:
             self._problem = error
-        return _number_of(lines, at)
+        return len(lines) if at == len(text) else _number_of(lines, len(self._end), at)
 
     def check(self) -> None:
         """Raise what went wrong with the last items."""
@@ -229,9 +234,10 @@ class _Writer:
             raise problem
 
 
-def _number_of(lines: list[bytes], size: int) -> int:
+def _number_of(lines: list[bytes], end: int, size: int) -> int:
+    """How many lines, each with its end, are whole in so many bytes."""
     for number, line in enumerate(lines):
-        size -= len(line)
+        size -= len(line) + end
         if size < 0:
             return number
     return len(lines)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from . import large, pickles, signing
 
 #: A pickle begins with this and its protocol.
-_PICKLE = b"\x80"
+PICKLE = b"\x80"
 
 Kind = Literal["text", "json", "pickle", "bytes", "large"]
 
@@ -81,7 +81,7 @@ def content_of(item: bytes) -> Content:
     if large.is_manifest(item):
         return Content("large", None, large.weight(item))
     key, payload = signing.take_apart(item)
-    if payload.startswith(_PICKLE):
+    if payload.startswith(PICKLE):
         try:
             value = pickles.read(payload)
             return Content("pickle", value, len(payload), key, pickles.is_plain(value))

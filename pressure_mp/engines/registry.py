@@ -89,28 +89,33 @@ def resolve(
         raise ArgumentTypeError(f"prefix is a str, not {type(prefix).__name__}")
     if url is None and not given:
         url = found.get("PRESSURE_URL")
+        origin = "from PRESSURE_URL"
+    else:
+        origin = "from the argument url"
     url = hide(url)
     if url is not None:
-        return parse(url, prefix, found)
+        return parse(url, prefix, found, origin)
     return cast(Address, _module(_DEFAULT.address).of_parts(host, port, db, prefix, found))
 
 
 def parse(
-    url: str, prefix: str = DEFAULT_PREFIX, variables: Mapping[str, str] = _NOTHING_SAID
+    url: str,
+    prefix: str = DEFAULT_PREFIX,
+    variables: Mapping[str, str] = _NOTHING_SAID,
+    origin: str = "",
 ) -> Address:
-    """Read a broker's URL. ``variables`` is what the environment says. Raises AddressError, without
-    showing a password."""
+    """Read a broker's URL. ``variables`` is what the environment says; ``origin`` is for errors,
+    where the URL is from. Raises AddressError, without showing a password."""
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url is a str, not {type(url).__name__}")
     url = hide(url)
     try:
-        return _parse(str(url), prefix, variables)
+        return _parse(Url(str(url), origin), prefix, variables)
     except AddressError as error:
         raise without_frames(error) from None
 
 
-def _parse(text: str, prefix: str, variables: Mapping[str, str]) -> Address:
-    url = Url(text)
+def _parse(url: Url, prefix: str, variables: Mapping[str, str]) -> Address:
     kind = _KINDS.get(url.scheme)
     if kind is None:
         raise AddressError(f"no engine for {url.shown!r}: use one of {', '.join(_KINDS)}")

@@ -32,7 +32,7 @@ def examine_server() -> Operation[list[Finding]]:
 
 def find_discipline(engine: Engine, name: str, options: Options = DEFAULTS) -> Operation[str]:
     """The discipline of the queue of that name. Raises QueueDoesNotExistError."""
-    for binding in (engine.bind(name, FIFO, options), engine.rival(name, FIFO)):
+    for binding in (engine.bind(name, FIFO, options), engine.rival(name, FIFO, options)):
         if binding is not None:
             found: str | None = yield On(binding, _discipline())
             if found is not None:

@@ -19,6 +19,9 @@ from ..engines.contract.items import (
     NotComparable,
     PeekItems,
     PeekItemsReply,
+    PeekPlaced,
+    PeekPlacedReply,
+    Placed,
     Purge,
     PurgeReply,
     Put,
@@ -360,6 +363,11 @@ class ItemOperations(ControlOperations):
             if len(self._found(reply)) < number:
                 break
         return found
+
+    def peek_placed(self, limit: int, start: int = 0) -> Operation[list[Placed]]:
+        """The same with where each belongs; up to ``MOST_PEEKED`` of them."""
+        reply: PeekPlacedReply = yield PeekPlaced(start, min(limit, MOST_PEEKED))
+        return self._found(reply)
 
     def purge(self, block: bool, timeout: float | None) -> Operation[int]:
         """Drop what is queued, which counts as dealt with; returns how many items there were. Waits

@@ -22,7 +22,8 @@ from ..engines.contract.tasks import (
     TruncateTasks,
     TruncateTasksReply,
 )
-from ..states import NAMES, TAKEN, WAITING, sources
+from ..exceptions import TaskNotFound, WrongState
+from ..states import NAMES, TAKEN, VOID, WAITING, sources
 from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
 from .task_stats import TaskStats, TubeStats, count
@@ -125,6 +126,18 @@ class TaskAdministration(TaskSettling):
                 found += tasks
                 start += looked
         return [self._decode(task) for task in found[:limit]]
+
+    def remove_from(self, id: bytes, states: str) -> Operation[bool]:
+        """Remove a task that is in one of these states; False when it is no longer."""
+
+        def make(edit: Edit | None, whole: bool, told: Result) -> ChangeTask:
+            return ChangeTask(id, states, VOID)
+
+        try:
+            yield from self._edit("kill", Subject(id), UNCHANGED, make)
+        except (TaskNotFound, WrongState):
+            return False
+        return True
 
     def truncate(self) -> Operation[int]:
         """Remove all tasks that are there now, in batches; returns how many were removed."""

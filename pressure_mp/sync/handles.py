@@ -134,13 +134,14 @@ class Handle:
         """``make`` is given the process to note as a user, or "", and returns the operation;
         ``opened`` what that returns."""
         engine, user = registry.engine(self._address), ""
+        discipline = self._operations.discipline
         yield from self._meet(engine, self._options)
         binding = self._bind(engine)
         try:
             if self._anonymous:
                 self._hold = lifetimes.adopt(engine, self._operations)
                 user = yield from lifetimes.note(engine, self._operations, self._options)
-            elif rival := engine.rival(self._name, self._operations.discipline):
+            elif rival := engine.rival(self._name, discipline, self._options):
                 yield On(rival, self._operations.look_for_rival())
             opened((yield On(binding, make(user))))
         except PressureError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import fnmatch
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -70,36 +72,31 @@ class QueueCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of this moment."""
-        totals: dict[str, _Total] = {}
-        single: list[QueueSummary] = []
+        found: dict[str, list[QueueSummary]] = {}
         for queue in list_queues(url=self._url, prefix=self._prefix):
-            totals.setdefault(queue.discipline, _Total()).add(queue)
-            if self._per_queue and fnmatch.fnmatchcase(queue.name, self._per_queue):
-                single.append(queue)
-        yield from _summed(totals)
+            found.setdefault(queue.discipline, []).append(queue)
+        yield from _summed({discipline: _Total(queues) for discipline, queues in found.items()})
         if self._per_queue:
-            yield from _each(single)
+            every = itertools.chain(*found.values())
+            yield from _each(
+                [one for one in every if fnmatch.fnmatchcase(one.name, self._per_queue)]
+            )
 
 
 class _Total:
-    """All queues of a discipline."""
+    """All queues of a discipline. There may be very many: so no step is one for each that need not
+    be."""
 
-    def __init__(self) -> None:
-        self.queues = self.closed = self.full = 0
-        self.sums = [0.0] * len(_SUMS)
-        self.age: float | None = None
-        self.tasks: dict[str, int] = {}
-
-    def add(self, queue: QueueSummary) -> None:
-        """Count one more."""
-        self.queues += 1
-        self.closed += queue.closed
-        self.full += 0 < queue.maxsize <= queue.length
-        self.sums = [total + sum_.of(queue) for total, sum_ in zip(self.sums, _SUMS, strict=True)]
-        if queue.age is not None:
-            self.age = max(self.age or 0.0, queue.age)
-        for state, number in queue.tasks.items():
-            self.tasks[state] = self.tasks.get(state, 0) + number
+    def __init__(self, queues: list[QueueSummary]) -> None:
+        self.queues = len(queues)
+        self.closed = sum(one.closed for one in queues)
+        self.full = sum(0 < one.maxsize <= one.length for one in queues)
+        self.sums = [sum(map(sum_.of, queues)) for sum_ in _SUMS]
+        self.age = max((one.age for one in queues if one.age is not None), default=None)
+        self.tasks: collections.Counter[str] = collections.Counter()
+        for one in queues:
+            if one.tasks:
+                self.tasks.update(one.tasks)
 
 
 #: The attributes of a total that are metrics.

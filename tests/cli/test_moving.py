@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from pressure_mp import LifoQueue, PriorityQueue, Queue
+from pressure_mp import FairQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.cli.app import app
 
 ITEMS = ["one", {"two": 2}, bytes(1 << 19), "four"]
@@ -80,12 +80,85 @@ def test_an_exported_file_is_imported_whole_or_from_a_place_on(places, tmp_path)
     assert "does not exist" in call("info", "third", *options(here), status=4)
 
 
-def test_the_order_of_a_lifo_queue_is_told_and_one_with_keys_is_refused(places):
+def test_the_order_of_a_lifo_queue_is_told(places):
     here, _ = places
     LifoQueue(0, "last", **here).put_many([1, 2, 3])
     assert call("copy", "last", "copied", *options(here)) == "3 copied.\n"
     assert all_of(LifoQueue.attach("copied", **here)) == [3, 2, 1]
     assert call("move", "last", "moved", *options(here)) == "3 moved.\n"
     assert all_of(LifoQueue.attach("moved", **here)) == [1, 2, 3]
-    PriorityQueue(0, "urgent", **here).put(1)
-    assert "do not say where they belong" in call("copy", "urgent", "x", *options(here), status=1)
+    PriorityQueue(0, "urgent", **here)
+    complaint = "does not say where it belongs"
+    assert complaint in call("copy", "last", "urgent", *options(here), status=1)
+
+
+@pytest.mark.parametrize("command", ["copy", "move", "export"])
+def test_items_keep_their_priorities_and_their_keys(places, tmp_path, command):
+    file = tmp_path / "file"
+    here, there = places if command != "move" else reversed(places)
+    urgent = PriorityQueue(7, "urgent", key=len, authkey=KEY, **here)
+    urgent.put_many(["ccc", "a" * (1 << 18), "", "bb"])
+    fair = FairQueue(first, name="fair", authkey=KEY, **here)
+    fair.put_many(["a1", "a2", "a3", "b1"])
+    for name in ("urgent", "fair"):
+        if command == "export":
+            call("export", name, file, *options(here))
+            call("import", file, name, *options(there), PRESSURE_AUTHKEY=KEY)
+        else:
+            to = (*options(here), *options(there, "to-"))
+            assert call(command, name, name, *to, PRESSURE_AUTHKEY=KEY).startswith("4 ")
+    assert urgent.empty() == fair.empty() == (command == "move")
+    urgent = PriorityQueue.attach("urgent", key=len, authkey=KEY, **there)
+    urgent.put("a")
+    assert urgent.maxsize == 7
+    assert all_of(urgent) == ["", "a", "bb", "ccc", "a" * (1 << 18)]
+    fair = FairQueue.attach("fair", key=first, authkey=KEY, **there)
+    assert fair.qsize(key="b") == 1
+    assert all_of(fair) == ["a1", "b1", "a2", "a3"]
+
+
+def first(text):
+    return text[0]
+
+
+@pytest.mark.parametrize("command", ["copy", "move", "export"])
+def test_tasks_keep_their_ids_states_and_times(places, tmp_path, command):
+    file = tmp_path / "file"
+    here, there = places if command != "move" else reversed(places)
+    tasks = TaskQueue("tasks", id="auto_increment", ttr=9, authkey=KEY, **here)
+    tasks.put_many(["first", "second"])
+    tasks.put("buried", id="b", tube="tube", priority=-1)
+    tasks.take(tube="tube").bury(error="why")
+    tasks.put("later", delay=1000)
+    tasks.put("now", priority=-2)
+    assert tasks.take().data == "now"
+    if command == "export":
+        call("export", "tasks", file, *options(here))
+    for again in ("4 ", "4 " if command != "move" else "0 "):
+        if command == "export":
+            done = call("import", file, *options(there), PRESSURE_AUTHKEY=KEY)
+        else:
+            to = (*options(here), *options(there, "to-"))
+            done = call(command, "tasks", "tasks", *to, PRESSURE_AUTHKEY=KEY)
+        assert done.startswith(again), "what is there already stays as it is"
+    left = {state: number for state, number in tasks.stats().counts.items() if number}
+    assert left == ({"T": 1} if command == "move" else {"R": 2, "W": 1, "B": 1, "T": 1})
+    tasks = TaskQueue.attach("tasks", ttr=9, authkey=KEY, **there)
+    assert [(task.id, task.data) for task in (tasks.take(0), tasks.take(0))] == [
+        (1, "first"),
+        (2, "second"),
+    ]
+    later, buried = tasks.peek(3), tasks.peek("b")
+    assert (later.data, later.state, buried.data, buried.state) == ("later", "W", "buried", "B")
+    assert 900 < later.due - later.created <= 1000
+    assert (buried.tube, buried.priority) == ("tube", -1)
+    assert tasks.put("next") == 4
+
+
+def test_another_task_of_that_id_is_left_alone(places):
+    here, _ = places
+    TaskQueue("tasks", **here).put("this", id=1)
+    other = TaskQueue("other", **here)
+    other.put("that", id=1)
+    assert "its data are not the same" in call("move", "tasks", "other", *options(here), status=1)
+    assert other.take(0).data == "that"

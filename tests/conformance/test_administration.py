@@ -98,6 +98,7 @@ def test_what_was_set_aside_goes_back_and_counts_again(make, full_url, name, kin
     inside.run(queue, operations.reject(inside.run(queue, operations.get(False, None))))
     queue.put("full")
     assert summary(full_url, name).rejected == 1
+    assert inside.run(queue, operations.rejected(0)) == []
     assert queue.requeue_rejected() == 1
     assert queue.qsize() == 2
     assert {queue.get(), queue.get()} == {"again", "full"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from pressure_mp import ArgumentTypeError
@@ -70,6 +72,23 @@ def test_the_environment_names_a_server_where_nothing_else_does():
     assert registry.resolve(host="other", environ=environ).url == "redis://other:1/2"
     assert registry.resolve("memory://", environ=environ).url == "memory://"
     assert registry.resolve(environ={**environ, "PRESSURE_URL": "unix:///s"}).url == "unix:///s"
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "shown"),
+    [
+        ({}, {}, " (the default address)"),
+        ({}, {"REDIS_SERVER": "h", "REDIS_PORT": "1"}, " (from REDIS_SERVER, REDIS_PORT)"),
+        ({"port": 1}, {"REDIS_PORT": "2", "REDIS_DB": "0"}, " (from the argument port, REDIS_DB)"),
+        ({}, {"PRESSURE_URL": "redis://", "REDIS_PORT": "2"}, " (from PRESSURE_URL)"),
+        ({"url": "redis+cluster://h"}, {"PRESSURE_URL": "redis://"}, " (from the argument url)"),
+    ],
+)
+def test_an_address_remembers_what_named_it_and_is_equal_all_the_same(given, environ, shown):
+    address = pickle.loads(pickle.dumps(registry.resolve(**given, environ=environ)))
+    assert address.origin.shown == shown
+    again = registry.parse(address.url)
+    assert (again, hash(again), again.origin.shown) == (address, hash(address), "")
 
 
 def test_what_is_no_text_is_a_type_error():

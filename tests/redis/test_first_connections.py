@@ -30,7 +30,9 @@ from pressure_mp import (
     WrongServerError,
 )
 from pressure_mp.drivers import adrive
+from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
+from pressure_mp.engines.redis import connecting
 
 #: Seconds that no test here may last: who gives up at once does not wait for so long.
 PATIENT = 3600
@@ -138,6 +140,27 @@ def test_the_time_for_a_broker_that_is_not_there_has_a_limit(name):
     with pytest.raises(BrokerUnavailable, match="no broker answers at redis://127"):
         Queue(name=name, url=url, reconnect=0.5)
     assert time.monotonic() - begin >= 0.5
+
+
+def test_no_broker_at_the_default_address_says_where_that_is_from_and_what_to_do():
+    refused = ConnectionRefusedError("refused.")
+    for environ, origin in (({}, "the default address"), ({"REDIS_DB": "1"}, "from REDIS_DB")):
+        address = registry.resolve(environ=environ)
+        text = str(connecting.unavailable(address, refused))
+        assert text.startswith(f"no broker answers at {address.url} ({origin}): refused. Start ")
+        assert "PRESSURE_URL=embedded://" in text
+    elsewhere = registry.resolve("redis://elsewhere", environ={})
+    text = "no broker answers at redis://elsewhere:6379/0 (from the argument url): refused"
+    assert str(connecting.unavailable(elsewhere, refused)) == text
+
+
+def test_a_server_that_went_away_is_not_tried_again_without_time_by_any_step(later, name, caplog):
+    later.start()
+    Queue(name=name, url=later.url)
+    later.stop()
+    with pytest.raises(BrokerUnavailable):
+        Queue(name=name, url=later.url, reconnect=0)
+    assert caplog.text == ""  # which is told after a second
 
 
 @pytest.mark.parametrize("anonymous", [False, True])

@@ -20,6 +20,30 @@ class Capabilities(NamedTuple):
     relaxed: bool = False
 
 
+class Origin(str):
+    """Where an address was found, in words; nothing where nobody told. Any two are equal: addresses
+    that differ in it alone are the same."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(Origin)
+
+    @property
+    def shown(self) -> str:
+        """To be put behind the address."""
+        return f" ({self!s})" if len(self) else ""
+
+
+UNTOLD = Origin()
+
+
 class Address(Protocol):
     """A broker and a key prefix on it. It can be hashed and pickled; two equal ones share one
     engine."""

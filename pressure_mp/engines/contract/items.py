@@ -300,6 +300,25 @@ class PeekItems(NamedTuple):
 PeekItemsReply = list[bytes] | Missing
 
 
+class Placed(NamedTuple):
+    """A queued item, and where it belongs as :class:`Put` wants to know it; empty where an item
+    alone says that. Of a fair queue with the weight 1: which weight an item was put with is not
+    kept."""
+
+    item: bytes
+    sort_key: bytes
+
+
+class PeekPlaced(NamedTuple):
+    """The same items as :class:`PeekItems` tells, with where they belong."""
+
+    start: int
+    limit: int
+
+
+PeekPlacedReply = list[Placed] | Missing
+
+
 class Purge(NamedTuple):
     """Drop what is queued, which counts as got and dealt with. The reply is how many items that is.
 

@@ -14,6 +14,7 @@ from .items import (
     GetRejected,
     HandOut,
     PeekItems,
+    PeekPlaced,
     Prefetch,
     Purge,
     Put,
@@ -91,6 +92,7 @@ ItemRequest = (
     | RequeueRejected
     | DropRejected
     | PeekItems
+    | PeekPlaced
     | Purge
     | Requeue
     | Renew

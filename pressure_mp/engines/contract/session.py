@@ -182,7 +182,7 @@ class Engine(Protocol):
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         """The queue of that name and discipline; does no I/O, and the queue need not exist."""
 
-    def rival(self, name: str, discipline: str) -> Binding | None:
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding | None:
         """What else may have this name, beside the queue that ``bind`` gives: a queue of another
         kind, which is kept elsewhere."""
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ..contract.brokers import QueueSummary
-from ..contract.items import PeekItems, PeekItemsReply, Purge, PurgeReply
+from ..contract.items import (
+    PeekItems,
+    PeekItemsReply,
+    PeekPlaced,
+    PeekPlacedReply,
+    Placed,
+    Purge,
+    PurgeReply,
+)
 from ..contract.queues import (
     Close,
     CloseReply,
@@ -135,6 +143,12 @@ def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
 def peek(state: QueueState, request: PeekItems, caller: Caller) -> PeekItemsReply:
     """Look at those whose turn it is next."""
     return state.items.peek(request.start, request.limit)
+
+
+def peek_placed(state: QueueState, request: PeekPlaced, caller: Caller) -> PeekPlacedReply:
+    """:class:`PeekPlaced`"""
+    items = state.items.peek(*request)
+    return [*map(Placed, items, state.items.sort_keys(*request))]
 
 
 def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:

@@ -15,6 +15,7 @@ from ..contract.items import (
     GetRejected,
     HandOut,
     PeekItems,
+    PeekPlaced,
     Prefetch,
     Purge,
     Put,
@@ -110,6 +111,8 @@ def _choose(request: ItemRequest | QueueRequest) -> Does:
             return _existing(DropRejected, deliveries.drop_rejected)
         case PeekItems():
             return _existing(PeekItems, administration.peek)
+        case PeekPlaced():
+            return _existing(PeekPlaced, administration.peek_placed)
         case Purge():
             return _existing(Purge, administration.purge)
         case Requeue():

@@ -35,9 +35,9 @@ class MemoryEngine:
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
         return MemoryBinding(self._find(_kind(discipline), name), discipline, options)
 
-    def rival(self, name: str, discipline: str) -> MemoryBinding:
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
         other = MemoryTasks if _kind(discipline) is MemoryItems else MemoryItems
-        return MemoryBinding(self._find(other, name), discipline, DEFAULTS)
+        return MemoryBinding(self._find(other, name), discipline, options)
 
     def _find(self, kind: type[_Queue], name: str) -> _Queue:
         with self._lock:

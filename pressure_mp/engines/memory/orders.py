@@ -38,6 +38,9 @@ class Storage(Protocol):
     def peek(self, start: int, limit: int) -> list[bytes]:
         """The items whose turn it is next, but for the first of them."""
 
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        """Where the items belong that ``peek`` tells, as ``put`` wants to know it."""
+
     def clear(self) -> None: ...
 
 
@@ -58,6 +61,9 @@ class Fifo(collections.deque[Entry]):
 
     def peek(self, start: int, limit: int) -> list[bytes]:
         return [entry.item for entry in itertools.islice(self, start, start + limit)]
+
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        return [b""] * len(self.peek(start, limit))
 
 
 class Lifo(Fifo):
@@ -102,6 +108,9 @@ class Priority:
 
     def peek(self, start: int, limit: int) -> list[bytes]:
         return [entry.item for *_, entry in self._items[start : start + limit]]
+
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        return [key for key, *_ in self._items[start : start + limit]]
 
     def clear(self) -> None:
         self._items.clear()
@@ -163,7 +172,13 @@ class Fair:
         return entry
 
     def peek(self, start: int, limit: int) -> list[bytes]:
-        return [entry.item for *_, entry in heapq.nsmallest(start + limit, self._items)[start:]]
+        return [entry.item for *_, entry in self._next(start, limit)]
+
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        return [b"1 " + key for *_, key, _ in self._next(start, limit)]
+
+    def _next(self, start: int, limit: int) -> list[tuple[int, int, bytes, Entry]]:
+        return heapq.nsmallest(start + limit, self._items)[start:]
 
     def clear(self) -> None:
         self._items.clear()

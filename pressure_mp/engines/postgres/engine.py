@@ -54,9 +54,9 @@ class PostgresEngine:
         kind = _TASKS if discipline == _TASKS else "items"
         return PostgresQueue(self, name, kind, discipline, options)
 
-    def rival(self, name: str, discipline: str) -> PostgresQueue:
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> PostgresQueue:
         kind = "items" if discipline == _TASKS else _TASKS
-        return PostgresQueue(self, name, kind, discipline, DEFAULTS)
+        return PostgresQueue(self, name, kind, discipline, options)
 
     def broker(self, options: Options = DEFAULTS) -> PostgresBroker:
         return PostgresBroker(self, options)

@@ -158,6 +158,12 @@ def _read_items(request: Any, reply: Reply) -> Any:
     return outcome(request, reply) if reply.status == "missing" else reply.items
 
 
+def _read_placed(request: i.PeekPlaced, reply: Reply) -> Any:
+    if reply.status == "missing":
+        return outcome(request, reply)
+    return [i.Placed(*pair) for pair in zip(reply.items[::2], reply.items[1::2], strict=True)]
+
+
 def _read_info(request: Any, reply: Reply) -> Any:
     return outcome(request, reply) if reply.status == "missing" else reply.info
 
@@ -210,6 +216,11 @@ DROP_REJECTED = Way(lambda request, _: Asked("drop_rejected", {}, (request.item,
 PEEK = Way(
     lambda request, _: Asked("peek", {"start": request.start, "limit": request.limit}),
     _read_items,
+    look=True,
+)
+PEEK_PLACED = Way(
+    lambda request, _: Asked("peek_placed", {"start": request.start, "limit": request.limit}),
+    _read_placed,
     look=True,
 )
 INSPECT = Way(

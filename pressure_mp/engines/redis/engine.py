@@ -72,9 +72,9 @@ class RedisEngine:
         """Where a key is, for the pools' route."""
         return 0
 
-    def rival(self, name: str, discipline: str) -> RedisQueue | None:
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue | None:
         other = _ANY_OWN if discipline == keys.FIFO else keys.FIFO
-        return self.bind(name, other)
+        return self.bind(name, other, options)
 
     def broker(self, options: Options = DEFAULTS) -> RedisBroker:
         return RedisBroker(self, options)

@@ -11,6 +11,12 @@ import hiredis
 def pack_command(command: Iterable[Any]) -> bytes:
     """A whole command, by hiredis. A signal that comes while that makes text of a number ends the
     process with a segmentation fault (hiredis 3.5): so numbers are text before."""
-    texts: Any = tuple(str(arg) if isinstance(arg, int | float) else arg for arg in command)
+    # Most are bytes, and may be thousands.
+    texts: Any = tuple(
+        [
+            str(arg) if type(arg) is not bytes and isinstance(arg, int | float) else arg
+            for arg in command
+        ]
+    )
     packed: bytes = hiredis.pack_command(texts)
     return packed

@@ -28,6 +28,7 @@ from pressure_mp.engines.contract.items import (
     HandOut,
     Hold,
     PeekItems,
+    PeekPlaced,
     Prefetch,
     Purge,
     Put,
@@ -411,6 +412,7 @@ class Oracle(RuleBasedStateMachine):
                 GetRejected(2),
                 PeekItems(0, 3),
                 PeekItems(1, 2),
+                PeekPlaced(1, 2),
                 Enlist("user-1"),
                 Enlist("user-2"),
             ]

@@ -241,6 +241,15 @@ BEGIN
                     AND (i.rank, i.position) > (q.head_rank, q.head_position)
                 ORDER BY i.rank, i.position
                 OFFSET (args->>'start')::bigint LIMIT (args->>'limit')::bigint) v), NULL);
+    WHEN 'peek_placed' THEN
+        RETURN pressure_mp.told('items', NULL, (
+            SELECT array_agg(p.part ORDER BY v.rank, v.position, p.o)
+            FROM (SELECT i.rank, i.position, i.item, i.tenant FROM pressure_mp.items i
+                    WHERE i.queue = q.id AND (i.rank, i.position) > (q.head_rank, q.head_position)
+                ORDER BY i.rank, i.position
+                OFFSET (args->>'start')::bigint LIMIT (args->>'limit')::bigint) v,
+            LATERAL (VALUES (1, v.item), (2, CASE q.discipline WHEN 'priority' THEN v.rank
+                WHEN 'fair' THEN '\x3120'::bytea || v.tenant ELSE '' END)) p (o, part)), NULL);
     WHEN 'get_snapshot' THEN
         RETURN pressure_mp.get_snapshot(q, args);
     WHEN 'get_keys' THEN

@@ -250,6 +250,19 @@ async def peek(caller: Caller, request: items.PeekItems, end: float | None) -> i
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
 
+async def peek_placed(
+    caller: Caller, request: items.PeekPlaced, end: float | None
+) -> items.PeekPlacedReply:
+    """:class:`items.PeekPlaced`"""
+    reply = await caller.script("peek", request, end)
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    if len(reply) == 2:  # an item alone says where it belongs
+        return [items.Placed(item, b"") for item in reply[1]]
+    _, found, begin, keys = reply
+    return [items.Placed(item, begin + key) for item, key in zip(found, keys, strict=True)]
+
+
 async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> items.RequeueReply:
     """:class:`items.Requeue`"""
     owner, seen, call, numbers = request

@@ -63,6 +63,8 @@ def _choose(request: Request) -> Implementation:
             found = items.drop_rejected
         case i.PeekItems():
             found = items.peek
+        case i.PeekPlaced():
+            found = items.peek_placed
         case i.Purge():
             found = queues.purge
         case i.Requeue():

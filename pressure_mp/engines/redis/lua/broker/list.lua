@@ -41,16 +41,18 @@ local function ahead(readers)
   return number
 end
 
+-- nil for a queue of the protocol that is gone.
 local function items(at, discipline)
   local bound, data, put, got, closed, in_flight, readers, rejected, line, p_holder, c_holder =
     unpack(KEYS, at + 1, at + 11)
   local counts = redis.call('MGET', bound, put, got)
+  if not counts[1] and parts == 11 then return nil end
   -- Of the two one is an error: data is a list or a sorted set.
   local length = told(redis.pcall('LLEN', data)) or told(redis.pcall('ZCARD', data)) or 0
-  local reply = {discipline, counts[1] or '0', length, 0, counts[2] or '0', counts[3] or '0', 0, 0, 0, 0}
-  -- Most queues have none of these most of the time.
+  local reply = {discipline, counts[1] or '0', length, counts[2] or '0', counts[3] or '0'}
+  -- Most queues have none of these most of the time: then nothing is told of them.
   if redis.call('EXISTS', closed, in_flight, readers, rejected, line, p_holder, c_holder) > 0 then
-    reply[4] = redis.call('EXISTS', closed)
+    reply[6] = redis.call('EXISTS', closed)
     reply[7] = (told(redis.pcall('HLEN', in_flight)) or 0) + ahead(readers)
     reply[8] = told(redis.pcall('LLEN', rejected)) or 0
     reply[9], reply[10] = waiting(line, p_holder, c_holder)
@@ -75,13 +77,16 @@ local function tasks(at)
   }
 end
 
+-- nil if there is none.
+local function other(at)
+  local bound, meta = KEYS[at + 1], KEYS[at + 12]
+  if redis.call('EXISTS', bound) == 0 then return nil end
+  local discipline = told(redis.pcall('HGET', meta, 'discipline'))
+  return discipline and (discipline == 'tasks' and tasks(at) or items(at, discipline))
+end
+
 local found = {}
 for at = 0, #KEYS - 1, parts do
-  local queue, bound, meta = '', KEYS[at + 1], KEYS[at + 12]
-  if redis.call('EXISTS', bound) == 1 then
-    local discipline = parts == 11 and 'fifo' or told(redis.pcall('HGET', meta, 'discipline'))
-    if discipline then queue = discipline == 'tasks' and tasks(at) or items(at, discipline) end
-  end
-  found[#found + 1] = queue
+  found[#found + 1] = (parts == 11 and items(at, 'fifo') or parts > 11 and other(at)) or ''
 end
 return {'done', found}

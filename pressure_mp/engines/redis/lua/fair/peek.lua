@@ -2,11 +2,13 @@
 -- keys: bound data
 -- args: start limit
 --   start  how many to pass over
--- replies: done items | missing
+-- replies: done items begin keys | missing
 -- uses: bound storage
 if not read_bound(KEYS[1]) then return {'missing'} end
-local found = {}
+local found, told = {}, {}
 for _, member in ipairs(redis.call('ZRANGE', KEYS[2], ARGV[1], ARGV[1] + ARGV[2] - 1)) do
-  found[#found + 1] = redis.call('HGET', items, string.sub(member, 1, 8)) or nil
+  found[#found + 1] = redis.call('HGET', items, string.sub(member, 1, 8))
+  told[#told + 1] = string.sub(member, 9)
 end
-return {'done', found}
+-- Which weight an item was put with is not kept.
+return {'done', found, '1 ', told}

@@ -2,11 +2,12 @@
 -- keys: bound data
 -- args: start limit
 --   start  how many to pass over
--- replies: done items | missing
+-- replies: done items begin priorities | missing
 -- uses: bound storage
 if not read_bound(KEYS[1]) then return {'missing'} end
-local found = {}
+local found, priorities = {}, {}
 for _, member in ipairs(redis.call('ZRANGE', KEYS[2], ARGV[1], ARGV[1] + ARGV[2] - 1)) do
-  found[#found + 1] = redis.call('HGET', items, string.sub(member, -8)) or nil
+  found[#found + 1] = redis.call('HGET', items, string.sub(member, -8))
+  priorities[#priorities + 1] = string.sub(member, 1, -9)
 end
-return {'done', found}
+return {'done', found, '', priorities}

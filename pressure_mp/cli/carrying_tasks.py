@@ -1,0 +1,153 @@
+"""Tasks on their way from one queue to another, or to a file: with their ids, data, priorities,
+tubes and times, signed anew. What happened to them before is not carried."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import click
+
+from ..encoding.task_values import decode_id, encode_id
+from ..engines.contract.queues import How
+from ..engines.contract.task_records import TaskSettings
+from ..exceptions import PressureError, TaskExists
+from ..operations.task_queue import TASKS, DecodedTask
+from ..states import BURIED, READY, WAITING
+from .carrying import Carried, Translator, to_bytes, to_text
+from .place import Named, Place
+
+#: The states in which a task is carried.
+_CARRIED = READY, WAITING, BURIED
+#: Milliseconds for which nobody can take a task that is to be buried.
+_HELD = 3_600_000
+#: What an attachment states, which the queue's own options replace.
+_ANY = TaskSettings(ttr=0, ttl=0, zombie=0, keep=False, max_deliveries=0, id="time64")
+
+
+class CarriedTask(NamedTuple):
+    """A task. ``delay`` says for how many milliseconds it still waits, and ``ttl`` for how many it
+    is still ready, None for the queue's own time."""
+
+    id: int | str
+    data: bytes
+    state: str
+    priority: float
+    tube: str
+    delay: int
+    ttl: int | None
+
+    @classmethod
+    def of(cls, task: DecodedTask, now: int) -> CarriedTask:
+        """One that is in a queue, at the broker's time ``now``."""
+        id, record, data = task
+        left = max(record.due - now, 1) if record.due else 0
+        delay = _HELD if record.state == BURIED else left if record.state == WAITING else 0
+        ttl = left if record.state == READY and left else None
+        return cls(decode_id(id), data, str(record.state), record.priority, record.tube, delay, ttl)
+
+    def as_json(self) -> dict[str, Any]:
+        """For a line of a file."""
+        found = self._asdict()
+        return {"item": to_text(found.pop("data")), **found}
+
+    @classmethod
+    def read(cls, value: Mapping[str, Any]) -> CarriedTask:
+        """From a line of a file."""
+        fields = dict(value)
+        return cls(data=to_bytes(fields.pop("item")), **fields)
+
+
+def look_at_all(queue: Named) -> Iterator[CarriedTask]:
+    """Every task that is ready, waits or is buried, in the order in which they are next; they
+    stay."""
+    stats = queue.run(queue.tasks.stats())
+    for state in _CARRIED:
+        for task in queue.run(queue.tasks.list(state, "", stats.counts[state] or 1)):
+            yield CarriedTask.of(task, round(stats.now * 1000))
+
+
+def settings_of(queue: Named) -> dict[str, Any]:
+    """With what a queue like it is created."""
+    return {"settings": asdict(_attach(queue))}
+
+
+def open_target(place: Place, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
+    """The queue that tasks are put into, which is created if it is not there."""
+    if not place.exists(name):
+        queue = place.named(name, TASKS)
+        queue.run(queue.tasks.open(How.CREATE, TaskSettings(**settings["settings"])))
+    target = place.find(name)
+    target.tasks.settings = _attach(target)
+    return target
+
+
+def _attach(queue: Named) -> TaskSettings:
+    return queue.run(queue.tasks.open(How.ATTACH, _ANY))
+
+
+class Loader:
+    """Puts tasks into a queue, and counts them. One that is there already, with the same data, is
+    left as it is: so what was interrupted can be done again."""
+
+    def __init__(self, target: Named, translator: Translator) -> None:
+        self._target = target
+        self._translator = translator
+        self.number = 0
+
+    def load_all(self, tasks: Iterable[CarriedTask]) -> None:
+        """Put all of them, in order."""
+        for _, some in itertools.groupby(tasks, lambda task: task[2:]):
+            self.load([*some])
+
+    def load(self, tasks: list[CarriedTask]) -> None:
+        """Put some that have all but their id and data in common."""
+        operations, first = self._target.tasks, tasks[0]
+        data = [self._translate(task) for task in tasks]
+        options = (first.delay, first.ttl, first.priority, first.tube, 0, "")
+        try:
+            self._target.run(operations.put_many(data, [task.id for task in tasks], options))
+        except TaskExists as error:
+            if len(tasks) > 1:
+                for task in tasks:  # those that were put now are among those that are there
+                    self.load([task])
+                return
+            self._check_same(error, first, data[0])
+        except PressureError as error:
+            self.number += error.accepted
+            raise
+        if first.state == BURIED:
+            for task in tasks:
+                self._bury(task)
+        self.number += len(tasks)
+
+    def _translate(self, task: CarriedTask) -> bytes:
+        translated = self._translator.translate(Carried(task.data))
+        assert isinstance(translated, bytes)  # it has no content elsewhere
+        return translated
+
+    def _check_same(self, error: TaskExists, task: CarriedTask, data: bytes) -> None:
+        there = self._target.run(self._target.tasks.peek(encode_id(task.id)))
+        if there.data != data:
+            raise click.ClickException(f"{error}, and its data are not the same") from error
+
+    def _bury(self, task: CarriedTask) -> None:
+        operations, id = self._target.tasks, encode_id(task.id)
+        if self._target.run(operations.peek(id)).record.state != BURIED:
+            self._target.run(operations.change("switch", id, str(BURIED)))
+
+    def take_out(self, task: CarriedTask) -> None:
+        """One that was put is not to be there."""
+        if self._target.run(self._target.tasks.remove_from(encode_id(task.id), "".join(_CARRIED))):
+            self.number -= 1
+
+
+def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
+    """Move the tasks, at most ``limit`` of them: each leaves its queue when it is in the other
+    one. One that a worker takes meanwhile stays where it is."""
+    for task in itertools.islice(look_at_all(queue), limit):
+        loader.load([task])
+        if not queue.run(queue.tasks.remove_from(encode_id(task.id), task.state)):
+            loader.take_out(task)
