@@ -15,7 +15,7 @@ from ..sync.pressure_queue import check_item, check_role
 from .handles import ItemHandle
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 
 class PressureQueue(ItemHandle):
@@ -28,6 +28,11 @@ class PressureQueue(ItemHandle):
     def __init__(self, name: str, **options: Unpack[ConnectionOptions]) -> None:
         """As for :class:`pressure_mp.PressureQueue`."""
         self._prepare(How.ATTACH, name, **hide_in(options))
+
+    @classmethod
+    def of(cls, handle: sync.PressureQueue) -> Self:
+        """As of every handle of asyncio: for one with the protocol."""
+        return super().of(handle)
 
     async def create(self, bound: int = 0) -> None:
         """Create the queue (specification: Create)."""

@@ -86,6 +86,11 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
         return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
+    @classmethod
+    def of(cls, handle: sync.Queue[Item]) -> Self:
+        """As of every handle of asyncio: for items of the same type."""
+        return super().of(handle)
+
     #: Whether it was, through this handle: then each put asks the broker, which says so.
     _was_shut_down = False
 

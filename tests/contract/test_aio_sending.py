@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import subprocess
 import sys
 
@@ -33,16 +32,6 @@ def make(url, name):
     for q in made:
         with contextlib.suppress(QueueDoesNotExistError):
             Queue.attach(q.name, url=url).delete()
-
-
-@contextlib.contextmanager
-def stopped(server):
-    """The server answers nothing."""
-    server.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        server.process.send_signal(signal.SIGCONT)
 
 
 async def everything(q):
@@ -74,7 +63,7 @@ def test_a_sender_that_is_cancelled_sends_nothing_twice(own_server, name, times)
         q = aio.Queue(name=name, url=own_server.url, buffering=1000)
         await q.put("opens it")
         await q.flush()
-        with stopped(own_server):
+        with own_server.stopped():
             for number in range(100):
                 await q.put(number)
             await asyncio.sleep(0.01)
@@ -213,7 +202,7 @@ def test_items_wait_in_a_bounded_number_of_bytes(own_server, name):
         q = aio.Queue(name=name, url=own_server.url, buffering=1000)
         await q.put(item)
         await q.flush()
-        with stopped(own_server):
+        with own_server.stopped():
             putting = [asyncio.ensure_future(q.put(item)) for _ in range(120)]
             await asyncio.sleep(0.1)
             waiting = sum(not one.done() for one in putting)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from brokers.lossy import LossyProxy
 from brokers.servers import Server
+from oracle.clients import LONG_LEASE, Client
 
 
 @pytest.fixture
@@ -31,6 +32,17 @@ def proxy_of() -> Iterator[Callable[[Server], LossyProxy]]:
             return proxy
 
         yield make
+
+
+@pytest.fixture
+def client(own_server: Server, name: str) -> Iterator[Client]:
+    """A queue on a server that nobody else uses. A role that was left held would come free only
+    after hours."""
+    client = Client(own_server.url, name, LONG_LEASE)
+    client.open()
+    client.engine.close()
+    yield client
+    client.observer.close()
 
 
 @pytest.fixture

@@ -23,19 +23,9 @@ def called(proxy, op, discipline="fifo"):
     return scripts.load(discipline)[op].sha.encode() in proxy.requests
 
 
-@contextlib.contextmanager
-def stopped(server):
-    """The server answers nothing."""
-    server.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        server.process.send_signal(signal.SIGCONT)
-
-
 async def end_while_nothing_answers(server, *calls):
     """Calls that are begun, and cancelled once, while the server is stopped; it goes on later."""
-    with stopped(server):
+    with server.stopped():
         tasks = [asyncio.ensure_future(call) for call in calls]
         await asyncio.sleep(0.1)  # they are sent
         for task in tasks:

@@ -8,8 +8,7 @@ import random
 import inside
 import pytest
 from oracle import loops
-from oracle.clients import Client
-from waiting import HOURS
+from oracle.clients import LONG_LEASE, Client
 
 from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue, aio
 from pressure_mp.engines.contract.items import Hold, Take
@@ -17,8 +16,6 @@ from pressure_mp.engines.contract.replies import InUse, NoItem
 from pressure_mp.engines.redis import lines
 from pressure_mp.engines.redis.loop_session import _LARGE
 
-#: Milliseconds. A role that was left held would come free only after that.
-LEASE = int(1000 * HOURS)
 MANY = 1000
 #: So many connections a loop has at most, however many of its tasks wait on one queue.
 FEW = 4
@@ -26,25 +23,10 @@ FEW = 4
 TOGETHER = lines._TOGETHER
 
 
-@pytest.fixture
-def client(own_server, name):
-    """A queue on a server that nobody else uses."""
-    client = Client(own_server.url, name, LEASE)
-    client.open()
-    client.engine.close()
-    yield client
-    client.observer.close()
-
-
-def connections(client):
-    """How many there are to the server, but for the one that asks."""
-    return len(client.observer.client_list()) - 1
-
-
 async def stand(client, number):
     """Wait until so many tasks wait."""
     await loops.until(lambda: client.waiters() == number)
-    assert connections(client) <= FEW
+    assert client.connections() <= FEW
 
 
 class _Served:
@@ -82,7 +64,7 @@ def test_many_gets_wait_over_few_connections_and_are_served_in_order(client):
             await client.aput(b"%d" % number)
             await tasks[number]
             if number % 100 == 0:
-                most = max(most, connections(client))
+                most = max(most, client.connections())
         assert await asyncio.gather(*tasks) == [b"%d" % number for number in range(MANY)]
         assert served.order == list(range(MANY))
         assert most <= FEW
@@ -93,7 +75,7 @@ def test_many_gets_wait_over_few_connections_and_are_served_in_order(client):
 
 def test_those_who_come_and_wait_while_items_come_are_served_in_order(client):
     """Some ask at once, some together, some wait; the items come from a thread, in fits."""
-    there = Client(client.engine.address.url, client.binding.name, LEASE)
+    there = Client(client.engine.address.url, client.binding.name, LONG_LEASE)
     chosen = random.Random(random.randrange(2**32))
     fits = [chosen.choice((1, 1, 2, TOGETHER)) for _ in range(200)]
 
@@ -111,7 +93,7 @@ def test_those_who_come_and_wait_while_items_come_are_served_in_order(client):
                 await asyncio.sleep(0)
         await asyncio.gather(feeding, *tasks)
         assert served.is_in_order
-        assert connections(client) <= FEW
+        assert client.connections() <= FEW
         assert client.roles() == []
 
     loops.run(main)
@@ -123,7 +105,7 @@ def test_what_comes_while_several_ask_is_for_the_first_of_them(client, own_serve
     client.put(b"first")
 
     async def main():
-        served = _Served(Client(proxy.url, client.binding.name, LEASE))
+        served = _Served(Client(proxy.url, client.binding.name, LONG_LEASE))
         tasks = served.begin(served.get, range(3))
         await loops.until(lambda: len(served.order) == 2)
         client.put(b"third")
@@ -202,7 +184,7 @@ def test_many_puts_wait_over_few_connections_and_are_served_in_order(client):
         await stand(client, MANY)
         assert await client.aget() == b"full"
         got = [await client.aget() for _ in range(MANY)]
-        assert connections(client) <= FEW
+        assert client.connections() <= FEW
         await asyncio.gather(*tasks)
         assert got == [b"%d" % number for number in range(MANY)]
         assert served.order == list(range(MANY))
@@ -219,7 +201,7 @@ def test_gets_and_puts_that_wait_for_each_other_have_few_connections(client):
         putting = [asyncio.ensure_future(client.aput(b"%d" % n)) for n in range(MANY)]
         most = 0
         while not all(task.done() for task in putting):
-            most = max(most, connections(client))
+            most = max(most, client.connections())
             await asyncio.sleep(0.01)
         await asyncio.gather(*putting)
         got = await asyncio.gather(*getting)

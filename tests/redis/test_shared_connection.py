@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import random
 import signal
@@ -16,42 +15,15 @@ import pytest
 import started
 import waiting
 from oracle import loops
-from oracle.clients import Client
+from oracle.clients import LONG_LEASE, Client
 from programs import aio_queues as programs
-from waiting import HOURS, LIMIT
+from waiting import LIMIT
 
 from pressure_mp import BrokerUnavailable, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines.contract.session import Options
 
-#: Milliseconds. A role that was left held would come free only after that.
-LEASE = int(1000 * HOURS)
 MANY = 1000
-
-
-@pytest.fixture
-def client(own_server, name):
-    """A queue on a server that nobody else uses."""
-    client = Client(own_server.url, name, LEASE)
-    client.open()
-    client.engine.close()
-    yield client
-    client.observer.close()
-
-
-def connections(client):
-    """How many there are to the server, but for the one that asks."""
-    return len(client.observer.client_list()) - 1
-
-
-@contextlib.contextmanager
-def stopped(server):
-    """The server answers nothing."""
-    server.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        server.process.send_signal(signal.SIGCONT)
 
 
 async def rest(client):
@@ -76,7 +48,7 @@ def test_calls_that_begin_at_once_in_a_fresh_loop_go_over_one_connection(client)
 
 def test_calls_whose_connection_is_cut_are_done_once(own_server, proxy_of, name):
     proxy = proxy_of(own_server)
-    client = Client(proxy.url, name, LEASE)
+    client = Client(proxy.url, name, LONG_LEASE)
     items = [b"%d" % number for number in range(MANY)]
 
     async def main():
@@ -99,7 +71,7 @@ def test_one_who_is_cancelled_twice_does_not_disturb_the_others(client, own_serv
         await client.aput(b"warm")
         assert await client.aget() == b"warm"
         before = client.observer.info("stats")["total_connections_received"]
-        with stopped(own_server):
+        with own_server.stopped():
             putting = begin_all(client.aput(b"%d" % number) for number in range(10))
             await asyncio.sleep(0.05)  # all are sent
             for _ in range(2):
@@ -121,9 +93,9 @@ def test_a_silent_server_is_given_up_when_the_time_is_up(client, own_server):
 
     async def main():
         await client.aput(b"warm")
-        with stopped(own_server):
+        with own_server.stopped():
             begin = time.monotonic()
-            options = Options(lease=LEASE, until=begin + 0.3)
+            options = Options(lease=LONG_LEASE, until=begin + 0.3)
             hasty = client.engine.bind(client.binding.name, "fifo", options)
             putting = begin_all(client.aput(b"%d" % number) for number in range(10))
             with pytest.raises(BrokerUnavailable):
@@ -224,7 +196,7 @@ def test_puts_that_are_cancelled_while_items_go_are_done_or_not(client):
 
 
 def test_a_loop_that_ends_with_calls_under_way_leaves_nothing_behind(client, own_server):
-    before = connections(client)
+    before = client.connections()
 
     async def main():
         await client.aput(b"warm")
@@ -234,7 +206,7 @@ def test_a_loop_that_ends_with_calls_under_way_leaves_nothing_behind(client, own
 
     for _ in range(2):
         loops.run(main)
-        waiting.until(lambda: connections(client) == before)
+        waiting.until(lambda: client.connections() == before)
         assert client.roles() == []
 
 

@@ -16,7 +16,8 @@ from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.operations.items import ItemOperations
 
-LEASE = 5000
+#: Milliseconds.
+LEASE, LONG_LEASE = 5000, int(1000 * waiting.HOURS)
 
 
 class Client:
@@ -35,6 +36,10 @@ class Client:
         """redis-py, to look at what is in the server."""
         address = self.engine.address
         return redis.Redis(host=address.host, port=address.port)
+
+    def connections(self) -> int:
+        """How many there are to the server, but for the one that asks."""
+        return len(self.observer.client_list()) - 1
 
     def waiters(self) -> int:
         """How many operations wait: on this queue in memory; or on the whole server, and behind one

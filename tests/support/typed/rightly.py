@@ -122,6 +122,23 @@ class NumbersOfAsyncio(aio.Queue[int]):
         return sum([one async for one in self])
 
 
+def of_another() -> None:
+    """pyright has to be told of which items a handle is that is made of another one."""
+    plain = Queue[int](url=URL)
+    assert_type(aio.Queue[int].of(plain), aio.Queue[int])
+    assert_type(NumbersOfAsyncio.of(plain), NumbersOfAsyncio)
+    found = aio.Queue.of(plain)
+    assert_type(found, aio.Queue[int])  # pyright: ignore[reportAssertTypeFailure]
+    lifo = aio.LifoQueue.of(LifoQueue[int](url=URL))
+    assert_type(lifo, aio.LifoQueue[int])  # pyright: ignore[reportAssertTypeFailure]
+    fair = aio.FairQueue.of(FairQueue(tenant, url=URL))
+    assert_type(fair, aio.FairQueue[Job])  # pyright: ignore[reportAssertTypeFailure]
+    tasks = aio.TaskQueue.of(TaskQueue[int](url=URL))
+    assert_type(tasks, aio.TaskQueue[int])  # pyright: ignore[reportAssertTypeFailure]
+    protocol = aio.PressureQueue.of(PressureQueue("bytes", url=URL))
+    assert_type(protocol, aio.PressureQueue)
+
+
 async def of_asyncio() -> None:
     queue: aio.Queue[int] = aio.Queue(10, url=URL, lease=2)
     await queue.put(1)
@@ -188,6 +205,7 @@ def tasks() -> None:
 if __name__ == "__main__":
     queues()
     made_by_name()
+    of_another()
     other_kinds()
     asyncio.run(of_asyncio())
     tasks()

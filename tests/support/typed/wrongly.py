@@ -87,4 +87,7 @@ async def of_asyncio() -> None:
         pass
     aio.Queue[int](leese=2)  # wrong
     await aio.FairQueue[int].create("name", key=size)  # wrong
+    aio.Queue[int].of(Queue[str]())  # wrong
+    aio.TaskQueue.of(Queue[str]())  # wrong
+    aio.PressureQueue.of(Queue[str]())  # wrong
     print(number, text, texts, empty)
