@@ -135,7 +135,7 @@ class MemoryTasks:
             case AwaitTask():
                 return self._await(life, request, caller)
             case CountReady():
-                return sum(request.tube in ("", tube) for tube in life.ready_tubes)
+                return _count_ready(life, request.tube)
             case GetTaskCounts():
                 return _count(life)
             case TruncateTasks():
@@ -227,13 +227,14 @@ class MemoryTasks:
         if taken:
             until = life.now + caller.lease
             life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
-        if not taken and not acknowledged and not life.closed and request.waits:
+        is_over = life.closed and not taken and not _count_ready(life, request.tube)
+        if not taken and not acknowledged and not is_over and request.waits:
             self._line.stand(caller, request.tube)
         else:
             self._line.leave(caller)
         if taken or acknowledged:
             return TakenTasks(taken, acknowledged)
-        return Outcome.CLOSED if life.closed else NoTask(request.tube, life.next_due())
+        return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
     def _await(self, life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
         self._line.leave(caller)
@@ -275,6 +276,7 @@ def _put(life: Life, request: PutTasks) -> PutTasksReply:
             *(state, request.priority, life.now, life.now, ends),
             tube=request.tube,
             result_ttl=request.result_ttl,
+            key=request.key,
         )
         life.add(Living(id, record, data, life.next_seq(), hearing.copy()))
     return [*named]
@@ -320,6 +322,10 @@ def _requeue(life: Life, request: RequeueTasks) -> RequeueTasksReply:
     if call is None and len(held) < request.limit:
         life.presence.pop(owner, None)
     return len(held)
+
+
+def _count_ready(life: Life, tube: str) -> int:
+    return sum(tube in ("", task.record.tube) for task in life.ordered(states.READY))
 
 
 def _count(life: Life) -> TaskCounts:

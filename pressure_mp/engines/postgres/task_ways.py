@@ -24,8 +24,8 @@ def decode(text: bytes) -> str:
 def _tasks(reply: Reply) -> list[StoredTask]:
     found = []
     parts = iter(reply.items)
-    for told, id, tube, error, data in zip(
-        reply.info["tasks"], parts, parts, parts, parts, strict=True
+    for told, id, tube, key, error, data in zip(
+        reply.info["tasks"], parts, parts, parts, parts, parts, strict=True
     ):
         state, priority, created, since, due, deliveries, call, owner, result_ttl = told
         record = Record(
@@ -40,6 +40,7 @@ def _tasks(reply: Reply) -> list[StoredTask]:
             owner,
             decode(error),
             result_ttl,
+            decode(key),
         )
         found.append(StoredTask(id, record, data))
     return found
@@ -79,7 +80,7 @@ def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
     args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
     args["result_ttl"] = put.result_ttl
     args |= given(ttl=put.ttl, inbox=put.inbox or None) | flags(awaited=is_awaited)
-    parts = [encode(put.tube)]
+    parts = [encode(put.tube), encode(put.key)]
     for pair in put.tasks:
         parts += pair
     return Asked("put", args, parts)

@@ -197,12 +197,12 @@ class TaskTaker(TaskHandle[Data]):
     def _subject(self, task: TaskOrId) -> Subject:
         """A task, with the number of the take by which this process has it."""
         if isinstance(task, BaseTask):
-            return Subject(task.key, task.call, True, task.data, bool(task.record.result_ttl))
+            return Subject(task.id_bytes, task.call, True, task.data, bool(task.record.result_ttl))
         return Subject(*self._held(task))
 
     def _held(self, task: TaskOrId) -> Held:
         if isinstance(task, BaseTask):
-            return task.key, task.record.call
+            return task.id_bytes, task.record.call
         id = encode_id(task)
         return id, self._here.call_of(id)
 

@@ -1,10 +1,10 @@
--- The fast path of `put`: one task that is ready at once, in no tube, for as long as it likes. It is
+-- The fast path of `put`: one task that is ready at once, in no tube and with no key, for as long as it likes. It is
 -- written straight, and what other cases need is not even built. Where it does not apply nothing has
 -- changed, and `put` goes on. It moves nothing that is due: what can become due does not come this way.
 local function put_one()
   if not settings or settings.closed or settings.ttl > 0 then return nil end
-  local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, number, id, data = unpack(ARGV, 1, 11)
-  if number ~= '1' or delay ~= '0' or ttl ~= '' or tube ~= '' or ticket ~= '' then return nil end
+  local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, number, id, data = unpack(ARGV, 1, 12)
+  if number ~= '1' or delay ~= '0' or ttl ~= '' or tube ~= '' or key ~= '' or ticket ~= '' then return nil end
   local seq, is_named = next_seq(), id ~= ''
   local last, counter = string.format('%d', seq), nil
   if id == '' and kind == 'auto_increment' then
@@ -23,7 +23,7 @@ local function put_one()
   redis.call('HINCRBY', counts, 'X-R', 1)
   if not is_usual then
     redis.call('HSET', records, id, 'R' .. place .. struct.pack('>I8I8I8I8I8i8', now, now, 0, 0, 0, result_ttl)
-      .. '\0\0' .. inbox .. '\0')
+      .. '\0\0\0' .. inbox .. '\0')
   end
   redis.call('HSET', payloads, id, data)
   redis.call('ZADD', ready, '0', place .. id)

@@ -2,7 +2,7 @@
 -- args: owner number task...
 --   task  id and number of the take, of each
 -- replies: done bells problem... | missing
--- uses: storage hearing told life find taker
+-- uses: storage hearing told lanes life find taker
 -- once: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state
@@ -58,9 +58,9 @@ local found = at <= number and redis.call('HMGET', records, unpack(ids, at, numb
 for i = at, number do
   local id = ids[i]
   local record, problem = not seen[id] and found[i - at + 1], nil
-  local ends, bundle, _, call, result_ttl, tube, whose, inboxes
+  local ends, bundle, _, call, result_ttl, tube, key, whose, inboxes
   if record then
-    ends, bundle, _, call, result_ttl, tube, whose, inboxes = struct.unpack('>I8I4I4I8i8sss', record, 34)
+    ends, bundle, _, call, result_ttl, tube, key, whose, inboxes = struct.unpack('>I8I4I4I8i8ssss', record, 34)
   end
   if record and ends > 0 and ends <= now then
     local task = find(id)
@@ -73,7 +73,7 @@ for i = at, number do
     problem = 'foreign'
   else
     if bundle > 0 then goes_from(bundle, call, id) end
-    if goes and result_ttl == 0 and inboxes == '' then
+    if goes and result_ttl == 0 and inboxes == '' and key == '' then
       -- As processed, without reading the rest of the record.
       gone[#gone + 1] = id
       if bundle == 0 then
