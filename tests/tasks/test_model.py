@@ -88,9 +88,7 @@ class Histories(RuleBasedStateMachine):
     )
     def create(self, kind, ttl, kept, limit, ttr, per_key):
         self.kind = kind
-        self.pair.create(
-            ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, per_key=per_key, **kept
-        )
+        self.pair.create(ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, per_key=per_key, **kept)
         self.created = True
 
     def ask(self, request):
@@ -211,7 +209,7 @@ class Histories(RuleBasedStateMachine):
         elif how == "release":
             self.ask(ReleaseTask(id, owner, call, error="why", result=said))
         else:
-            self.ask(AckTasks(owner, [(id, call)]))
+            self.ask(AckTasks(owner, [(b"none", 1), (id, call)], [(1, said)]))
         self.ask(AwaitTask(id, waits=False))
 
     @precondition(lambda self: self.created)

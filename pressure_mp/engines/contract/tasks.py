@@ -63,10 +63,10 @@ class PutTasks(NamedTuple):
     What comes of them is kept for ``result_ttl`` from then on, see :class:`~.task_results.Result`.
     ``inbox`` hears of them, if that is not empty.
 
-    Of those that are ready with one ``key``, in one tube, only the first is in line to be taken, and
-    none while as many are taken as ``per_key`` of the queue says. When it is taken, the next of its
-    key goes to the end of the line, behind all that are ready at that priority. A task without a
-    key has its own place in the line. One that is not in line is ready too, but no take gets it.
+    Of those that are ready with one ``key``, in one tube, only the first is in line to be taken,
+    and none while as many are taken as ``per_key`` of the queue says. When it is taken, the next of
+    its key goes to the end of the line, behind all that are ready at that priority. A task without
+    a key has its own place in the line. One that is not in line is ready too, but no take gets it.
     """
 
     tasks: Sequence[tuple[bytes, bytes]]
@@ -211,13 +211,15 @@ class TouchTask(NamedTuple):
 
 class AckTasks(NamedTuple):
     """Up to MOST_ITEMS tasks that ``owner`` has were processed; each by itself. The reply is why
-    some were not, by their place."""
+    some were not, by their place. ``results`` is what came of those at some places, up to
+    MOST_BYTES together unless it is one; LOST: the content of one is gone, and nothing was done."""
 
     owner: str
     tasks: Sequence[Held]
+    results: Sequence[tuple[int, Result]] = ()
 
 
-AckTasksReply = dict[int, Refusal] | Missing
+AckTasksReply = dict[int, Refusal] | Lost | Missing
 
 
 class ChangeTask(NamedTuple):

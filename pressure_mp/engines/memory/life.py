@@ -80,6 +80,10 @@ class Life:
         """The tubes of the tasks that can be taken, in their order."""
         return [task.record.tube for task in self._ready]
 
+    def number_ready(self, tube: str) -> int:
+        """How many tasks are ready, whether they can be taken or not; of a tube if one is given."""
+        return sum(tube in ("", task.record.tube) for task in self._ready.all())
+
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
         """A new id."""
         while True:

@@ -10,47 +10,58 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from .life import Living
+from ..contract.task_records import Record
+
+
+class Task(Protocol):
+    """A task that is ready, or was."""
+
+    id: bytes
+    record: Record
+    #: The number of its arrival.
+    seq: int
+
+
+T = TypeVar("T", bound=Task)
 
 #: Priority, number, id: the lowest is next. The number is that of the arrival, or a later one.
 Place = tuple[float, int, bytes]
 
 
 @dataclass
-class Lane:
+class Lane(Generic[T]):
     """The tasks of one key in one tube."""
 
     #: The number of the last take of one.
     last: int = 0
     #: How many are taken.
     taken: int = 0
-    first: Living | None = None
+    first: T | None = None
     behind: list[Place] = field(default_factory=list)
 
 
-class ReadyLine:
+class ReadyLine(Generic[T]):
     """All that are ready. ``most`` is how many of a lane may be taken at a time; 0 is no bound."""
 
-    def __init__(self, tasks: dict[bytes, Living], most: int) -> None:
+    def __init__(self, tasks: dict[bytes, T], most: int) -> None:
         self._tasks = tasks
         self._most = most
         self._line: list[Place] = []
-        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._lanes: dict[tuple[str, str], Lane[T]] = {}
 
-    def __iter__(self) -> Iterator[Living]:
+    def __iter__(self) -> Iterator[T]:
         """Those that can be taken; some may leave meanwhile."""
         for *_, id in self._line.copy():
             yield self._tasks[id]
 
-    def all(self) -> list[Living]:
+    def all(self) -> list[T]:
         """Those, and behind them those that cannot be taken yet, by tube and key."""
         places = [place for _, lane in sorted(self._lanes.items()) for place in lane.behind]
         return [*self, *(self._tasks[id] for *_, id in places)]
 
-    def enter(self, task: Living) -> None:
+    def enter(self, task: T) -> None:
         """A task is ready."""
         if not task.record.key:
             bisect.insort(self._line, _own_place(task))
@@ -58,7 +69,7 @@ class ReadyLine:
         lane = self._lanes.setdefault(_lane_of(task), Lane())
         bisect.insort(lane.behind, _own_place(task))
 
-    def leave(self, task: Living) -> None:
+    def leave(self, task: T) -> None:
         """A task is ready no longer."""
         lane = self._lanes.get(_lane_of(task))
         if lane is None:
@@ -69,12 +80,12 @@ class ReadyLine:
         else:
             lane.behind.remove(_own_place(task))
 
-    def begin(self, task: Living, number: int) -> None:
+    def begin(self, task: T, number: int) -> None:
         """A task with a key is taken: its lane is the last in line."""
         lane = self._lanes[_lane_of(task)]
         lane.taken, lane.last = lane.taken + 1, number
 
-    def end(self, task: Living) -> None:
+    def end(self, task: T) -> None:
         """It is taken no longer."""
         self._lanes[_lane_of(task)].taken -= 1
 
@@ -94,13 +105,13 @@ class ReadyLine:
             del self._lanes[tube, key]
 
 
-def _lane_of(task: Living) -> tuple[str, str]:
+def _lane_of(task: Task) -> tuple[str, str]:
     return task.record.tube, task.record.key
 
 
-def _own_place(task: Living) -> Place:
+def _own_place(task: Task) -> Place:
     return task.record.priority, task.seq, task.id
 
 
-def _place_in_line(task: Living, lane: Lane) -> Place:
+def _place_in_line(task: Task, lane: Lane[T]) -> Place:
     return task.record.priority, max(task.seq, lane.last), task.id

@@ -135,7 +135,7 @@ class MemoryTasks:
             case AwaitTask():
                 return self._await(life, request, caller)
             case CountReady():
-                return _count_ready(life, request.tube)
+                return life.number_ready(request.tube)
             case GetTaskCounts():
                 return _count(life)
             case TruncateTasks():
@@ -227,7 +227,7 @@ class MemoryTasks:
         if taken:
             until = life.now + caller.lease
             life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
-        is_over = life.closed and not taken and not _count_ready(life, request.tube)
+        is_over = life.closed and not taken and not life.number_ready(request.tube)
         if not taken and not acknowledged and not is_over and request.waits:
             self._line.stand(caller, request.tube)
         else:
@@ -322,10 +322,6 @@ def _requeue(life: Life, request: RequeueTasks) -> RequeueTasksReply:
     if call is None and len(held) < request.limit:
         life.presence.pop(owner, None)
     return len(held)
-
-
-def _count_ready(life: Life, tube: str) -> int:
-    return sum(tube in ("", task.record.tube) for task in life.ordered(states.READY))
 
 
 def _count(life: Life) -> TaskCounts:

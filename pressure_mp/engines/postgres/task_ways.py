@@ -147,8 +147,16 @@ def _read_task(request: Any, reply: Reply) -> Any:
 
 def _ask_ack_many(request: t.AckTasks, discipline: str) -> Asked:
     calls = [call for _, call in request.tasks]
-    args = {"owner": request.owner, "calls": calls}
-    return Asked("ack_many", args, [id for id, _ in request.tasks])
+    args: dict[str, Any] = {"owner": request.owner, "calls": calls}
+    parts = [id for id, _ in request.tasks]
+    if request.results:
+        results = request.results
+        args["results"] = {
+            place: [len(parts) + at, result.token or None]
+            for at, (place, result) in enumerate(results, 1)
+        }
+        parts += [result.data for _, result in results]
+    return Asked("ack_many", args, parts)
 
 
 def _read_ack_many(request: t.AckTasks, reply: Reply) -> Any:

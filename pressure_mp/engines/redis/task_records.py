@@ -5,8 +5,8 @@ eight bytes, big-endian: the number of the arrival, when the task was put, since
 state, and when that ends by itself (0: never). In four bytes each follow the number of its bundle,
 which only the scripts use, and how often it was delivered; in eight the number of the take that has
 it, and in eight for how long its result is kept (-1: with an inbox). Then the tube, the key, the
-owner, and the inboxes that hear of it, with spaces between, each ended by a zero byte; and the text of the
-last error. Times are the server's, in milliseconds since the epoch.
+owner, and the inboxes that hear of it, with spaces between, each ended by a zero byte; and the text
+of the last error. Times are the server's, in milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def unpack(packed: bytes) -> Record:
     state, priority, *numbers, result_ttl = _HEAD.unpack_from(packed)
     texts = packed[_HEAD.size :].decode(errors="replace").split("\0", 4)
     tube, key, owner, _, error = texts
-    found: Any = state.decode(), decode_priority(priority), *numbers, tube, owner, error, result_ttl
-    return Record(*found, key)
+    said: Any = tube, owner, error, result_ttl, key
+    return Record(state.decode(), decode_priority(priority), *numbers, *said)
 
 
 def read_tasks(flat: Sequence[Any]) -> list[StoredTask]:

@@ -155,6 +155,8 @@ def play(url, name):
         for kind in (AckTask, ReleaseTask, BuryTask):
             settled = run(kind(task.id_bytes, task.owner, task.call, result=lost))
             assert settled is Outcome.LOST
+        held = [(task.id_bytes, task.call)]
+        assert run(AckTasks(task.owner, held, [(0, lost)])) is Outcome.LOST
         run(StoreChunks(lost.token, 0, [[memoryview(b"x")]]))
         assert run(SweepContents(lost.token)) is True
         assert run(SweepContents()) is False

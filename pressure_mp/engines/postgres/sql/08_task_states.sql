@@ -313,8 +313,16 @@ BEGIN
     RETURN pressure_mp.told(a_status, more || jsonb_build_object('tasks', told), parts, NULL);
 END $$;
 
--- Wake the first in line for each task that is ready; all of them when the queue is shut down or
--- gone.
+-- Whether tasks with a key are ready, in line or not; in one tube unless that is ''.
+CREATE OR REPLACE FUNCTION pressure_mp.has_keyed(a_queue bigint, a_tube bytea) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pressure_mp.tasks t WHERE t.queue = a_queue AND t.key <> ''
+        AND t.state = 'R' AND (a_tube = '' OR t.tube = a_tube));
+END $$;
+
+-- Wake the first in line for each task that is ready; when the queue is shut down those for whom none
+-- is ready, and all when it is gone.
 CREATE OR REPLACE FUNCTION pressure_mp.wake_takers(a_slot bigint, a_prefix text, a_name text,
     own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -327,7 +335,7 @@ BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
-    IF NOT FOUND OR q.closed THEN
+    IF NOT FOUND OR (q.closed AND NOT pressure_mp.has_keyed(q.id, '')) THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;
     END IF;
@@ -338,12 +346,17 @@ BEGIN
     FOR w IN
         SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't' ORDER BY v.place
     LOOP
-        EXIT WHEN left_over <= 0;
+        EXIT WHEN left_over <= 0 AND NOT q.closed;
         IF NOT pressure_mp.is_there(w.listener, w.seen, w.lease) THEN
             DELETE FROM pressure_mp.waiting v
                 WHERE v.slot = a_slot AND v.line = 't' AND v.place = w.place;
             CONTINUE;
         END IF;
+        IF q.closed AND NOT pressure_mp.has_keyed(q.id, w.tube) THEN
+            PERFORM pressure_mp.wake(w, own);
+            CONTINUE;
+        END IF;
+        CONTINUE WHEN left_over <= 0;
         IF w.tube <> '' THEN
             in_tube := coalesce((given->>encode(w.tube, 'hex'))::bigint, 0);
             PERFORM FROM pressure_mp.tasks t

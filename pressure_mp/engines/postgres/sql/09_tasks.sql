@@ -222,9 +222,7 @@ BEGIN
         END IF;
         RETURN pressure_mp.tell_tasks('taken', taken, true);
     END IF;
-    IF q.closed AND NOT EXISTS (SELECT FROM pressure_mp.tasks v WHERE v.queue = q.id
-        AND v.key <> '' AND v.state = 'R' AND (parts[1] = '' OR v.tube = parts[1]))
-    THEN
+    IF q.closed AND NOT pressure_mp.has_keyed(q.id, parts[1]) THEN
         RETURN pressure_mp.said('closed');
     END IF;
     SELECT greatest(v.due - moment, 0) + 1 INTO due FROM pressure_mp.tasks v
@@ -288,7 +286,9 @@ BEGIN
     RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
 END $$;
 
--- "parts" are the ids, "calls" in the arguments the takes. The reply is why some were not.
+-- "parts" are the ids, and what came of some: "results" in the arguments says by the place of a task, from
+-- 0 on, where that is among the parts, and the token of its content. "calls" are the takes. The reply is why
+-- some were not.
 CREATE OR REPLACE FUNCTION pressure_mp.ack_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -296,12 +296,22 @@ DECLARE
     t pressure_mp.tasks;
     r pressure_mp.reply;
     problems jsonb := '{}';
+    said jsonb;
 BEGIN
-    FOR at IN 1 .. cardinality(parts) LOOP
+    FOR said IN SELECT v.value FROM jsonb_each(args->'results') v LOOP
+        IF NOT pressure_mp.has_content(q.id, said->>1) THEN
+            RETURN pressure_mp.said('lost');
+        END IF;
+    END LOOP;
+    FOR at IN 1 .. jsonb_array_length(args->'calls') LOOP
         t := pressure_mp.get_task(q.id, parts[at]);
         r := pressure_mp.not_held(t, args->>'owner', (args->'calls'->>(at - 1))::bigint);
         IF r.status IS NULL THEN
-            PERFORM pressure_mp.process(q, c.slot, moment, t, NULL, NULL);
+            t := pressure_mp.process(q, c.slot, moment, t, NULL, NULL);
+            said := args->'results'->((at - 1)::text);
+            IF said IS NOT NULL THEN
+                PERFORM pressure_mp.say_result(t, parts[(said->>0)::integer], said->>1);
+            END IF;
         ELSE
             problems := problems || jsonb_build_object(at - 1, jsonb_build_array(r.status,
                 CASE r.status WHEN 'other_state' THEN r.info ELSE '""' END));

@@ -130,7 +130,7 @@ BEGIN
         END IF;
         RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
     WHEN 'ack_many' THEN
-        FOR at IN 1 .. cardinality(parts) LOOP
+        FOR at IN 1 .. jsonb_array_length(args->'calls') LOOP
             t := pressure_mp.get_task(q.id, parts[at]);
             r := pressure_mp.not_held(t, args->>'owner', (args->'calls'->>(at - 1))::bigint);
             IF r.status IS NOT NULL THEN

@@ -213,12 +213,15 @@ touch = OneScript("touch", _touch, _read_settled)
 
 def _ack_many(binding: RedisBinding, request: AckTasks) -> tuple[Any, ...]:
     tasks = request.tasks
-    return (request.owner, len(tasks), *[part for task in tasks for part in task])
+    flat: list[Any] = [part for task in tasks for part in task]
+    for place, result in request.results:
+        flat += place + 1, *result
+    return (request.owner, len(tasks), *flat)
 
 
 def _read_problems(request: AckTasks, reply: Reply) -> AckTasksReply:
-    if reply[0] == MISSING:
-        return Outcome.MISSING
+    if reply[0] != DONE:
+        return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
     return {place - 1: _problem(why) for place, why in zip(reply[2::2], reply[3::2], strict=True)}
 
 
