@@ -10,7 +10,8 @@ from .exceptions import PressureError
 class AuthenticationError(PressureError, multiprocessing.AuthenticationError):
     """An item is unsigned, forged or signed with another key; or a handle came without its key.
 
-    An item was not decoded, and it was set aside; ``payload`` has its bytes as they were queued.
+    It was not decoded; ``payload`` has its bytes as they were queued. An item was set aside. A task
+    is buried when it is taken. The result of a task stays as it is.
     """
 
     took_nothing = True

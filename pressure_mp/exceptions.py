@@ -199,7 +199,8 @@ class EncodingError(PressureError, TypeError):
 
 
 class DecodingError(PressureError, ValueError):
-    """The serializer cannot decode an item. It was set aside; ``payload`` has its bytes."""
+    """The serializer cannot decode an item, the data of a task or its result; ``payload`` has its
+    bytes. An item was set aside. A task is buried when it is taken. A result stays as it is."""
 
     took_nothing = True
 

@@ -48,6 +48,7 @@ def tasks(
         Column("for", lambda task: duration(now - task.record.since / 1000), True),
         Column("taken", lambda task: number(task.record.deliveries), True, True),
         Column("tube", lambda task: task.record.tube or "-", is_extra=True),
+        Column("key", lambda task: task.record.key or "-", is_extra=True),
         Column("error", lambda task: task.record.error or "-", is_long=True),
         Column("data", lambda task: content_of(task.data).text, is_extra=True, is_long=True),
     )
@@ -77,6 +78,7 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
         "due": record.due / 1000 if record.due else None,
         "deliveries": record.deliveries,
         "tube": record.tube or None,
+        "key": record.key or None,
         "owner": record.owner or None,
         "error": record.error or None,
         "data": content_of(data).as_json(),

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from ..exceptions import DecodingError, PressureError
 from ..interrupts import is_from_outside
 from . import serializers, signing
+from .kinds import ITEM, Kind
 from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Keys, Signatures
@@ -17,7 +18,8 @@ Item = TypeVar("Item")
 
 
 class Codec(Generic[Item]):
-    """What one handle does to its items. Its pickle has keys only for a child being started."""
+    """What one handle does to its items, or what it has of that ``kind``. Its pickle has keys only
+    for a child being started."""
 
     def __init__(
         self,
@@ -26,11 +28,13 @@ class Codec(Generic[Item]):
         prefix: str,
         queue: str,
         anonymous: bool,
+        kind: Kind = ITEM,
     ) -> None:
         self._serializer = serializer
         self._prefix = prefix
         self._queue = queue
         self._anonymous = anonymous
+        self._kind = kind
         self._keys = keys
         self._key_ids = tuple(key.id for key in keys)
         self._signatures: Signatures | None = None
@@ -65,10 +69,10 @@ class Codec(Generic[Item]):
 
     def _find_signatures(self) -> Signatures:
         if not self._key_ids:
-            return signing.Unsigned(self._queue)
+            return signing.Unsigned(self._queue, self._kind)
         if not self._keys:
             self._keys = signing.recall(self._key_ids, self._anonymous, self._queue, os.environ)
-        return signing.Signer(self._keys, self._prefix, self._queue)
+        return signing.Signer(self._keys, self._prefix, self._queue, self._kind)
 
     def encode(self, obj: Item) -> bytes | Large:
         """Raises EncodingError, and AuthenticationError when there is no key to sign with.
@@ -101,7 +105,7 @@ class Codec(Generic[Item]):
                 raise
             if not is_checked:
                 self.prepare().check(item)
-            raise serializers.set_aside(self._queue, error, item) from error
+            raise serializers.undecodable(self._queue, error, item, self._kind) from error
 
     @property
     def quick_decode(self) -> Callable[[bytes], Item]:
@@ -132,7 +136,7 @@ class Codec(Generic[Item]):
         try:
             return Manifest(item, sealed, bool(self._key_ids))
         except ValueError as error:
-            raise serializers.set_aside(self._queue, error, item) from error
+            raise serializers.undecodable(self._queue, error, item) from error
 
     def decode_large(
         self, item: bytes, manifest: Manifest, content: Sequence[bytearray] | None
@@ -199,7 +203,8 @@ class Codec(Generic[Item]):
 
     def __getstate__(self) -> tuple[Any, ...]:
         keys: Keys = self._keys if signing.is_spawning() else ()
-        return self._serializer, self._prefix, self._queue, self._anonymous, self._key_ids, keys
+        where = self._prefix, self._queue, self._anonymous, self._kind
+        return self._serializer, *where, self._key_ids, keys
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         (
@@ -207,6 +212,7 @@ class Codec(Generic[Item]):
             self._prefix,
             self._queue,
             self._anonymous,
+            self._kind,
             self._key_ids,
             self._keys,
         ) = state

@@ -20,6 +20,7 @@ from ..exceptions import DecodingError, PressureError, RemoteTraceback
 from ..interrupts import is_from_outside
 from . import serializers, signing
 from .codec import Codec
+from .kinds import RESULT
 from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
 
 #: What a result begins with: no pickle, no UTF-8 text, no signed item and no manifest does.
@@ -107,7 +108,7 @@ class ResultCodec(Generic[Data]):
             return Value(None)
         if manifest is not None:
             if manifest.digest and digest(content) != manifest.digest:
-                raise signing.exchanged(data, self._codec.queue)
+                raise signing.exchanged(data, self._codec.queue, RESULT)
             try:
                 return Value(serializers.unpickle_apart(content, data, self._codec.queue))
             except DecodingError as error:
@@ -119,7 +120,7 @@ class ResultCodec(Generic[Data]):
 
     def _open(self, id: bytes, data: bytes) -> tuple[bytes, bytes]:
         """The kind and the payload of a result that was made for this task."""
-        found = self._codec.prepare().check(data)
+        found = self._codec.prepare().check(data, RESULT)
         kind, head = found[len(MARK) : len(MARK) + 1], id + b"\0"
         rest = found[len(MARK) + 1 :]
         if found[: len(MARK)] != MARK or kind not in (VALUE, ERROR) or not rest.startswith(head):
@@ -139,11 +140,7 @@ class ResultCodec(Generic[Data]):
             raise self._undecodable(data, error) from error
 
     def _undecodable(self, data: bytes, error: BaseException | None) -> DecodingError:
-        return DecodingError(
-            f"a result of {len(data)} bytes from queue {self._codec.queue!r} cannot be decoded "
-            f"({type(error).__name__}: {error})",
-            data,
-        )
+        return serializers.undecodable(self._codec.queue, error, data, RESULT)
 
     def _decode_error(self, payload: bytes, data: bytes) -> Failure:
         end = _LENGTH + int.from_bytes(payload[:_LENGTH], "big")

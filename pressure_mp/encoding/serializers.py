@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ..exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
 from ..interrupts import is_from_outside
+from .kinds import ITEM, Kind
 from .large import THRESHOLD
 
 
@@ -170,7 +171,7 @@ def unpickle_apart(segments: Sequence[bytearray], item: bytes, queue: str) -> An
     except Exception as error:
         if is_from_outside(error):
             raise
-        raise set_aside(queue, error, b"".join((item, *segments))) from error
+        raise undecodable(queue, error, b"".join((item, *segments))) from error
 
 
 def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> list[bytes]:
@@ -186,10 +187,12 @@ def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> l
     return [encode(serializer, obj, queue) for obj in objects]  # says which one it is
 
 
-def set_aside(queue: str, error: Exception, item: bytes) -> DecodingError:
-    """The error for an item that ``error`` kept from being decoded."""
+def undecodable(
+    queue: str, error: BaseException | None, item: bytes, kind: Kind = ITEM
+) -> DecodingError:
+    """The error for what ``error`` kept from being decoded."""
     return DecodingError(
-        f"an item of {len(item)} bytes from queue {queue!r} cannot be decoded "
-        f"({type(error).__name__}: {error}); it was set aside, see rejected()",
+        f"{kind.what} of {len(item)} bytes from queue {queue!r} cannot be decoded "
+        f"({type(error).__name__}: {error}); {kind.fate}",
         item,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..exceptions import ArgumentError, ArgumentTypeError, EncodingError
 from ..hidden import hide
+from .kinds import ITEM, Kind
 
 if TYPE_CHECKING:
     from ..authentication import AuthenticationError
@@ -158,20 +159,21 @@ class Signatures(Protocol):
     def sign(self, payload: bytes) -> bytes:
         """The item to queue."""
 
-    def check(self, item: bytes) -> bytes:
-        """The payload of an item; raises AuthenticationError."""
+    def check(self, item: bytes, kind: Kind | None = None) -> bytes:
+        """The payload of an item, or of what is of another ``kind``; raises AuthenticationError."""
 
 
 class Signer:
     """Signs and checks the items of one queue: the first key signs, any of them is accepted."""
 
-    def __init__(self, keys: Keys, prefix: str, queue: str) -> None:
+    def __init__(self, keys: Keys, prefix: str, queue: str, kind: Kind = ITEM) -> None:
         from hmac import compare_digest
 
         self._are_equal = compare_digest
         parts = (part.encode() for part in (prefix, queue))
         context = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         self._queue = queue
+        self._kind = kind
         known: list[tuple[bytes, _Mac]] = [(MARK + key.id, key.mac(context)) for key in keys]
         self._head, self._mac = known[0]
         self._known = known + [(_FORMER_MARK + key.id, key.former_mac(context)) for key in keys]
@@ -182,7 +184,7 @@ class Signer:
         mac.update(payload)
         return b"".join((self._head, mac.digest(), payload))
 
-    def check(self, item: bytes) -> bytes:
+    def check(self, item: bytes, kind: Kind | None = None) -> bytes:
         """Takes the same time for every wrong MAC."""
         for head, prepared in self._known:
             if item.startswith(head):
@@ -191,26 +193,29 @@ class Signer:
                 mac.update(payload)
                 if self._are_equal(mac.digest(), item[_HEAD_SIZE:_PAYLOAD]):
                     return payload
-        raise self._refusal(item)
+        raise self._refusal(item, kind or self._kind)
 
-    def _refusal(self, item: bytes) -> AuthenticationError:
+    def _refusal(self, item: bytes, kind: Kind) -> AuthenticationError:
         if not item.startswith(_MARKS):
-            return _set_aside(
+            return _refused(
                 item,
+                kind,
                 self._queue,
                 "is not signed: it was put without a key, or it is forged",
                 f"give every producer the key (authkey= or {VARIABLE})",
             )
         if any(item.startswith(head) for head, _ in self._known):
-            return _set_aside(
+            return _refused(
                 item,
+                kind,
                 self._queue,
                 "has a wrong signature: it is forged, changed or truncated, or it was signed for "
                 "another queue",
                 "find out who writes to the broker",
             )
-        return _set_aside(
+        return _refused(
             item,
+            kind,
             self._queue,
             f"is signed with another key ({_key_id(item)}; this handle accepts "
             f"{_hexes(self._accepted)}), forged or truncated",
@@ -221,8 +226,9 @@ class Signer:
 class Unsigned:
     """For a named queue without a key: items as the serializer made them."""
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, kind: Kind) -> None:
         self._queue = queue
+        self._kind = kind
 
     def sign(self, payload: bytes) -> bytes:
         if payload.startswith(_MARKS):
@@ -232,10 +238,11 @@ class Unsigned:
             )
         return payload
 
-    def check(self, item: bytes) -> bytes:
+    def check(self, item: bytes, kind: Kind | None = None) -> bytes:
         if item.startswith(_MARKS):
-            raise _set_aside(
+            raise _refused(
                 item,
+                kind or self._kind,
                 self._queue,
                 f"is signed (with key {_key_id(item)}), and this handle has no key",
                 f"give the handle the producers' key (authkey= or {VARIABLE})",
@@ -249,22 +256,23 @@ def take_apart(item: bytes) -> tuple[str | None, bytes]:
     return (_key_id(item), item[_PAYLOAD:]) if item.startswith(_MARKS) else (None, item)
 
 
-def exchanged(item: bytes, queue: str) -> AuthenticationError:
-    """The error for a signed item whose content is another than the one that was signed."""
-    return _set_aside(
+def exchanged(item: bytes, queue: str, kind: Kind = ITEM) -> AuthenticationError:
+    """The error for what is signed and whose content is another than the one that was signed."""
+    return _refused(
         item,
+        kind,
         queue,
         "has a content that is not the one that was signed: somebody exchanged a part of it",
         "find out who writes to the broker",
     )
 
 
-def _set_aside(item: bytes, queue: str, problem: str, advice: str) -> AuthenticationError:
+def _refused(item: bytes, kind: Kind, queue: str, problem: str, advice: str) -> AuthenticationError:
     from ..authentication import AuthenticationError
 
     return AuthenticationError(
-        f"an item of {len(item)} bytes from queue {queue!r} {problem}. It was not decoded, and it "
-        f"was set aside, see rejected(); {advice}",
+        f"{kind.what} of {len(item)} bytes from queue {queue!r} {problem}. It was not decoded, and "
+        f"{kind.fate}; {advice}",
         item,
     )
 

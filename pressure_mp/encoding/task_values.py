@@ -75,6 +75,17 @@ def check_tube(tube: object) -> str:
     return tube
 
 
+def check_key(key: object) -> str:
+    """A key, "" for None. Raises ArgumentTypeError, ArgumentError."""
+    if key is None:
+        return ""
+    if not isinstance(key, str):
+        raise ArgumentTypeError(f"key is a str or None, not {type(key).__name__}")
+    if not 0 < len(key) <= 255 or "\0" in key:
+        raise ArgumentError("a task's key has 1 to 255 characters, and no zero byte")
+    return key
+
+
 def milliseconds(name: str, seconds: float | None, least: float = 0.0) -> int:
     """A time that a user gives, 0 for None. Raises ArgumentError, ArgumentTypeError."""
     if seconds is None:

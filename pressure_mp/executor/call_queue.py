@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..encoding.task_values import check_priority, check_times, check_tube, encode_id
+from ..encoding.task_values import check_key, check_priority, check_times, check_tube, encode_id
 from ..exceptions import TaskNotFound
 from ..operations.calls import CallOperations
 from ..operations.task_leases import TaskLeaseOperations
@@ -22,12 +22,14 @@ class Options(NamedTuple):
     delay: float | None = None
     ttl: float | None = None
     tube: str | None = None
+    key: str | None = None
 
     def checked(self) -> Options:
         """The same. Raises ArgumentError, ArgumentTypeError."""
         check_times(self.delay, self.ttl)
         check_priority(self.priority)
         check_tube(self.tube)
+        check_key(self.key)
         return self
 
 

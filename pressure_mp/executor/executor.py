@@ -14,7 +14,7 @@ from ..encoding.serializers import Serializer
 from ..encoding.task_values import milliseconds
 from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
-from ..sync.options import ObjectOptions, SignatureOf, read
+from ..sync.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from . import calls, mapping
 from .call_queue import CallQueue, Options, QueueClient
 from .client import Client
@@ -63,6 +63,7 @@ class Executor(Submitter, futures.Executor):
         initargs: tuple[Any, ...] = (),
         max_tasks_per_child: int | None = None,
         max_deliveries: int = 3,
+        per_key: int | None = None,
         result_ttl: float = RESULT_TTL,
         max_pending: int | None = None,
         **options: Unpack[ObjectOptions],
@@ -81,6 +82,8 @@ class Executor(Submitter, futures.Executor):
             Not with the start method fork.
         :param max_deliveries: to how many workers a call is given, one after the other, if they
             die. 1 is for what must not run twice. It is recorded with a named executor.
+        :param per_key: how many calls of one key run at a time, in all workers together; see
+            :meth:`options`. None is no limit. It is recorded with a named executor.
         :param result_ttl: seconds for which what came of a call of a named executor is kept.
         :param max_pending: :meth:`submit` blocks while so many calls of this executor wait for a
             worker. None is no bound.
@@ -106,7 +109,7 @@ class Executor(Submitter, futures.Executor):
         setup = Setup(initializer, initargs, max_tasks_per_child)
         milliseconds("result_ttl", result_ttl, least=0.001)
         ttl = None if name is None else result_ttl
-        queue = self._open(name, max_deliveries, options)
+        queue = self._open(name, max_deliveries, per_key, options)
         self._queue = queue
         client = Client(QueueClient(queue, ttl), max_pending, sends_later=name is None)
         workers = WorkerProcesses(queue, size, context, setup)
@@ -120,21 +123,30 @@ class Executor(Submitter, futures.Executor):
         """An executor on the calls called ``name``, which are there; without workers of its own,
         unless ``max_workers`` says so.
 
-        The rest is as for the class itself; ``max_deliveries`` is the executor's own. Raises
-        QueueDoesNotExistError.
+        The rest is as for the class itself; ``max_deliveries`` and ``per_key`` are the executor's
+        own. Raises QueueDoesNotExistError.
         """
         executor = cls.__new__(cls)
         executor._attaches = True
         cls.__init__(executor, max_workers, name, **hide_in(options))
         return executor
 
-    def _open(self, name: str | None, max_deliveries: int, options: ObjectOptions) -> CallQueue:
+    def _open(
+        self, name: str | None, max_deliveries: int, per_key: int | None, options: ObjectOptions
+    ) -> CallQueue:
         there: ObjectOptions = {**options, "serializer": "pickle"}
         there = hide_in(there)
         if self._attaches:
             assert name is not None
             return CallQueue.attach(name, **there)
-        return CallQueue(name, ttr=None, max_deliveries=max_deliveries, id="required", **there)
+        recorded: RecordedOptions = {
+            "ttr": None,
+            "max_deliveries": max_deliveries,
+            "id": "required",
+        }
+        if per_key is not None:
+            recorded["per_key"] = per_key
+        return CallQueue(name, **recorded, **there)
 
     @property
     def name(self) -> str:
@@ -204,6 +216,7 @@ class Executor(Submitter, futures.Executor):
         delay: float | None = None,
         ttl: float | None = None,
         tube: str | None = None,
+        key: str | None = None,
         block: bool = True,
     ) -> Submitter:
         """What submits calls with these options: ``ex.options(priority=-1).submit(f, x)``.
@@ -212,12 +225,15 @@ class Executor(Submitter, futures.Executor):
         :param delay: seconds before a worker may take the call.
         :param ttl: seconds in which a worker has to take it; else its future raises CallDropped.
         :param tube: the call is for workers of that tube, and for those of none in particular.
+        :param key: whom the call is for, such as a tenant. Keys take turns: when a call of one is
+            taken, the next of that key goes to the end of the line. No more than ``per_key`` of one
+            run at a time: the others wait, also while workers are idle.
         :param block: with False, :meth:`submit` raises Full where it would block for
             ``max_pending``.
 
         Raises ArgumentError, ArgumentTypeError.
         """
-        return _WithOptions(self, Options(priority, delay, ttl, tube).checked(), block)
+        return _WithOptions(self, Options(priority, delay, ttl, tube, key).checked(), block)
 
     def future(self, id: str) -> Future[Any]:
         """The future of a call that was submitted to this executor, by whomever, with its ``id``.

@@ -29,9 +29,9 @@ from .task_queue import DecodedTask, TaskQueueOperations
 NewTask = tuple[bytes, bytes]
 
 
-#: What all tasks of one put have in common: delay, ttl, priority, tube, result_ttl and inbox, as of
-#: :class:`PutTasks`.
-PutOptions = tuple[int, "int | None", float, str, int, str]
+#: What all tasks of one put have in common: delay, ttl, priority, tube, result_ttl, inbox and key,
+#: as of :class:`PutTasks`.
+PutOptions = tuple[int, "int | None", float, str, int, str, str]
 
 
 class TaskProducing(TaskQueueOperations):
@@ -80,10 +80,10 @@ class TaskProducing(TaskQueueOperations):
         task = self._name(id), self.codec.encode_whole(data)
         reply: PutTasksReply = yield PutAwaited(PutTasks([task], self.settings.id, *options))
         (made,) = self._ids(reply)
-        delay, _, priority, tube, _, _ = options
+        delay, _, priority, tube, _, _, key = options
         state = states.WAITING if delay else states.READY
         moment = local_milliseconds()  # it is not known better if the task is gone at once
-        record = Record(state, priority, moment, moment, 0, tube=tube)
+        record = Record(state, priority, moment, moment, 0, tube=tube, key=key)
         known = StoredTask(made, record, task[1])
         return (yield from self._await(made, end, known, here))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..effects import Operation
@@ -20,15 +20,16 @@ from ..engines.contract.tasks import (
     GetTaskReply,
     OtherOwner,
     OtherState,
+    Refusal,
     ReleaseTask,
     SettledReply,
     TouchTask,
 )
-from ..exceptions import EncodingError, PressureError, TaskError
+from ..exceptions import EncodingError, PressureError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..states import TAKEN
-from .batches import batches
+from .batches import next_batch
 from .task_queue import DecodedTask, error_text
 from .task_telling import TaskTelling
 
@@ -237,36 +238,74 @@ class TaskSettling(TaskTelling):
     def ack_many(
         self, tasks: Sequence[Held], here: Keeper, results: Mapping[int, Any]
     ) -> Operation[dict[int, PressureError]]:
-        """Tasks were processed; in batches, but for those at the places that have ``results``, each
-        by itself. Returns what is wrong with some, by their place."""
-        problems: dict[int, PressureError] = {}
-        for place, result in results.items():
-            subject = Subject(*tasks[place], is_known=True)
-            try:
-                yield from self.ack(subject, here, UNCHANGED, None, None, result)
-            except (TaskError, EncodingError) as error:
-                problems[place] = error
-        places = [place for place in range(len(tasks)) if place not in results]
-        for _, chosen in batches(places):
+        """Tasks were processed, in batches; those at the places that have ``results`` came to
+        these. Returns what is wrong with some, by their place."""
+        said, problems = self._say_values(tasks, results)
+        places = [place for place in range(len(tasks)) if place not in problems]
+        for chosen in _batches(places, said):
             batch = [tasks[place] for place in chosen]
-            reply: AckTasksReply = yield AckTasks(incarnation(), batch)
-            if reply is Outcome.MISSING:
-                raise self._missing()
+            reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
             for place, why in reply.items():
                 problems[chosen[place]] = self._refusal(why, batch[place][0], "ack")
             here.lose([held for place, held in enumerate(batch) if place not in reply])
         return problems
 
-    def ack_many_at_commit(self, tasks: Sequence[Held], here: Keeper) -> Operation[None]:
-        """Tasks were processed, if a transaction of the caller's commits. Raises what is wrong with
-        the first that cannot be acknowledged."""
-        for _, batch in batches(tasks):
-            reply: AckTasksReply = yield AckTasks(incarnation(), batch)
+    def _say_values(
+        self, tasks: Sequence[Held], results: Mapping[int, Any]
+    ) -> tuple[dict[int, bytes | Large], dict[int, PressureError]]:
+        """What results are kept as, by the places of the tasks; and what is wrong with others."""
+        said: dict[int, bytes | Large] = {}
+        problems: dict[int, PressureError] = {}
+        for place, result in results.items():
+            try:
+                said[place] = self._results.encode_value(tasks[place][0], result)
+            except EncodingError as error:
+                problems[place] = error
+        return said, problems
+
+    def _ack_batch(
+        self, tasks: Sequence[Held], said: Sequence[bytes | Large]
+    ) -> Operation[dict[int, Refusal]]:
+        """These were processed, and came to that. Returns why some cannot be acknowledged."""
+        while True:
+            told = []
+            for place, one in enumerate(said):
+                if one:
+                    told.append((place, (yield from self._store(one))))
+            reply: AckTasksReply = yield AckTasks(incarnation(), tasks, told)
             if reply is Outcome.MISSING:
                 raise self._missing()
+            if reply is not Outcome.LOST:  # else all is stored again
+                return reply
+
+    def ack_many_at_commit(
+        self, tasks: Sequence[Held], here: Keeper, results: Mapping[int, Any]
+    ) -> Operation[None]:
+        """Tasks were processed, if a transaction of the caller's commits. Raises what is wrong with
+        the first that cannot be acknowledged."""
+        said, problems = self._say_values(tasks, results)
+        for error in problems.values():
+            raise error
+        for chosen in _batches(range(len(tasks)), said):
+            batch = [tasks[place] for place in chosen]
+            reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
             for place in sorted(reply):
                 raise self._refusal(reply[place], batch[place][0], "ack")
             here.lose_later(batch)
+
+
+def _batches(places: Sequence[int], said: Mapping[int, bytes | Large]) -> Iterator[Sequence[int]]:
+    """Places of tasks, as many at a time as one request can have with their results."""
+
+    def size(place: int) -> int:
+        one = said.get(place, b"")
+        return len(one.manifest if isinstance(one, Large) else one)
+
+    at = 0
+    while at < len(places):
+        chosen = next_batch(places, at, size)
+        at += len(chosen)
+        yield chosen
 
 
 def _acking(task: Subject, delay: int | None, tube: str | None) -> Making:

@@ -45,7 +45,7 @@ class Done(Protocol):
     """A task to be acknowledged, as its taker has it."""
 
     @property
-    def key(self) -> bytes:
+    def id_bytes(self) -> bytes:
         """Its id."""
 
     @property
@@ -90,7 +90,7 @@ class TaskTaking(TaskTelling):
         waits = timeout is None or timeout > 0
         end = None if timeout is None else deadline(waits, timeout)
         said = self._say(done)
-        before = None if done is None else Acknowledged(done.key, done.record)
+        before = None if done is None else Acknowledged(done.id_bytes, done.record)
         request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits)
         try:
             while True:
@@ -117,7 +117,7 @@ class TaskTaking(TaskTelling):
         """What came of a task, if somebody asked for it."""
         if done is None or not done.record.result_ttl:
             return b""
-        return self._results.encode_value(done.key, done.result)
+        return self._results.encode_value(done.id_bytes, done.result)
 
     def _wait(
         self,
@@ -196,5 +196,5 @@ def _note(reply: TakenTasks, here: Taker, call: int, longest: int, done: Done | 
     if done is None or reply.acknowledged is None:
         here.keep(ids, call, longest)
         return
-    here.keep(ids, call, longest, (done.key, done.record.call))
+    here.keep(ids, call, longest, (done.id_bytes, done.record.call))
     done.become_record(reply.acknowledged)

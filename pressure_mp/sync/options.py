@@ -61,6 +61,7 @@ class RecordedOptions(TypedDict, total=False):
     keep: Annotated[bool, False]
     max_deliveries: Annotated[int | None, None]
     id: Annotated[IdKind, "time64"]
+    per_key: Annotated[int | None, None]
 
 
 class TaskQueueOptions(RecordedOptions, ObjectOptions, total=False):

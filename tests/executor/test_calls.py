@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import gc
 import itertools
 import threading
+import time
 import weakref
 from concurrent import futures
 
@@ -165,6 +167,36 @@ def test_options_of_calls(executor, workers):
     futures.wait([late, soon], 30)
     assert order == [soon, late]
     assert delayed.cancel()
+
+
+def test_calls_of_keys_take_turns_and_so_many_of_one_run_at_a_time(url, name):
+    with Executor(0, name, url=url, per_key=1) as executor:
+        workers = Workers(executor)
+        running, most, order = collections.Counter(), collections.Counter(), []
+        calls.update({name: (running, most, order)})
+        futures_of = [
+            executor.options(key=key).submit(note_that_it_runs, name, key) for key in "aaab"
+        ]
+        workers.begin(3)
+        futures.wait(futures_of, 30)
+        assert "".join(sorted(order)) == "aaab"
+        assert set(most.values()) == {1}
+        assert Executor.attach(name, url=url)._queue.settings.per_key == 1
+        workers.end()
+    executor._queue.delete()
+
+
+#: What the threads of a test note, by the executor's name.
+calls: dict[str, tuple] = {}
+
+
+def note_that_it_runs(name, key):
+    running, most, order = calls[name]
+    running[key] += 1
+    most[key] = max(most[key], running[key])
+    order.append(key)
+    time.sleep(0.002)  # others may begin meanwhile
+    running[key] -= 1
 
 
 def test_submit_blocks_while_too_many_calls_wait_for_workers(url, name):

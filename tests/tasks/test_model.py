@@ -51,6 +51,7 @@ OWNERS = st.sampled_from(["host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"])
 TUBES = st.sampled_from(["", "a", "b"])
 SHIFTS = st.sampled_from([None, "", "a", "b"])
 PRIORITIES = st.sampled_from([0, -1, 2.5])
+KEYS = st.sampled_from(["", "k", "k", "l"])
 #: Times in milliseconds that have passed after a short sleep, and such as never pass.
 SOON, LATE = 1, 3_600_000
 TIMES = st.sampled_from([SOON, LATE])
@@ -83,10 +84,11 @@ class Histories(RuleBasedStateMachine):
         kept=st.sampled_from([{}, {"keep": True}, {"zombie": 3600}, {"zombie": True}]),
         limit=st.sampled_from([None, 1, 2]),
         ttr=st.sampled_from([None, 3600]),
+        per_key=st.sampled_from([None, 1, 2]),
     )
-    def create(self, kind, ttl, kept, limit, ttr):
+    def create(self, kind, ttl, kept, limit, ttr, per_key):
         self.kind = kind
-        self.pair.create(ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, **kept)
+        self.pair.create(ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, per_key=per_key, **kept)
         self.created = True
 
     def ask(self, request):
@@ -127,11 +129,12 @@ class Histories(RuleBasedStateMachine):
         priority=PRIORITIES,
         tube=TUBES,
         asked=ASKED,
+        key=KEYS,
     )
-    def put(self, number, id, delay, ttl, priority, tube, asked):
+    def put(self, number, id, delay, ttl, priority, tube, asked, key):
         first = self.named(id) if id else b""
         tasks = [(first, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
-        self.put_both(tasks, delay, ttl, priority, tube, *asked)
+        self.put_both(tasks, delay, ttl, priority, tube, *asked, key)
 
     @precondition(lambda self: self.created)
     @rule(
@@ -206,7 +209,7 @@ class Histories(RuleBasedStateMachine):
         elif how == "release":
             self.ask(ReleaseTask(id, owner, call, error="why", result=said))
         else:
-            self.ask(AckTasks(owner, [(id, call)]))
+            self.ask(AckTasks(owner, [(b"none", 1), (id, call)], [(1, said)]))
         self.ask(AwaitTask(id, waits=False))
 
     @precondition(lambda self: self.created)

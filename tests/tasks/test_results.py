@@ -25,6 +25,7 @@ from pressure_mp import (
     TaskResult,
 )
 from pressure_mp.engines.contract.task_results import WITH_INBOX, Result
+from pressure_mp.engines.contract.tasks import AckTasks
 
 
 @pytest.fixture
@@ -104,15 +105,56 @@ def test_what_came_of_a_task_stays_when_the_task_goes_later(url, name, how):
 
 def test_tasks_that_are_acknowledged_together_have_their_results(queue):
     ids = queue.put_many(range(4), result_ttl=60)
-    tasks = queue.take_many(4)
+    queue.put("nobody asks")
+    tasks = queue.take_many(5)
     for task in tasks[1:3]:
         task.result = task.data
+    tasks[3].result = bytes(300_000)
     queue.snatch(ids[2])
     with pytest.raises(NotTaken) as raised:
         queue.ack_many(tasks)
-    assert (raised.value.accepted, raised.value.rest) == (3, [tasks[2]])
+    assert (raised.value.accepted, raised.value.rest) == (4, [tasks[2]])
     queue.take(0).ack()
-    assert [queue.result(id) for id in ids] == [None, 1, None, None]
+    assert [queue.result(id) for id in ids] == [None, 1, None, bytes(300_000)]
+    assert queue.list() == []
+
+
+def test_results_of_many_tasks_are_told_in_one_request(queue):
+    queue.put_many(range(3), result_ttl=60)
+    tasks = queue.take_many(3)
+    for task in tasks:
+        task.result = task.data
+    acking = queue._acking_many(tasks)
+    request = next(acking)
+    assert isinstance(request, AckTasks)
+    assert [place for place, _ in request.results] == [0, 1, 2]
+    acking.close()
+    queue.ack_many(tasks)
+
+
+def test_a_result_that_cannot_be_encoded_leaves_its_task_taken(queue):
+    queue.put_many(range(2), result_ttl=60)
+    tasks = queue.take_many(2)
+    tasks[0].result = threading.Lock()
+    with pytest.raises(EncodingError) as raised:
+        queue.ack_many(tasks)
+    assert (raised.value.rest, tasks[1].state) == ([tasks[0]], "X")
+    tasks[0].ack(result=None)
+
+
+def test_what_is_refused_says_what_it_was_and_what_became_of_it(url, name):
+    signed = TaskQueue(name, url=url, authkey=b"one")
+    other = TaskQueue.attach(name, url=url, authkey=b"another")
+    id = signed.put("data", result_ttl=60)
+    with pytest.raises(AuthenticationError, match=r"the data of a task .* buries the task"):
+        other.take(0)
+    assert [task.state for task in signed.list("buried")] == ["B"]
+    signed.kick(id)
+    signed.take(0).ack(result=1)
+    with pytest.raises(AuthenticationError, match=r"the result of a task .* it stays until"):
+        other.result(id)
+    assert signed.result(id) == 1
+    signed.delete()
 
 
 def test_nothing_is_kept_where_nobody_asked(queue):
@@ -171,7 +213,9 @@ def test_what_nobody_can_decode_here_is_said(name, monkeypatch, size):
     task.ack(result=Unknown(bytes(size)))
     failed.bury(error=Unknown("why"))
     monkeypatch.delattr(f"{__name__}.Unknown")
-    with pytest.raises(DecodingError, match=r"a result of .* cannot be decoded .AttributeError"):
+    with pytest.raises(
+        DecodingError, match=r"the result of a task .* cannot be decoded .AttributeError"
+    ):
         queue.result(id)
     with pytest.raises(TaskFailed, match="Unknown: why"):
         queue.result(other)

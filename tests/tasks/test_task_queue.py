@@ -437,6 +437,7 @@ def test_a_stated_option_that_differs_is_a_mismatch_that_shows_it(how, stated, t
 def test_a_queue_is_created_with_the_usual_options_where_none_are_stated(url, name):
     queue = TaskQueue(name, url=url)
     usual = "ttr=60.0, ttl=None, zombie=None, keep=False, max_deliveries=None, id='time64'"
+    usual += ", per_key=None"
     assert str(queue.settings) == usual
     queue.delete()
 

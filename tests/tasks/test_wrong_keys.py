@@ -23,6 +23,8 @@ pytestmark = pytest.mark.usefixtures("no_looks")
 LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
 #: Keys of what comes of tasks.
 OF_RESULTS = {"results", "notices", "inboxes", "chunks"}
+#: Keys of tasks that have a key.
+OF_LANES = {"behind", "lanes"}
 #: Keys that only tasks with a tube have.
 OF_TUBES = {"tubes", "waiting"}
 
@@ -32,7 +34,7 @@ WRONG = pytest.mark.parametrize(
     ("part", "tube"),
     [
         (part, tube)
-        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS)
+        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS - OF_LANES)
         for tube in (None, "tube")
         if tube or part not in OF_TUBES
     ],
@@ -107,6 +109,33 @@ def test_a_take_does_its_acknowledgement_as_a_whole_or_not_at_all(part, tube, va
         rest = {2: "T" if taken else "R", 3: "R"}
         assert there == ({1: "T", **rest} if task.state == "T" else rest)
         assert queue.stats().counts["T"] == list(there.values()).count("T")
+        queue.delete()
+
+
+@pytest.mark.parametrize("part", sorted({*OF_LANES, "ready", "tubes"}))
+def test_a_key_of_lanes_of_another_type_is_named_and_nothing_is_half_done(part, valkey, name):
+    queue = TaskQueue(name, url=valkey.url, per_key=2)
+    queue.put_many(range(6), key="k", tube="tube")
+    task = queue.take(0)
+    with valkey.client() as client:
+        with Spoilt(client, name, part) as spoilt:
+            before, named = spoilt.everything(), []
+            for call in (
+                lambda: queue.put(9, key="k", tube="tube"),
+                lambda: queue.take(0),
+                lambda: queue.take_many(2, tube="tube"),
+                task.ack,
+                task.release,
+                lambda: queue.kill(queue.list("T")[0]),
+            ):
+                try:
+                    call()
+                except WrongKeyTypeError as error:
+                    named.append(str(error))
+                    assert spoilt.everything() == before
+                before = spoilt.everything()
+        assert named
+        assert all(f":{part}'" in error for error in named)
         queue.delete()
 
 

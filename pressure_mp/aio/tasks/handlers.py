@@ -64,7 +64,7 @@ async def _in_thread(
     queue: QueueOfThreads[Any],
     threads: Threads,
 ) -> Any:
-    held = TaskOfThreads(queue, task.key, task.data, task.record)
+    held = TaskOfThreads(queue, task.id_bytes, task.data, task.record)
     held.on_error, held.backoff = task.on_error, task.backoff
 
     def call() -> object:

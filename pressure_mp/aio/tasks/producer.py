@@ -26,6 +26,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -42,6 +43,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -56,6 +58,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -70,7 +73,7 @@ class TaskProducer(TaskHandle[Data]):
         ``id``: to put it again then raises TaskExists.
         """
         self._sync._check_open()
-        options = put_options(delay, ttl, priority, tube, result_ttl, inbox)
+        options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
         handle = await self._opened()
         if connection is not None:
             check_waits_for_nothing("wait", wait)
@@ -88,6 +91,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         ids: Iterable[int | str] | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -96,7 +100,7 @@ class TaskProducer(TaskHandle[Data]):
         """Put a task for each of ``data``, in order; as :meth:`pressure_mp.TaskQueue.put_many`."""
         self._sync._check_open()
         handle = await self._opened()
-        options = delay, ttl, priority, tube, result_ttl, inbox
+        options = delay, ttl, priority, tube, result_ttl, inbox, key
         putting = handle._putting_many(data, ids, options)
         if connection is None:
             return await self._run(putting)

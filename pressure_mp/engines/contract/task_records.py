@@ -21,6 +21,8 @@ class TaskSettings:
     keep: bool
     max_deliveries: int
     id: str
+    #: How many tasks of one key may be taken at a time.
+    per_key: int
 
     @property
     def processed(self) -> states.TaskState:
@@ -36,6 +38,7 @@ class TaskSettings:
             "keep": self.keep,
             "max_deliveries": self.max_deliveries or None,
             "id": self.id,
+            "per_key": self.per_key or None,
         }
 
     def tell(self, names: Iterable[str]) -> str:
@@ -88,6 +91,10 @@ class TaskRecord(Protocol):
         """Its tube, empty when it has none."""
 
     @property
+    def key(self) -> str:
+        """Whose turn it is to be served with it, empty when it has no key."""
+
+    @property
     def owner(self) -> str:
         """The process that has it, empty when nobody does."""
 
@@ -118,6 +125,7 @@ class Record(NamedTuple):
     owner: str = ""
     error: str = ""
     result_ttl: int = 0
+    key: str = ""
 
     def into(self, state: str, since: int | None = None) -> Record:
         """As of :class:`TaskRecord`."""

@@ -62,6 +62,11 @@ class PutTasks(NamedTuple):
 
     What comes of them is kept for ``result_ttl`` from then on, see :class:`~.task_results.Result`.
     ``inbox`` hears of them, if that is not empty.
+
+    Of those that are ready with one ``key``, in one tube, only the first is in line to be taken,
+    and none while as many are taken as ``per_key`` of the queue says. When it is taken, the next of
+    its key goes to the end of the line, behind all that are ready at that priority. A task without
+    a key has its own place in the line. One that is not in line is ready too, but no take gets it.
     """
 
     tasks: Sequence[tuple[bytes, bytes]]
@@ -72,6 +77,7 @@ class PutTasks(NamedTuple):
     tube: str = ""
     result_ttl: int = 0
     inbox: str = ""
+    key: str = ""
 
 
 class PutAwaited(NamedTuple):
@@ -115,7 +121,8 @@ class TakeTasks(NamedTuple):
     ``owner`` is the process that has them then, for ``ttr`` (None: the queue's own), by the take of
     the number ``call``, which it never used before. With ``ack`` that task of the owner's is
     processed first, as by :class:`AckTask`, or the reply is why it is not. ``waits``: as of
-    :class:`~.items.Put`; it is served with what is ready also when the queue is shut down.
+    :class:`~.items.Put`; it is served with what is ready also when the queue is shut down, and
+    waits then for what is not yet in line.
     """
 
     owner: str
@@ -204,13 +211,15 @@ class TouchTask(NamedTuple):
 
 class AckTasks(NamedTuple):
     """Up to MOST_ITEMS tasks that ``owner`` has were processed; each by itself. The reply is why
-    some were not, by their place."""
+    some were not, by their place. ``results`` is what came of those at some places, up to
+    MOST_BYTES together unless it is one; LOST: the content of one is gone, and nothing was done."""
 
     owner: str
     tasks: Sequence[Held]
+    results: Sequence[tuple[int, Result]] = ()
 
 
-AckTasksReply = dict[int, Refusal] | Missing
+AckTasksReply = dict[int, Refusal] | Lost | Missing
 
 
 class ChangeTask(NamedTuple):
@@ -262,7 +271,8 @@ class ListedTasks(NamedTuple):
 
 class ListTasks(NamedTuple):
     """Tasks of one state and, if one is given, of one tube, in the order in which they are next:
-    those at up to ``limit`` places from ``start`` on. A place can have none, or several."""
+    those at up to ``limit`` places from ``start`` on. A place can have none, or several. Those that
+    are ready and not in line come last, by tube and key."""
 
     state: str
     tube: str
@@ -314,7 +324,8 @@ CountReadyReply = int | Missing
 
 class TaskCounts(NamedTuple):
     """How many tasks went which way so far (``R-T``): in all, and by tube. ``oldest`` is when the
-    oldest ready task was put, of the most urgent 100 priorities; None when none is ready."""
+    oldest ready task was put, of the most urgent 100 priorities; None when none is ready. Of those
+    with a key an engine may look at the one that is next only."""
 
     now: int
     created: int

@@ -11,6 +11,7 @@ from ... import states
 from ..contract.task_records import Record, StoredTask, TaskSettings
 from ..contract.task_results import TAKEN
 from .line import Caller
+from .ready_line import ReadyLine
 from .results import Results
 
 #: In which states there is an outcome to be told, and which.
@@ -43,8 +44,6 @@ class Living:
     def place(self) -> tuple[Any, ...]:
         """Where it is among those of its state."""
         record = self.record
-        if record.state == states.READY:
-            return record.priority, self.seq
         if record.state == states.TAKEN:
             return record.owner[-8:], record.call, self.id
         if record.state in (states.BURIED, states.DONE):
@@ -67,7 +66,7 @@ class Life:
         self.awaited: dict[bytes, list[Caller]] = {}
         self.outcomes: dict[Caller, str] = {}
         self.results = Results()
-        self._ready: list[tuple[tuple[Any, ...], bytes]] = []
+        self._ready = ReadyLine(self.tasks, settings.per_key)
         self._due: list[tuple[int, bytes]] = []
         self._seq = self._counter = 0
 
@@ -78,8 +77,12 @@ class Life:
 
     @property
     def ready_tubes(self) -> list[str]:
-        """The tubes of the tasks that are ready, in their order."""
-        return [self.tasks[id].record.tube for _, id in self._ready]
+        """The tubes of the tasks that can be taken, in their order."""
+        return [task.record.tube for task in self._ready]
+
+    def number_ready(self, tube: str) -> int:
+        """How many tasks are ready, whether they can be taken or not; of a tube if one is given."""
+        return sum(tube in ("", task.record.tube) for task in self._ready.all())
 
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
         """A new id."""
@@ -101,13 +104,14 @@ class Life:
 
     def ordered(self, state: str) -> list[Living]:
         """The tasks of a state, in the order in which they are next."""
+        if state == states.READY:
+            return self._ready.all()
         found = [task for task in self.tasks.values() if task.record.state == state]
         return sorted(found, key=lambda task: task.place)
 
     def next_ready(self, tube: str) -> Living | None:
         """The ready task whose turn it is, of a tube if one is given."""
-        for _, id in list(self._ready):
-            task = self.tasks[id]
+        for task in self._ready:
             if tube in ("", task.record.tube):
                 if not 0 < task.record.due <= self.now:
                     return task
@@ -145,6 +149,7 @@ class Life:
         self.tasks[task.id] = task
         self._count(states.VOID, task.record.state, task.record.tube)
         self._enter(task)
+        self._settle(task.record)
 
     def take(self, task: Living, owner: str, call: int, ttr: int | None) -> None:
         """A ready task is taken."""
@@ -202,6 +207,7 @@ class Life:
             changes |= {"owner": "", "call": 0}
         task.record = before._replace(state=after, since=self.now, due=ends, **changes)
         self._enter(task)
+        self._settle(before, task.record)
         if after == states.BURIED:
             self.conclude(task, "buried", before.state)
 
@@ -213,21 +219,23 @@ class Life:
             self._leave(task)
             task.record = record._replace(tube=tube)
             self._enter(task)
+            self._settle(record, task.record)
 
     def postpone(self, task: Living, ends: int) -> None:
         """The state of a task ends later."""
-        self._leave(task)
+        self._due.remove((task.record.due, task.id))
         task.record = task.record._replace(due=ends)
-        self._enter(task)
+        bisect.insort(self._due, (ends, task.id))
 
     def vanish(self, task: Living, outcome: str) -> None:
         """A task is no more."""
-        before = task.record.state
+        before = task.record
         self._leave(task)
-        self._count(task.record.state, states.VOID, task.record.tube)
+        self._count(before.state, states.VOID, before.tube)
         del self.tasks[task.id]
-        task.record = task.record._replace(state=states.VOID, since=self.now, due=0)
-        self.conclude(task, outcome, before)
+        task.record = before._replace(state=states.VOID, since=self.now, due=0)
+        self._settle(before)
+        self.conclude(task, outcome, before.state)
 
     def conclude(self, task: Living, outcome: str, before: str) -> None:
         """Who waits for the task is told what became of it; and that is kept, if it is to be. That
@@ -248,15 +256,26 @@ class Life:
     def _enter(self, task: Living) -> None:
         record = task.record
         if record.state == states.READY:
-            bisect.insort(self._ready, (task.place, task.id))
+            self._ready.enter(task)
+        elif record.state == states.TAKEN and record.key:
+            self._ready.begin(task, self.next_seq())
         if record.due:
             bisect.insort(self._due, (record.due, task.id))
 
     def _leave(self, task: Living) -> None:
-        if task.record.state == states.READY:
-            self._ready.remove((task.place, task.id))
-        if task.record.due:
-            self._due.remove((task.record.due, task.id))
+        record = task.record
+        if record.state == states.READY:
+            self._ready.leave(task)
+        elif record.state == states.TAKEN and record.key:
+            self._ready.end(task)
+        if record.due:
+            self._due.remove((record.due, task.id))
+
+    def _settle(self, *records: Record) -> None:
+        """A task was, or is, one of the keys of these."""
+        for record in records:
+            if record.key:
+                self._ready.settle(record.tube, record.key)
 
     def _count(self, before: str, after: str, tube: str) -> None:
         for way in (f"{before}-{after}", f"{before}-{after} {tube}" if tube else ""):

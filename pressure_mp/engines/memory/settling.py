@@ -88,10 +88,15 @@ def _touch(life: Life, task: Living, increment: int | None) -> None:
 
 def ack_many(life: Life, request: AckTasks) -> AckTasksReply:
     problems: dict[int, Refusal] = {}
+    results = dict(request.results)
+    if not all(has_content(life, result) for result in results.values()):
+        return Outcome.LOST
     for place, (id, call) in enumerate(request.tasks):
         task = held(life, id, request.owner, call)
         if isinstance(task, Living):
             life.process(task, None, None)
+            if place in results:
+                life.results.say(id, results[place], True)
         else:
             problems[place] = OtherOwner("") if isinstance(task, OtherOwner) else task
     return problems

@@ -43,8 +43,8 @@ class TaskLine:
 
     def wake_who_can_go_on(self, life: Life | None) -> None:
         """Those whose task has come to its end, or whose inbox has a notice or is gone; the first
-        in line for each task that is ready, and all of them when the queue is shut down; everybody
-        when it is gone."""
+        in line for each task that is ready, and those for whom none is when the queue is shut down;
+        everybody when it is gone."""
         if life is None:
             for caller in (*self._takers, *self._watchers, *self._readers):
                 caller.wake()
@@ -60,12 +60,13 @@ class TaskLine:
                 caller.wake()
 
     def _first(self, life: Life) -> list[Caller]:
-        if life.closed:
-            return list(self._takers)
         ready, first = life.ready_tubes, []
         for caller, tube in self._takers.items():
+            if life.closed and not life.number_ready(tube):
+                first.append(caller)
+                continue
             if not ready:
-                break
+                continue
             if not tube:
                 del ready[0]
             elif tube in ready:

@@ -135,7 +135,7 @@ class MemoryTasks:
             case AwaitTask():
                 return self._await(life, request, caller)
             case CountReady():
-                return sum(request.tube in ("", tube) for tube in life.ready_tubes)
+                return life.number_ready(request.tube)
             case GetTaskCounts():
                 return _count(life)
             case TruncateTasks():
@@ -227,13 +227,14 @@ class MemoryTasks:
         if taken:
             until = life.now + caller.lease
             life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
-        if not taken and not acknowledged and not life.closed and request.waits:
+        is_over = life.closed and not taken and not life.number_ready(request.tube)
+        if not taken and not acknowledged and not is_over and request.waits:
             self._line.stand(caller, request.tube)
         else:
             self._line.leave(caller)
         if taken or acknowledged:
             return TakenTasks(taken, acknowledged)
-        return Outcome.CLOSED if life.closed else NoTask(request.tube, life.next_due())
+        return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
     def _await(self, life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
         self._line.leave(caller)
@@ -275,6 +276,7 @@ def _put(life: Life, request: PutTasks) -> PutTasksReply:
             *(state, request.priority, life.now, life.now, ends),
             tube=request.tube,
             result_ttl=request.result_ttl,
+            key=request.key,
         )
         life.add(Living(id, record, data, life.next_seq(), hearing.copy()))
     return [*named]

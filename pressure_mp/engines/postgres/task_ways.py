@@ -24,8 +24,8 @@ def decode(text: bytes) -> str:
 def _tasks(reply: Reply) -> list[StoredTask]:
     found = []
     parts = iter(reply.items)
-    for told, id, tube, error, data in zip(
-        reply.info["tasks"], parts, parts, parts, parts, strict=True
+    for told, id, tube, key, error, data in zip(
+        reply.info["tasks"], parts, parts, parts, parts, parts, strict=True
     ):
         state, priority, created, since, due, deliveries, call, owner, result_ttl = told
         record = Record(
@@ -40,6 +40,7 @@ def _tasks(reply: Reply) -> list[StoredTask]:
             owner,
             decode(error),
             result_ttl,
+            decode(key),
         )
         found.append(StoredTask(id, record, data))
     return found
@@ -79,7 +80,7 @@ def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
     args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
     args["result_ttl"] = put.result_ttl
     args |= given(ttl=put.ttl, inbox=put.inbox or None) | flags(awaited=is_awaited)
-    parts = [encode(put.tube)]
+    parts = [encode(put.tube), encode(put.key)]
     for pair in put.tasks:
         parts += pair
     return Asked("put", args, parts)
@@ -146,8 +147,16 @@ def _read_task(request: Any, reply: Reply) -> Any:
 
 def _ask_ack_many(request: t.AckTasks, discipline: str) -> Asked:
     calls = [call for _, call in request.tasks]
-    args = {"owner": request.owner, "calls": calls}
-    return Asked("ack_many", args, [id for id, _ in request.tasks])
+    args: dict[str, Any] = {"owner": request.owner, "calls": calls}
+    parts = [id for id, _ in request.tasks]
+    if request.results:
+        results = request.results
+        args["results"] = {
+            place: [len(parts) + at, result.token or None]
+            for at, (place, result) in enumerate(results, 1)
+        }
+        parts += [result.data for _, result in results]
+    return Asked("ack_many", args, parts)
 
 
 def _read_ack_many(request: t.AckTasks, reply: Reply) -> Any:

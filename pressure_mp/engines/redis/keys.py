@@ -72,9 +72,11 @@ TYPES = {
 TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
-    **dict.fromkeys(("records", "payloads", "bundles"), "hash"),
+    **dict.fromkeys(("records", "payloads", "bundles", "lanes"), "hash"),
     **dict.fromkeys(("results", "inboxes", "chunks"), "hash"),
-    **dict.fromkeys(("ready", "tubes", "due", "expiry", "taken", "shelf", "waiting"), "zset"),
+    **dict.fromkeys(
+        ("ready", "tubes", "behind", "due", "expiry", "taken", "shelf", "waiting"), "zset"
+    ),
     **dict.fromkeys(("notices", "times"), "zset"),
     **dict.fromkeys(("wake", "woken"), "list"),
     "kept": "hash",

@@ -4,9 +4,9 @@ A record is the state's letter; the priority, so that its bytes sort as the numb
 eight bytes, big-endian: the number of the arrival, when the task was put, since when it is in its
 state, and when that ends by itself (0: never). In four bytes each follow the number of its bundle,
 which only the scripts use, and how often it was delivered; in eight the number of the take that has
-it, and in eight for how long its result is kept (-1: with an inbox). Then the tube, the owner, and
-the inboxes that hear of it, with spaces between, each ended by a zero byte; and the text of the
-last error. Times are the server's, in milliseconds since the epoch.
+it, and in eight for how long its result is kept (-1: with an inbox). Then the tube, the key, the
+owner, and the inboxes that hear of it, with spaces between, each ended by a zero byte; and the text
+of the last error. Times are the server's, in milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -57,6 +57,10 @@ class PackedRecord:
         return "" if not self._packed[_HEAD.size] else self._all.tube
 
     @property
+    def key(self) -> str:
+        return "" if self._packed[_HEAD.size : _HEAD.size + 2] == b"\0\0" else self._all.key
+
+    @property
     def priority(self) -> float:
         return self._all.priority
 
@@ -102,9 +106,10 @@ class PackedRecord:
 def unpack(packed: bytes) -> Record:
     """The record that these bytes are."""
     state, priority, *numbers, result_ttl = _HEAD.unpack_from(packed)
-    tube, owner, _, error = packed[_HEAD.size :].decode(errors="replace").split("\0", 3)
-    found: Any = state.decode(), decode_priority(priority), *numbers, tube, owner, error, result_ttl
-    return Record(*found)
+    texts = packed[_HEAD.size :].decode(errors="replace").split("\0", 4)
+    tube, key, owner, _, error = texts
+    said: Any = tube, owner, error, result_ttl, key
+    return Record(state.decode(), decode_priority(priority), *numbers, *said)
 
 
 def read_tasks(flat: Sequence[Any]) -> list[StoredTask]:

@@ -196,7 +196,7 @@ class TaskAdministration(TaskHandle[Data]):
 
 
 def _id(task: TaskOrId) -> bytes:
-    return task.key if isinstance(task, BaseTask) else encode_id(task)
+    return task.id_bytes if isinstance(task, BaseTask) else encode_id(task)
 
 
 def _state(given: str) -> TaskState:

@@ -29,13 +29,13 @@ class BaseTask(Generic[Data]):
     """A task at one moment; nothing here asks the broker."""
 
     __slots__ = (
-        *("_data", "_queue", "backoff", "is_staged", "key", "on_error", "record", "result"),
+        *("_data", "_queue", "backoff", "id_bytes", "is_staged", "on_error", "record", "result"),
     )
 
-    def __init__(self, queue: Any, key: bytes, data: Data, record: TaskRecord) -> None:
+    def __init__(self, queue: Any, id_bytes: bytes, data: Data, record: TaskRecord) -> None:
         self._queue = queue
         #: The id, as the broker has it.
-        self.key = key
+        self.id_bytes = id_bytes
         self._data = data
         #: What the broker said; most of it is seldom asked for.
         self.record = record
@@ -49,7 +49,7 @@ class BaseTask(Generic[Data]):
     @property
     def id(self) -> int | str:
         """The task's id."""
-        return decode_id(self.key)
+        return decode_id(self.id_bytes)
 
     @property
     def data(self) -> Data:
@@ -65,6 +65,11 @@ class BaseTask(Generic[Data]):
     def tube(self) -> str | None:
         """Its tube, None if it has none."""
         return self.record.tube or None
+
+    @property
+    def key(self) -> str | None:
+        """Its key, None if it has none."""
+        return self.record.key or None
 
     @property
     def priority(self) -> float:

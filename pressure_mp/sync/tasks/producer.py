@@ -7,6 +7,7 @@ from typing import Any, overload
 
 from ...effects import Operation
 from ...encoding.task_values import (
+    check_key,
     check_priority,
     check_times,
     check_tube,
@@ -36,6 +37,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -52,6 +54,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -66,6 +69,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -79,6 +83,11 @@ class TaskProducer(TaskHandle[Data]):
             ``delay``. Instead of the queue's own.
         :param priority: the lowest is taken first; an int or a float.
         :param tube: a part of the queue that :meth:`take` can ask for.
+        :param key: whom the task is for, such as a tenant: keys take turns. Of those that are ready
+            with one key only the first is in line to be taken; when it is, the next goes to the end
+            of the line, behind all that are ready at that priority. A task without a key has its
+            own place. No more than ``per_key`` of the queue are taken at a time. In another tube
+            the same key is another one.
         :param id: the task's id, an int or a str, instead of one that the queue makes.
         :param result_ttl: seconds for which what came of the task is kept, from its end on; see
             :meth:`result`. Without it nothing is, or for ``inbox`` alone.
@@ -98,7 +107,7 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
-        options = put_options(delay, ttl, priority, tube, result_ttl, inbox)
+        options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
         if connection is not None:
             check_waits_for_nothing("wait", wait)
             return self._run_in(connection, self._operations.put(data, id, options))
@@ -121,6 +130,7 @@ class TaskProducer(TaskHandle[Data]):
         ttl: float | None = None,
         priority: float = 0,
         tube: str | None = None,
+        key: str | None = None,
         ids: Iterable[int | str] | None = None,
         result_ttl: float | None = None,
         inbox: TaskInbox | None = None,
@@ -134,7 +144,7 @@ class TaskProducer(TaskHandle[Data]):
         """
 
         self._check_open()
-        options = delay, ttl, priority, tube, result_ttl, inbox
+        options = delay, ttl, priority, tube, result_ttl, inbox, key
         putting = self._putting_many(data, ids, options)
         return self._run(putting) if connection is None else self._run_in(connection, putting)
 
@@ -185,6 +195,7 @@ def put_options(
     tube: str | None,
     result_ttl: float | None,
     inbox: BaseInbox | None,
+    key: str | None,
 ) -> PutOptions:
     """What a put is to say of its tasks. Raises ArgumentError, ArgumentTypeError."""
     if inbox is not None and not isinstance(inbox, BaseInbox):
@@ -193,4 +204,5 @@ def put_options(
     if inbox is not None and result_ttl is None:
         kept = WITH_INBOX
     name = inbox.name if inbox is not None else ""
-    return *check_times(delay, ttl), check_priority(priority), check_tube(tube), kept, name
+    order = *check_times(delay, ttl), check_priority(priority), check_tube(tube)
+    return *order, kept, name, check_key(key)

@@ -18,6 +18,7 @@ def make(
     keep: bool,
     max_deliveries: int | None,
     id: IdKind,
+    per_key: int | None = None,
 ) -> TaskSettings:
     """Check the options of a queue. Raises ArgumentError, ArgumentTypeError."""
     zombie = None if zombie is False else zombie
@@ -25,13 +26,6 @@ def make(
         raise ArgumentError(
             "keep and zombie exclude each other: a task that was processed stays, or goes"
         )
-    if max_deliveries is not None:
-        if not isinstance(max_deliveries, int) or isinstance(max_deliveries, bool):
-            raise ArgumentTypeError(
-                f"max_deliveries is an int or None, not {type(max_deliveries).__name__}"
-            )
-        if max_deliveries < 1:
-            raise ArgumentError(f"max_deliveries is 1 or more, not {max_deliveries}")
     if not callable(id) and id not in IDS:
         raise ArgumentError(f"id is one of {', '.join(IDS)}, or a callable; not {id!r}")
     return TaskSettings(
@@ -39,6 +33,18 @@ def make(
         ttl=milliseconds("ttl", ttl, least=0.001),
         zombie=states.FOR_GOOD if zombie is True else milliseconds("zombie", zombie, least=0.001),
         keep=bool(keep),
-        max_deliveries=max_deliveries or 0,
+        max_deliveries=_bound("max_deliveries", max_deliveries),
         id="callable" if callable(id) else str(id),
+        per_key=_bound("per_key", per_key),
     )
+
+
+def _bound(name: str, given: int | None) -> int:
+    """A number that is 1 or more; 0 for None."""
+    if given is None:
+        return 0
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise ArgumentTypeError(f"{name} is an int or None, not {type(given).__name__}")
+    if given < 1:
+        raise ArgumentError(f"{name} is 1 or more, not {given}")
+    return given

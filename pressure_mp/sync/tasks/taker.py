@@ -197,20 +197,22 @@ class TaskTaker(TaskHandle[Data]):
     def _subject(self, task: TaskOrId) -> Subject:
         """A task, with the number of the take by which this process has it."""
         if isinstance(task, BaseTask):
-            return Subject(task.key, task.call, True, task.data, bool(task.record.result_ttl))
+            return Subject(task.id_bytes, task.call, True, task.data, bool(task.record.result_ttl))
         return Subject(*self._held(task))
 
     def _held(self, task: TaskOrId) -> Held:
         if isinstance(task, BaseTask):
-            return task.key, task.record.call
+            return task.id_bytes, task.record.call
         id = encode_id(task)
         return id, self._here.call_of(id)
 
     def ack_many(
         self, tasks: Iterable[Task[Data] | int | str], *, connection: object | None = None
     ) -> None:
-        """Acknowledge tasks, up to 1,000 in each round trip, but for those that have a ``result``
-        that somebody asked for, each in one of its own. Never waits.
+        """Acknowledge tasks, up to 1,000 or 1 MB of results in each round trip. Never waits.
+
+        A ``result`` of theirs that somebody asked for is told with them. A large one is stored
+        first, as for :meth:`ack`.
 
         Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
         raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
@@ -227,11 +229,8 @@ class TaskTaker(TaskHandle[Data]):
             note_staged(given)
 
     def _acking_many_at_commit(self, given: Sequence[TaskOrId]) -> Operation[None]:
-        results = _results_of(given)
-        helds = [self._held(task) for place, task in enumerate(given) if place not in results]
-        yield from self._operations.ack_many_at_commit(helds, self._here)
-        for place, result in results.items():
-            yield from self._acking(given[place], UNCHANGED, None, None, result, at_commit=True)
+        helds = [self._held(task) for task in given]
+        return self._operations.ack_many_at_commit(helds, self._here, _results_of(given))
 
     def _acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
         return self._acking_held(given, [self._held(task) for task in given])

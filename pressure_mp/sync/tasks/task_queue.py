@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...effects import Operation
 from ...encoding import serializers, signing
 from ...encoding.codec import Codec
+from ...encoding.kinds import TASK
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
 from ...hidden import hide_in
@@ -45,8 +46,8 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
     def __init__(self, name: str | None = None, **options: Unpack[TaskQueueOptions]) -> None:
         """Attach to the queue called ``name``, or create it when it is not there.
 
-        The first six are recorded with the queue. To attach, they need not be repeated: those that
-        are stated are to be the queue's own. Times are in seconds.
+        The first seven are recorded with the queue. To attach, they need not be repeated: those
+        that are stated are to be the queue's own. Times are in seconds.
 
         :param name: without one, an anonymous queue, which lives until the last process that uses
             it has ended.
@@ -63,6 +64,9 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
             ``"auto_increment"``, 1 and so on; ``"uuid"``; ``"required"``: each put gives one; or a
             callable without arguments that returns an int or a str, which must be one that can be
             pickled where the handle is.
+        :param per_key: how many tasks of one key may be taken at a time, by all processes together;
+            see ``put(key=)``. A task is out of the count when it is settled or given back: so also
+            when its ``ttr`` is over, or its worker is known to be dead. None is no limit.
         :param lease: seconds after which others may take over what a process has taken that stopped
             answering and is not on their host.
 
@@ -80,12 +84,13 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
             keep=given["keep"],
             max_deliveries=given["max_deliveries"],
             id=given["id"],
+            per_key=given["per_key"],
         )
         encoder = serializers.find(given["serializer"])
         keys = signing.gather(given["authkey"], name is None, os.environ)
         self._make_id = given["id"] if callable(given["id"]) else None
         super().__init__(name, given)
-        self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
+        self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous, TASK)
         how = self._how
 
         def make(user: str) -> Operation[TaskSettings]:

@@ -153,7 +153,8 @@ def plain(reply):
         record = reply.record
         same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
         asked = record.result_ttl
-        return reply.id, reply.data, *same, record.tube, record.owner, record.error, asked
+        texts = record.tube, record.key, record.owner, record.error
+        return reply.id, reply.data, *same, *texts, asked
     if isinstance(reply, NoTask):
         return "no task", reply.tube, reply.due is not None
     if isinstance(reply, TakenTasks):

@@ -156,8 +156,10 @@ def play(url, name):
         q.put(b"3", inbox=inbox)
         task = q.take()
         for kind in (AckTask, ReleaseTask, BuryTask):
-            settled = run(kind(task.key, task.owner, task.call, result=lost))
+            settled = run(kind(task.id_bytes, task.owner, task.call, result=lost))
             assert settled is Outcome.LOST
+        held = [(task.id_bytes, task.call)]
+        assert run(AckTasks(task.owner, held, [(0, lost)])) is Outcome.LOST
         run(StoreChunks(lost.token, 0, [[memoryview(b"x")]]))
         assert run(SweepContents(lost.token)) is True
         assert run(SweepContents()) is False

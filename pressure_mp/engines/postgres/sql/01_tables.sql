@@ -39,7 +39,7 @@ CREATE TABLE pressure_mp.queues (
     created bigint NOT NULL DEFAULT 0,
     arrival bigint NOT NULL DEFAULT 0,
     counter bigint NOT NULL DEFAULT 0,
-    -- Every ready task is behind this priority and arrival, as the items are behind their head; and
+    -- Every ready task in line is behind this priority and place, as the items are behind their head; and
     -- all that was due until then has moved on.
     ready_priority double precision NOT NULL DEFAULT '-infinity',
     ready_arrival bigint NOT NULL DEFAULT 0,
@@ -216,15 +216,31 @@ CREATE TABLE pressure_mp.tasks (
     -- that hear of it.
     result_ttl bigint NOT NULL,
     inboxes text[] NOT NULL,
+    -- The place in line at its priority: that of its arrival; with a key 0 while it is not in line.
+    key bytea NOT NULL,
+    line bigint NOT NULL,
     PRIMARY KEY (queue, id)
 ) WITH (fillfactor = 70);
-CREATE INDEX tasks_ready ON pressure_mp.tasks (queue, priority, arrival) WHERE state = 'R';
-CREATE INDEX tasks_ready_in_tube ON pressure_mp.tasks (queue, tube, priority, arrival)
-    WHERE state = 'R';
+CREATE INDEX tasks_ready ON pressure_mp.tasks (queue, priority, line)
+    WHERE state = 'R' AND line > 0;
+CREATE INDEX tasks_ready_in_tube ON pressure_mp.tasks (queue, tube, priority, line)
+    WHERE state = 'R' AND line > 0;
+CREATE INDEX tasks_of_key ON pressure_mp.tasks (queue, tube, key, state, priority, arrival)
+    WHERE key <> '';
 CREATE INDEX tasks_due ON pressure_mp.tasks (queue, due, id) WHERE due > 0;
 CREATE INDEX tasks_taken ON pressure_mp.tasks (queue, owner, call) WHERE state = 'T';
 CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
     WHERE state IN ('B', 'D');
+
+-- Tasks of one key in one tube: the number of the last take of one, and the one that is in line.
+CREATE TABLE pressure_mp.lanes (
+    queue bigint NOT NULL,
+    tube bytea NOT NULL,
+    key bytea NOT NULL,
+    last bigint NOT NULL,
+    first bytea,
+    PRIMARY KEY (queue, tube, key)
+) WITH (fillfactor = 50);
 
 -- What came of tasks: until when, NULL if it is kept for one inbox alone, whose notice has that
 -- number; what the taker said, and the token of that, if it is in chunks.

@@ -79,6 +79,67 @@ RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
         ELSE moment + coalesce(a_ttl, (q.settings->>'ttl')::bigint) END
 $$;
 
+-- Something became of a task of a key: the one in line becomes the one that is to be. That is the first
+-- that is ready, unless as many are taken as the queue lets be.
+CREATE OR REPLACE FUNCTION pressure_mp.settle_lane(a_queue bigint, a_tube bytea, a_key bytea)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    l pressure_mp.lanes;
+    first pressure_mp.tasks;
+    next pressure_mp.tasks;
+    q pressure_mp.queues;
+    taken bigint;
+    most bigint;
+BEGIN
+    SELECT * INTO q FROM pressure_mp.queues v
+        WHERE v.id = a_queue ORDER BY v.version DESC LIMIT 1;
+    most := (q.settings->>'per_key')::bigint;
+    SELECT * INTO l FROM pressure_mp.lanes v
+        WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key;
+    SELECT count(*) INTO taken FROM (SELECT FROM pressure_mp.tasks v
+        WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key AND v.key <> ''
+            AND v.state = 'T' LIMIT greatest(most, 1)) t;
+    SELECT * INTO first FROM pressure_mp.tasks v WHERE v.queue = a_queue AND v.id = l.first
+        AND v.tube = a_tube AND v.state = 'R' AND v.line > 0;
+    SELECT * INTO next FROM pressure_mp.tasks v
+        WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key AND v.key <> ''
+            AND v.state = 'R' AND v.line = 0
+        ORDER BY v.priority, v.arrival LIMIT 1;
+    IF first.id IS NOT NULL AND ((most > 0 AND taken >= most)
+        OR (next.priority, next.arrival) < (first.priority, first.arrival))
+    THEN
+        UPDATE pressure_mp.tasks v SET line = 0 WHERE v.queue = a_queue AND v.id = first.id;
+        next := CASE WHEN next.id IS NULL THEN first ELSE next END;
+        first := NULL;
+    END IF;
+    IF first.id IS NULL AND next.id IS NOT NULL AND (most = 0 OR taken < most) THEN
+        first := next;
+        first.line := greatest(first.arrival, l.last);
+        UPDATE pressure_mp.tasks v SET line = first.line
+            WHERE v.queue = a_queue AND v.id = first.id;
+        UPDATE pressure_mp.queues v SET version = v.version + 1,
+                ready_priority = first.priority, ready_arrival = first.line - 1
+            WHERE v.id = a_queue AND v.version >= q.version
+                AND (first.priority, first.line) <= (v.ready_priority, v.ready_arrival);
+    END IF;
+    IF first.id IS NULL AND next.id IS NULL AND taken = 0 THEN
+        DELETE FROM pressure_mp.lanes v
+            WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key;
+    ELSE
+        INSERT INTO pressure_mp.lanes VALUES (a_queue, a_tube, a_key, coalesce(l.last, 0), first.id)
+        ON CONFLICT (queue, tube, key) DO UPDATE SET first = excluded.first;
+    END IF;
+END $$;
+
+-- The task in line for a key was taken: its lane is the last in line from now on.
+CREATE OR REPLACE FUNCTION pressure_mp.begin_lane(t pressure_mp.tasks, number bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE pressure_mp.lanes v SET last = number, first = NULL
+        WHERE v.queue = t.queue AND v.tube = t.tube AND v.key = t.key;
+    PERFORM pressure_mp.settle_lane(t.queue, t.tube, t.key);
+END $$;
+
 -- Bring a task into another state, which ends by itself at "ends", and into a tube, if one is
 -- given.
 CREATE OR REPLACE FUNCTION pressure_mp.turn(a_slot bigint, moment bigint, t pressure_mp.tasks,
@@ -86,6 +147,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.turn(a_slot bigint, moment bigint, t pres
     ends bigint, a_tube bytea) RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     before text := t.state;
+    old_tube bytea := t.tube;
 BEGIN
     IF a_tube IS NOT NULL AND a_tube <> t.tube THEN
         PERFORM pressure_mp.count_shift(t.queue, t.state, after, t.tube, a_tube);
@@ -96,8 +158,15 @@ BEGIN
         SET state = after, since = moment, due = ends, tube = coalesce(a_tube, t.tube),
             owner = CASE t.state WHEN 'T' THEN '' ELSE t.owner END,
             call = CASE t.state WHEN 'T' THEN 0 ELSE t.call END,
-            priority = t.priority, deliveries = t.deliveries, error = t.error, data = t.data
+            priority = t.priority, deliveries = t.deliveries, error = t.error, data = t.data,
+            line = CASE t.key WHEN '' THEN t.line ELSE 0 END
         WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
+    IF t.key <> '' THEN
+        IF old_tube <> t.tube THEN
+            PERFORM pressure_mp.settle_lane(t.queue, old_tube, t.key);
+        END IF;
+        PERFORM pressure_mp.settle_lane(t.queue, t.tube, t.key);
+    END IF;
     IF after = 'B' THEN
         PERFORM pressure_mp.conclude(a_slot, moment, t, 'buried', before);
     END IF;
@@ -112,6 +181,9 @@ DECLARE
 BEGIN
     PERFORM pressure_mp.count_way(t.queue, t.state, 'X', t.tube);
     DELETE FROM pressure_mp.tasks v WHERE v.queue = t.queue AND v.id = t.id;
+    IF t.key <> '' THEN
+        PERFORM pressure_mp.settle_lane(t.queue, t.tube, t.key);
+    END IF;
     t.state := 'X';
     t.since := moment;
     t.due := 0;
@@ -128,11 +200,11 @@ BEGIN
         RETURN pressure_mp.turn(a_slot, moment, t, 'W', moment + delay, a_tube);
     END IF;
     t := pressure_mp.turn(a_slot, moment, t, 'R', pressure_mp.lifetime(q, moment, a_ttl), a_tube);
-    IF (t.priority, t.arrival) <= (q.ready_priority, q.ready_arrival) THEN
+    IF t.key = '' AND (t.priority, t.line) <= (q.ready_priority, q.ready_arrival) THEN
         UPDATE pressure_mp.queues v
-            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.arrival - 1
+            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.line - 1
             WHERE v.id = q.id AND v.version >= q.version
-                AND (t.priority, t.arrival) <= (v.ready_priority, v.ready_arrival);
+                AND (t.priority, t.line) <= (v.ready_priority, v.ready_arrival);
     END IF;
     RETURN t;
 END $$;
@@ -223,7 +295,7 @@ BEGIN
     RETURN n > 0;
 END $$;
 
--- Tasks as they are told: of each its id, tube, error and data, and the numbers beside these.
+-- Tasks as they are told: of each its id, tube, key, error and data, and the numbers beside these.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[],
     whole boolean,
     more jsonb DEFAULT '{}') RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
@@ -235,13 +307,22 @@ BEGIN
     FOREACH t IN ARRAY tasks LOOP
         told := told || jsonb_build_array(jsonb_build_array(t.state, t.priority::text, t.created,
             t.since, t.due, t.deliveries, t.call, t.owner, t.result_ttl));
-        parts := parts || ARRAY[t.id, t.tube, t.error, CASE WHEN whole THEN t.data ELSE '' END];
+        parts := parts || ARRAY[t.id, t.tube, t.key, t.error,
+            CASE WHEN whole THEN t.data ELSE '' END];
     END LOOP;
     RETURN pressure_mp.told(a_status, more || jsonb_build_object('tasks', told), parts, NULL);
 END $$;
 
--- Wake the first in line for each task that is ready; all of them when the queue is shut down or
--- gone.
+-- Whether tasks with a key are ready, in line or not; in one tube unless that is ''.
+CREATE OR REPLACE FUNCTION pressure_mp.has_keyed(a_queue bigint, a_tube bytea) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pressure_mp.tasks t WHERE t.queue = a_queue AND t.key <> ''
+        AND t.state = 'R' AND (a_tube = '' OR t.tube = a_tube));
+END $$;
+
+-- Wake the first in line for each task that is ready; when the queue is shut down those for whom none
+-- is ready, and all when it is gone.
 CREATE OR REPLACE FUNCTION pressure_mp.wake_takers(a_slot bigint, a_prefix text, a_name text,
     own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -254,27 +335,32 @@ BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
-    IF NOT FOUND OR q.closed THEN
+    IF NOT FOUND OR (q.closed AND NOT pressure_mp.has_keyed(q.id, '')) THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;
     END IF;
     SELECT count(*) INTO left_over FROM (SELECT FROM pressure_mp.tasks t
-        WHERE t.queue = q.id AND t.state = 'R'
-            AND (t.priority, t.arrival) > (q.ready_priority, q.ready_arrival)
+        WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0
+            AND (t.priority, t.line) > (q.ready_priority, q.ready_arrival)
         LIMIT (SELECT count(*) FROM pressure_mp.waiting v WHERE v.slot = a_slot)) r;
     FOR w IN
         SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't' ORDER BY v.place
     LOOP
-        EXIT WHEN left_over <= 0;
+        EXIT WHEN left_over <= 0 AND NOT q.closed;
         IF NOT pressure_mp.is_there(w.listener, w.seen, w.lease) THEN
             DELETE FROM pressure_mp.waiting v
                 WHERE v.slot = a_slot AND v.line = 't' AND v.place = w.place;
             CONTINUE;
         END IF;
+        IF q.closed AND NOT pressure_mp.has_keyed(q.id, w.tube) THEN
+            PERFORM pressure_mp.wake(w, own);
+            CONTINUE;
+        END IF;
+        CONTINUE WHEN left_over <= 0;
         IF w.tube <> '' THEN
             in_tube := coalesce((given->>encode(w.tube, 'hex'))::bigint, 0);
             PERFORM FROM pressure_mp.tasks t
-                WHERE t.queue = q.id AND t.state = 'R' AND t.tube = w.tube
+                WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0 AND t.tube = w.tube
                 OFFSET in_tube LIMIT 1;
             CONTINUE WHEN NOT FOUND;
             given := given || jsonb_build_object(encode(w.tube, 'hex'), in_tube + 1);

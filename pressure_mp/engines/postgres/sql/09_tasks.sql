@@ -17,7 +17,7 @@ BEGIN
     RETURN pressure_mp.said('opened', q.settings);
 END $$;
 
--- "parts" are the tube, and of each task its id and its data.
+-- "parts" are the tube, the key, and of each task its id and its data.
 CREATE OR REPLACE FUNCTION pressure_mp.put_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -27,7 +27,8 @@ DECLARE
     ends bigint := CASE WHEN delay > 0 THEN moment + delay
         ELSE pressure_mp.lifetime(q, moment, (args->>'ttl')::bigint) END;
     a_tube bytea := parts[1];
-    n bigint := (cardinality(parts) - 1) / 2;
+    a_key bytea := parts[2];
+    n bigint := (cardinality(parts) - 2) / 2;
     ids bytea[] := '{}';
     new bytea;
     there text;
@@ -38,7 +39,7 @@ BEGIN
         RETURN pressure_mp.said('closed');
     END IF;
     FOR at IN 1 .. n LOOP
-        new := parts[2 * at];
+        new := parts[2 * at + 1];
         IF new <> '' THEN
             SELECT t.state INTO there FROM pressure_mp.tasks t WHERE t.queue = q.id AND t.id = new;
             IF there IS NOT NULL OR (n > 1 AND new = ANY (ids)) THEN
@@ -68,14 +69,15 @@ BEGIN
         a_arrival := greatest(a_arrival + 1, moment * 1000);
         INSERT INTO pressure_mp.tasks VALUES (q.id, ids[at], a_state,
             (args->>'priority')::double precision, moment, moment, ends, 0, 0, a_tube, '', '',
-            parts[2 * at + 1], a_arrival, (args->>'result_ttl')::bigint,
-            CASE WHEN args ? 'inbox' THEN ARRAY[args->>'inbox'] ELSE '{}' END);
+            parts[2 * at + 2], a_arrival, (args->>'result_ttl')::bigint,
+            CASE WHEN args ? 'inbox' THEN ARRAY[args->>'inbox'] ELSE '{}' END,
+            a_key, CASE a_key WHEN '' THEN a_arrival ELSE 0 END);
     END LOOP;
     -- Of others that had these ids.
     PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
         WHERE v.queue = q.id AND v.id = ANY (ids);
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
-    IF a_state = 'R' AND ((args->>'priority')::double precision, q.arrival + 1)
+    IF a_state = 'R' AND a_key = '' AND ((args->>'priority')::double precision, q.arrival + 1)
         <= (q.ready_priority, q.ready_arrival)
     THEN
         q.ready_priority := (args->>'priority')::double precision;
@@ -85,6 +87,9 @@ BEGIN
         SET version = v.version + 1, counter = q.counter, arrival = a_arrival,
             ready_priority = q.ready_priority, ready_arrival = q.ready_arrival
         WHERE v.id = q.id AND v.version >= q.version;
+    IF a_state = 'R' AND a_key <> '' THEN
+        PERFORM pressure_mp.settle_lane(q.id, a_tube, a_key);
+    END IF;
     IF args ? 'awaited' THEN
         DELETE FROM pressure_mp.watchers w WHERE w.slot = c.slot AND w.seen < moment - 86400000;
         PERFORM pressure_mp.watch(c, ids[1], moment);
@@ -147,6 +152,7 @@ DECLARE
     ttr bigint := coalesce((args->>'ttr')::bigint, (q.settings->>'ttr')::bigint);
     due bigint;
     moves boolean := false;
+    last_line bigint;
 BEGIN
     IF args ? 'ack' THEN
         acknowledged := pressure_mp.get_task(q.id, parts[2]);
@@ -159,16 +165,21 @@ BEGIN
         END IF;
         acknowledged := pressure_mp.process(q, c.slot, moment, acknowledged, NULL, NULL);
         PERFORM pressure_mp.say_result(acknowledged, parts[3], args->>'token');
+        IF acknowledged.key <> '' THEN  -- another one of its key may be next
+            SELECT * INTO q FROM pressure_mp.queues v WHERE v.id = q.id AND v.version >= q.version
+                ORDER BY v.version DESC LIMIT 1;
+        END IF;
     END IF;
     WHILE cardinality(taken) < most LOOP
         IF parts[1] = '' THEN
-            SELECT * INTO t FROM pressure_mp.tasks v WHERE v.queue = q.id AND v.state = 'R'
-                AND (v.priority, v.arrival) > (q.ready_priority, q.ready_arrival)
-                ORDER BY v.priority, v.arrival LIMIT 1;
+            SELECT * INTO t FROM pressure_mp.tasks v
+                WHERE v.queue = q.id AND v.state = 'R' AND v.line > 0
+                AND (v.priority, v.line) > (q.ready_priority, q.ready_arrival)
+                ORDER BY v.priority, v.line LIMIT 1;
         ELSE
             SELECT * INTO t FROM pressure_mp.tasks v
-                WHERE v.queue = q.id AND v.state = 'R' AND v.tube = parts[1]
-                ORDER BY v.priority, v.arrival LIMIT 1;
+                WHERE v.queue = q.id AND v.state = 'R' AND v.line > 0 AND v.tube = parts[1]
+                ORDER BY v.priority, v.line LIMIT 1;
         END IF;
         EXIT WHEN NOT FOUND;
         IF t.due > 0 AND t.due <= moment THEN
@@ -177,11 +188,18 @@ BEGIN
         END IF;
         EXIT WHEN cardinality(taken) > 0 AND octet_length(t.data) > room;
         room := room - octet_length(t.data);
+        last_line := t.line;
         UPDATE pressure_mp.tasks v
             SET state = 'T', since = moment, due = CASE ttr WHEN 0 THEN 0 ELSE moment + ttr END,
                 deliveries = v.deliveries + 1, call = (args->>'call')::bigint,
-                owner = args->>'owner'
+                owner = args->>'owner', line = CASE t.key WHEN '' THEN t.line ELSE 0 END
             WHERE v.queue = q.id AND v.id = t.id RETURNING * INTO t;
+        IF t.key <> '' THEN
+            q.arrival := greatest(q.arrival + 1, moment * 1000);
+            UPDATE pressure_mp.queues v SET version = v.version + 1, arrival = q.arrival
+                WHERE v.id = q.id AND v.version >= q.version;
+            PERFORM pressure_mp.begin_lane(t, q.arrival);
+        END IF;
         IF pressure_mp.count_way(q.id, 'R', 'T', t.tube) % 32 = 0 THEN
             moves := true;
         END IF;
@@ -191,7 +209,7 @@ BEGIN
     IF moves AND parts[1] = '' THEN  -- so that few entries of an index are looked at in vain
         t := taken[cardinality(taken)];
         UPDATE pressure_mp.queues v
-            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.arrival
+            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = last_line
             WHERE v.id = q.id AND v.version >= q.version;
     END IF;
     IF cardinality(taken) > 0 THEN
@@ -204,7 +222,7 @@ BEGIN
         END IF;
         RETURN pressure_mp.tell_tasks('taken', taken, true);
     END IF;
-    IF q.closed THEN
+    IF q.closed AND NOT pressure_mp.has_keyed(q.id, parts[1]) THEN
         RETURN pressure_mp.said('closed');
     END IF;
     SELECT greatest(v.due - moment, 0) + 1 INTO due FROM pressure_mp.tasks v
@@ -268,7 +286,9 @@ BEGIN
     RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
 END $$;
 
--- "parts" are the ids, "calls" in the arguments the takes. The reply is why some were not.
+-- "parts" are the ids, and what came of some: "results" in the arguments says by the place of a task, from
+-- 0 on, where that is among the parts, and the token of its content. "calls" are the takes. The reply is why
+-- some were not.
 CREATE OR REPLACE FUNCTION pressure_mp.ack_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -276,12 +296,22 @@ DECLARE
     t pressure_mp.tasks;
     r pressure_mp.reply;
     problems jsonb := '{}';
+    said jsonb;
 BEGIN
-    FOR at IN 1 .. cardinality(parts) LOOP
+    FOR said IN SELECT v.value FROM jsonb_each(args->'results') v LOOP
+        IF NOT pressure_mp.has_content(q.id, said->>1) THEN
+            RETURN pressure_mp.said('lost');
+        END IF;
+    END LOOP;
+    FOR at IN 1 .. jsonb_array_length(args->'calls') LOOP
         t := pressure_mp.get_task(q.id, parts[at]);
         r := pressure_mp.not_held(t, args->>'owner', (args->'calls'->>(at - 1))::bigint);
         IF r.status IS NULL THEN
-            PERFORM pressure_mp.process(q, c.slot, moment, t, NULL, NULL);
+            t := pressure_mp.process(q, c.slot, moment, t, NULL, NULL);
+            said := args->'results'->((at - 1)::text);
+            IF said IS NOT NULL THEN
+                PERFORM pressure_mp.say_result(t, parts[(said->>0)::integer], said->>1);
+            END IF;
         ELSE
             problems := problems || jsonb_build_object(at - 1, jsonb_build_array(r.status,
                 CASE r.status WHEN 'other_state' THEN r.info ELSE '""' END));
@@ -298,6 +328,7 @@ DECLARE
     t pressure_mp.tasks := pressure_mp.get_task(q.id, parts[1]);
     after text := args->>'to';
     before text := t.state;
+    old_tube bytea;
     a_tube bytea := CASE WHEN args ? 'tube' THEN parts[2] END;
     delay bigint := (args->>'delay')::bigint;
 BEGIN
@@ -320,8 +351,14 @@ BEGIN
     IF after = '' THEN
         IF coalesce(a_tube, '') <> t.tube THEN
             PERFORM pressure_mp.count_shift(q.id, t.state, t.state, t.tube, coalesce(a_tube, ''));
-            UPDATE pressure_mp.tasks v SET tube = coalesce(a_tube, '')
+            old_tube := t.tube;
+            UPDATE pressure_mp.tasks v
+                SET tube = coalesce(a_tube, ''), line = CASE t.key WHEN '' THEN t.line ELSE 0 END
                 WHERE v.queue = q.id AND v.id = t.id RETURNING * INTO t;
+            IF t.key <> '' THEN
+                PERFORM pressure_mp.settle_lane(q.id, old_tube, t.key);
+                PERFORM pressure_mp.settle_lane(q.id, t.tube, t.key);
+            END IF;
         END IF;
     ELSIF after = 'X' THEN
         t := pressure_mp.vanish(c.slot, moment, t, 'killed');
@@ -374,11 +411,15 @@ BEGIN
         SELECT t.* FROM pressure_mp.tasks t
             WHERE t.queue = q.id AND t.state = a_state AND (parts[1] = '' OR t.tube = parts[1])
             ORDER BY
+                CASE WHEN a_state = 'R' THEN t.line = 0 END,
+                CASE WHEN a_state = 'R' AND t.line = 0 THEN t.tube END,
+                CASE WHEN a_state = 'R' AND t.line = 0 THEN t.key END,
                 CASE WHEN a_state = 'R' THEN t.priority END,
                 CASE WHEN a_state = 'T' THEN right(t.owner, 8) END COLLATE "C",
                 CASE WHEN a_state = 'T' THEN t.call WHEN a_state IN ('B', 'D') THEN t.since
                     WHEN a_state IN ('W', 'Z') THEN nullif(t.due, 0) END NULLS LAST,
-                CASE WHEN a_state IN ('R', 'B', 'D') THEN t.arrival END, t.id
+                CASE WHEN a_state = 'R' AND t.line > 0 THEN t.line
+                    WHEN a_state IN ('R', 'B', 'D') THEN t.arrival END, t.id
             OFFSET (args->>'start')::bigint LIMIT (args->>'limit')::bigint) v;
     RETURN pressure_mp.tell_tasks('listed', listed, true);
 END $$;
@@ -416,8 +457,11 @@ CREATE OR REPLACE FUNCTION pressure_mp.count_tasks(q pressure_mp.queues, moment 
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN pressure_mp.told('counts', jsonb_build_object('now', moment, 'created', q.created,
-            'oldest', (SELECT min(t.created) FROM pressure_mp.tasks t
-                WHERE t.queue = q.id AND t.state = 'R'),
+            'oldest', least(
+                (SELECT min(t.created) FROM pressure_mp.tasks t
+                    WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0),
+                (SELECT min(t.created) FROM pressure_mp.tasks t
+                    WHERE t.queue = q.id AND t.state = 'R' AND t.key <> '')),
             'closed', q.closed,
             'numbers', (SELECT coalesce(jsonb_agg(w.number ORDER BY w.way), '[]')
                 FROM pressure_mp.ways w WHERE w.queue = q.id)),

@@ -112,12 +112,12 @@ DECLARE
 BEGIN
     CASE a_op
     WHEN 'put' THEN
-        FOR at IN 1 .. (cardinality(parts) - 1) / 2 LOOP
-            t := pressure_mp.get_task(q.id, parts[2 * at]);
+        FOR at IN 1 .. (cardinality(parts) - 2) / 2 LOOP
+            t := pressure_mp.get_task(q.id, parts[2 * at + 1]);
             IF t.id IS NOT NULL THEN
                 RETURN pressure_mp.told('there', to_jsonb(t.state), ARRAY[t.id], NULL);
             END IF;
-            ids := ids || parts[2 * at];
+            ids := ids || parts[2 * at + 1];
         END LOOP;
         RETURN pressure_mp.told('ids', NULL, ids, NULL);
     WHEN 'ack' THEN
@@ -130,7 +130,7 @@ BEGIN
         END IF;
         RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
     WHEN 'ack_many' THEN
-        FOR at IN 1 .. cardinality(parts) LOOP
+        FOR at IN 1 .. jsonb_array_length(args->'calls') LOOP
             t := pressure_mp.get_task(q.id, parts[at]);
             r := pressure_mp.not_held(t, args->>'owner', (args->'calls'->>(at - 1))::bigint);
             IF r.status IS NOT NULL THEN

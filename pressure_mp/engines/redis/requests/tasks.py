@@ -90,7 +90,7 @@ async def open_(caller: Caller, request: OpenTasks, end: float | None) -> OpenTa
     """:class:`OpenTasks`"""
     settings, discipline = request.settings, caller.binding.discipline
     times = settings.ttr, settings.ttl, settings.zombie
-    numbers = (*times, int(settings.keep), settings.max_deliveries)
+    numbers = (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
     args = (request.how.value, dump(settings), discipline, _FORMAT, request.user, *numbers)
     reply = await caller.script("open", args, end)
     status = reply[0]
@@ -105,10 +105,10 @@ async def open_(caller: Caller, request: OpenTasks, end: float | None) -> OpenTa
 
 
 def _put(binding: RedisBinding, request: PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
-    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox = request
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key = request
     flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
     options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
-    return (*options, waiter, result_ttl, inbox, len(tasks), *flat)
+    return (*options, waiter, result_ttl, inbox, key, len(tasks), *flat)
 
 
 def _read_put(request: PutTasks, reply: Reply) -> PutTasksReply:
@@ -121,8 +121,8 @@ def _read_put(request: PutTasks, reply: Reply) -> PutTasksReply:
 
 
 def _first_of_put(binding: RedisBinding, request: PutTasks) -> tuple[str, tuple[Any, ...]] | None:
-    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox = request
-    if len(tasks) != 1 or delay or ttl is not None or tube or not binding.put_one.is_due():
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key = request
+    if len(tasks) != 1 or delay or ttl is not None or tube or key or not binding.put_one.is_due():
         return None
     return "put_one", (ids, encode_priority(priority), result_ttl, inbox, *tasks[0])
 
@@ -156,7 +156,7 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
     if done is None:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
     is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
-    is_ordinary = is_ordinary and not done.result.token
+    is_ordinary = is_ordinary and not done.result.token and not done.record.key
     if not is_ordinary or binding.keeps_processed:
         return None
     owner, call, lease = request.owner.encode(), request.call, binding.options.lease
@@ -258,12 +258,15 @@ touch = OneScript("touch", _touch, _read_settled)
 
 def _ack_many(binding: RedisBinding, request: AckTasks) -> tuple[Any, ...]:
     tasks = request.tasks
-    return (request.owner, len(tasks), *[part for task in tasks for part in task])
+    flat: list[Any] = [part for task in tasks for part in task]
+    for place, result in request.results:
+        flat += place + 1, *result
+    return (request.owner, len(tasks), *flat)
 
 
 def _read_problems(request: AckTasks, reply: Reply) -> AckTasksReply:
-    if reply[0] == MISSING:
-        return Outcome.MISSING
+    if reply[0] != DONE:
+        return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
     return {place - 1: _problem(why) for place, why in zip(reply[2::2], reply[3::2], strict=True)}
 
 

@@ -1,4 +1,4 @@
--- The fast path of `ack`: the task is gone, it was in no tube and no bundle, one inbox at most is to hear of
+-- The fast path of `ack`: the task is gone, it was in no tube and no bundle, it had no key, one inbox at most is to hear of
 -- it, its result is small, and nobody waits for what becomes of any. It is written straight, and what other
 -- cases need is not even built. Where it does not apply nothing has changed. It moves nothing that is due,
 -- as that of `put`. Returns the record that the task had, and who is to be woken.
@@ -6,9 +6,9 @@ local function ack_one(id, owner, call, result)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
-  local ends, bundle, deliveries, number, result_ttl, tube, whose, names, at =
-    struct.unpack('>I8I4I4I8i8sss', record, 34)
-  if tube ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
+  local ends, bundle, deliveries, number, result_ttl, tube, key, whose, names, at =
+    struct.unpack('>I8I4I4I8i8ssss', record, 34)
+  if tube ~= '' or key ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
   if whose ~= owner or number ~= tonumber(call) then return nil end -- only what is taken has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
   local box, bells = only_inbox(names), ''

@@ -2,12 +2,12 @@
 
 local function read(id, record)
   if not record then return nil end
-  local state, priority, seq, created, since, ends, bundle, deliveries, call, result_ttl, tube, owner,
-    inboxes, at = struct.unpack(FORMAT, record)
+  local state, priority, seq, created, since, ends, bundle, deliveries, call, result_ttl, tube, key,
+    owner, inboxes, at = struct.unpack(FORMAT, record)
   return {
     id = id, state = state, priority = priority, seq = seq, created = created, since = since,
     ends = ends, bundle = bundle, deliveries = deliveries, call = call, result_ttl = result_ttl,
-    tube = tube, owner = owner, inboxes = inboxes, error = string.sub(record, at),
+    tube = tube, key = key, owner = owner, inboxes = inboxes, error = string.sub(record, at),
   }
 end
 
@@ -18,7 +18,7 @@ end
 
 local function pack(task)
   return struct.pack(FORMAT, task.state, task.priority, task.seq, task.created, task.since, task.ends,
-    task.bundle, task.deliveries, task.call, task.result_ttl, task.tube, task.owner, task.inboxes)
+    task.bundle, task.deliveries, task.call, task.result_ttl, task.tube, task.key, task.owner, task.inboxes)
     .. task.error
 end
 
@@ -142,8 +142,12 @@ local function leave(task)
   local state = task.state
   if state == 'R' then
     local member = place(task)
-    note(removed, ready, member)
-    if task.tube ~= '' then note(removed, tubes, tube_of(task.tube) .. member) end
+    if task.key ~= '' then
+      quit(lane_of(task.tube, task.key), member)
+    else
+      note(removed, ready, member)
+      if task.tube ~= '' then note(removed, tubes, tube_of(task.tube) .. member) end
+    end
     if task.ends > 0 then note(removed, expiry, task.id) end
   elseif state == 'W' then
     note(removed, due, task.id)
@@ -153,6 +157,10 @@ local function leave(task)
     if not task.is_loose then
       note(removed, taken, hold(task.owner, task.call) .. task.id)
       if task.ends > 0 then note(removed, due, task.id) end
+    end
+    if task.key ~= '' then
+      local lane = lane_of(task.tube, task.key)
+      lane.taken = lane.taken - 1
     end
   elseif state == 'Z' then
     note(removed, expiry, task.id)
@@ -171,10 +179,14 @@ local function enter(task)
   local state = task.state
   if state == 'R' then
     local member = place(task)
-    note(added, ready, '0', member)
-    if task.tube ~= '' then note(added, tubes, '0', tube_of(task.tube) .. member) end
+    if task.key ~= '' then
+      join(lane_of(task.tube, task.key), member)
+    else
+      note(added, ready, '0', member)
+      if task.tube ~= '' then note(added, tubes, '0', tube_of(task.tube) .. member) end
+      notice(task.tube)
+    end
     if task.ends > 0 then note(added, expiry, task.ends, task.id) end
-    notice(task.tube)
   elseif state == 'Z' then
     note(added, expiry, task.ends > 0 and task.ends or '+inf', task.id)
   elseif state == 'B' or state == 'D' then
@@ -279,6 +291,9 @@ local READ = {[meta] = true, [due] = true, [expiry] = true, [times] = true}
 -- is none, since these are written first.
 local function flush()
   write_told()
+  if next(touched) then
+    for _, key in ipairs({ready, tubes, behind}) do redis.call('ZCARD', key) end
+  end
   for key in pairs(removed) do
     if not READ[key] and not added[key] then redis.call('ZCARD', key) end
   end
@@ -297,6 +312,10 @@ local function flush()
   for key, fields in pairs(set) do redis.call('HSET', key, unpack(fields)) end
   for key, fields in pairs(deleted) do redis.call('HDEL', key, unpack(fields)) end
   removed, added, set, deleted, tally = {}, {}, {}, {}, {}
+  for _, lane in pairs(touched) do
+    if lane.is_changed and settle(lane) then notice(lane.tube) end
+    lane.is_changed = false
+  end
 end
 
 -- Tasks of which the time has come move on; at most so many, so that nobody has to wait for long.
@@ -333,8 +352,8 @@ end
 -- Write all, see to it that somebody looks at what is ready, and reply. The second value names
 -- those who are to be woken one by one, if any.
 local function finish(status, ...)
-  local signs = somebody and redis.call('LLEN', wake)
-  local waiters = next(noticed) and redis.call('ZCARD', waiting) or 0
+  local signs = (somebody or next(touched)) and redis.call('LLEN', wake)
+  local waiters = (next(noticed) or next(touched)) and redis.call('ZCARD', waiting) or 0
   flush()
   if somebody then raise_sign(signs) end
   if waiters > 0 then

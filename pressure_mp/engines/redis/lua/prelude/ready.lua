@@ -19,8 +19,21 @@ local function next_ready(tube, start, limit)
   return beginning(tubes, tube_of(tube), start, limit)
 end
 
--- How many there are.
+-- The members of `behind`, or of one tube in it.
+local function next_behind(tube, start, limit)
+  if tube == '' then return redis.call('ZRANGE', behind, start, start + limit - 1) end
+  return beginning(behind, tube_of(tube), start, limit)
+end
+
+local function number_in_tube(key, tube)
+  return redis.call('ZLEXCOUNT', key, '[' .. tube_of(tube), '(' .. tube_of(tube) .. LAST)
+end
+
+-- How many are in line; and how many are ready, in line or not.
+local function number_in_line(tube)
+  return tube == '' and redis.call('ZCARD', ready) or number_in_tube(tubes, tube)
+end
+
 local function number_ready(tube)
-  if tube == '' then return redis.call('ZCARD', ready) end
-  return redis.call('ZLEXCOUNT', tubes, '[' .. tube_of(tube), '(' .. tube_of(tube) .. LAST)
+  return number_in_line(tube) + (tube == '' and redis.call('ZCARD', behind) or number_in_tube(behind, tube))
 end

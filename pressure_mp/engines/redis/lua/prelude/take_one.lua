@@ -1,4 +1,4 @@
--- The fast path of `take`: one task, whichever is next, and it has no tube and no ttl, and one inbox at most
+-- The fast path of `take`: one task, whichever is next, and it has no tube, no key and no ttl, and one inbox at most
 -- is to hear of it. It is written straight, and what other cases need is not even built. Where it does not
 -- apply nothing has changed.
 -- `woken` is the key with the sign that woke the caller, nil if it did not wait.
@@ -12,8 +12,8 @@ local function take_one(presence, owner, call, ttr, lease, woken)
   local id = string.sub(place, 17)
   local record, head, deliveries, result_ttl, hears, error = redis.call('HGET', records, id), nil, 0, 0, '', ''
   if record then
-    local until_then, _, number, _, ttl, of, _, names, at = struct.unpack('>I8I4I4I8i8sss', record, 34)
-    if until_then > 0 or of ~= '' then return nil end
+    local until_then, _, number, _, ttl, of, key, _, names, at = struct.unpack('>I8I4I4I8i8ssss', record, 34)
+    if until_then > 0 or of ~= '' or key ~= '' then return nil end
     head, deliveries, result_ttl, hears = string.sub(record, 2, 25), number, ttl, names
     error = string.sub(record, at)
   else
@@ -33,7 +33,7 @@ local function take_one(presence, owner, call, ttr, lease, woken)
   redis.call('ZADD', taken, 0, hold(owner, call) .. id)
   if ends > 0 then redis.call('ZADD', due, ends, id) end
   local new = 'T' .. head .. struct.pack('>I8I8I4I4I8i8', now, ends, 0, deliveries + 1, call, result_ttl)
-    .. '\0' .. owner .. '\0' .. hears .. '\0' .. error
+    .. '\0\0' .. owner .. '\0' .. hears .. '\0' .. error
   redis.call('HSET', records, id, new)
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))

@@ -84,11 +84,10 @@ local ENDED = {Z = 'P', D = 'P', B = 'B'}
 
 -- What came of a task is kept, and its inboxes are told, if they are to be.
 local function keep_end(task, outcome)
-  local id, ttl, number = task.id, task.result_ttl, 0
+  local id, ttl, number, old = task.id, task.result_ttl, 0, nil
   if ttl ~= 0 then
-    local old = kept_of(id)
+    old = kept_of(id)
     if old and old.token ~= '' then end_at('c', old.token, '0') end
-    if old and ttl < 0 then note(deleted, results, id) end
   end
   if task.inboxes ~= '' then
     number = tell_inboxes(task.inboxes, outcome, id, task.deliveries, task.error, ttl < 0)
@@ -99,6 +98,8 @@ local function keep_end(task, outcome)
   elseif number > 0 and ttl < 0 then
     local inbox = string.match(task.inboxes, '[^ ]+')
     fresh[id] = {ends = 0, number = number, outcome = outcome, inbox = inbox, token = '', data = ''}
+  elseif old then
+    note(deleted, results, id)
   end
 end
 

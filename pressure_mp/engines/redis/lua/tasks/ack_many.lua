@@ -1,8 +1,9 @@
 -- ack_many: tasks were processed, as ack says for each.
--- args: owner number task...
---   task  id and number of the take, of each
--- replies: done bells problem... | missing
--- uses: storage hearing told life find taker
+-- args: owner number task... result...
+--   task    id and number of the take, of each
+--   result  the place of a task, from 1 on, what came of it, and the token of its content, if that is in chunks
+-- replies: done bells problem... | lost bells | missing
+-- uses: storage hearing told lanes life find taker
 -- once: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state
@@ -12,8 +13,12 @@ sweep()
 local owner, number = ARGV[1], tonumber(ARGV[2])
 local ids, seen, problems = {}, {}, {}
 for i = 1, number do ids[i] = ARGV[1 + 2 * i] end
+local FIRST_RESULT = 3 + 2 * number
+for i = FIRST_RESULT, #ARGV - 2, 3 do
+  if not has_content(ARGV[i + 2]) then return finish('lost') end
+end
 local goes, start = not settings.keep and settings.zombie == 0, hold(owner)
-local holds, timed, gone, stays, ways, finished = {}, {}, {}, {}, {}, {}
+local holds, timed, gone, stays, ways, finished, refused = {}, {}, {}, {}, {}, {}, {}
 -- By the number of the take and that in it: the bundles of which some go, which, and how many.
 local bound = {}
 local function goes_from(bundle, call, id)
@@ -58,9 +63,9 @@ local found = at <= number and redis.call('HMGET', records, unpack(ids, at, numb
 for i = at, number do
   local id = ids[i]
   local record, problem = not seen[id] and found[i - at + 1], nil
-  local ends, bundle, _, call, result_ttl, tube, whose, inboxes
+  local ends, bundle, _, call, result_ttl, tube, key, whose, inboxes
   if record then
-    ends, bundle, _, call, result_ttl, tube, whose, inboxes = struct.unpack('>I8I4I4I8i8sss', record, 34)
+    ends, bundle, _, call, result_ttl, tube, key, whose, inboxes = struct.unpack('>I8I4I4I8i8ssss', record, 34)
   end
   if record and ends > 0 and ends <= now then
     local task = find(id)
@@ -73,7 +78,7 @@ for i = at, number do
     problem = 'foreign'
   else
     if bundle > 0 then goes_from(bundle, call, id) end
-    if goes and result_ttl == 0 and inboxes == '' then
+    if goes and result_ttl == 0 and inboxes == '' and key == '' then
       -- As processed, without reading the rest of the record.
       gone[#gone + 1] = id
       if bundle == 0 then
@@ -88,6 +93,7 @@ for i = at, number do
     end
   end
   if problem then
+    refused[i] = true
     problems[#problems + 1] = i
     problems[#problems + 1] = problem
   end
@@ -105,11 +111,22 @@ end
 for _, id in ipairs(holds) do note(removed, taken, id) end
 for _, id in ipairs(timed) do note(removed, due, id) end
 if #gone > 0 then
-  deleted[records], deleted[payloads] = gone, gone
+  if deleted[records] then
+    for _, id in ipairs(gone) do
+      note(deleted, records, id)
+      note(deleted, payloads, id)
+    end
+  else
+    deleted[records], deleted[payloads] = gone, gone
+  end
   for tube, times in pairs(ways) do count('T', 'X', tube, times) end
   if redis.call('HLEN', awaited) > 0 then
     for _, id in ipairs(gone) do conclude({id = id, result_ttl = 0, inboxes = ''}, 'P', 'T') end
   end
+end
+for i = FIRST_RESULT, #ARGV - 2, 3 do
+  local place = tonumber(ARGV[i])
+  if not refused[place] then say_result(ids[place], ARGV[i + 1], ARGV[i + 2]) end
 end
 local reply = finish('done')
 for i, part in ipairs(problems) do reply[2 + i] = part end

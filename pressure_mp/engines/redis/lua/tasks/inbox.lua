@@ -2,7 +2,7 @@
 -- args: inbox lease
 --   lease  milliseconds; 0 to close it
 -- replies: done bells | missing
--- uses: storage hearing told life
+-- uses: storage hearing told lanes life
 if not settings then return {'missing'} end
 sweep()
 local name, lease = ARGV[1], tonumber(ARGV[2])

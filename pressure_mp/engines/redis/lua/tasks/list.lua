@@ -3,7 +3,7 @@
 --   tube   '' for those of all tubes
 --   start  how many places of the order to pass over
 -- replies: done bells looked ids records payloads | missing
--- uses: storage hearing told life ready shelf
+-- uses: storage hearing told lanes life ready shelf
 -- `looked` is how many places were looked at, not all of which are of the state and the tube; none
 -- is left when it is 0. A bundle is one place.
 if not settings then return {'missing'} end
@@ -12,7 +12,13 @@ local state, tube, start, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(
 local places, id_of, bundle_of = nil, itself, function() end
 if state == 'R' then
   places = next_ready(tube, start, limit)
-  id_of = function(member) return id_in(member, tube) end
+  for i, member in ipairs(places) do places[i] = id_in(member, tube) end
+  if #places < limit then
+    local at = math.max(start - number_in_line(tube), 0)
+    for _, member in ipairs(next_behind(tube, at, limit - #places)) do
+      places[#places + 1] = id_behind(member)
+    end
+  end
 elseif state == 'T' then
   places, id_of, bundle_of = redis.call('ZRANGE', taken, start, start + limit - 1), id_taken, bundle_taken
 elseif state == 'B' or state == 'D' then

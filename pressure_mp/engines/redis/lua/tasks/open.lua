@@ -1,6 +1,6 @@
 -- open: create a queue of tasks, attach to one, or whichever applies.
 -- keys: bound users
--- args: how options discipline format user ttr ttl zombie keep max_deliveries
+-- args: how options discipline format user ttr ttl zombie keep max_deliveries per_key
 --   how      open | create | attach
 --   options  all of them as text, to create it with; whether they are the queue's own the caller sees
 --   user     the process that uses an anonymous queue; empty for a named one
@@ -19,6 +19,6 @@ end
 if how == 'attach' then return {'missing'} end
 redis.call('SET', KEYS[1], '0')
 redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', options,
-  'settings', struct.pack('>I8I8i8I8I8', unpack(ARGV, 6, 10)), 'created', string.format('%d', now))
+  'settings', struct.pack('>I8I8i8I8I8I8', unpack(ARGV, 6, 11)), 'created', string.format('%d', now))
 if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
 return {'done', options}

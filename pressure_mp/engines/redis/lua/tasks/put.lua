@@ -1,5 +1,5 @@
 -- put: add tasks that have all but their id and their data in common.
--- args: ids delay ttl priority tube ticket result_ttl inbox number task...
+-- args: ids delay ttl priority tube ticket result_ttl inbox key number task...
 --   ids       time64 | auto_increment: how a task without an id gets one
 --   delay     milliseconds before it is ready; 0 for none
 --   ttl       milliseconds for which it is ready; '' for the queue's own
@@ -7,15 +7,16 @@
 --   ticket    of one who waits until the task is processed; '' for nobody
 --   result_ttl  milliseconds for which what comes of it is kept; -1: with the inbox, 0: not at all
 --   inbox     hears of it; '' for none
+--   key       '' for none
 --   task      id and data of each; an id can be ''
 -- replies: done bells id... | exists bells id state | closed bells | missing
--- uses: storage hearing told life
+-- uses: storage hearing told lanes life
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
 sweep()
 if settings.closed then return finish('closed') end
-local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, number = unpack(ARGV, 1, 9)
+local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, number = unpack(ARGV, 1, 10)
 number = tonumber(number)
 local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
@@ -27,7 +28,7 @@ local function made()
   local ids, arrivals = {}, {}
   local last = kind == 'auto_increment' and counter or seq - 1
   for i = 1, number do
-    if ARGV[8 + 2 * i] ~= '' then return nil end
+    if ARGV[9 + 2 * i] ~= '' then return nil end
     ids[i], arrivals[i] = string.format('%d', last + i), seq + i - 1
   end
   if settings.named then
@@ -43,7 +44,7 @@ end
 local function chosen()
   local ids, arrivals, seen = {}, {}, {}
   for i = 1, number do
-    local id = ARGV[8 + 2 * i]
+    local id = ARGV[9 + 2 * i]
     if id == '' then
       repeat
         if kind == 'auto_increment' then
@@ -66,7 +67,7 @@ local function chosen()
 end
 
 local ids, arrivals = made()
-local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == ''
+local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == '' and key == ''
   and priority == USUAL and is_on_time(seq) and result_ttl == '0' and inbox == ''
 if not ids then
   local there
@@ -85,7 +86,7 @@ end
 local data, places = {}, {}
 for i = 1, number do
   local id, field, value = ids[i], 2 * i - 1, 2 * i
-  data[field], data[value] = id, ARGV[9 + value]
+  data[field], data[value] = id, ARGV[10 + value]
   places[field], places[value] = '0', priority .. struct.pack('>I8', arrivals[i]) .. id
 end
 set[payloads] = data
@@ -93,13 +94,16 @@ if not is_usual then
   -- The records differ in the number of the arrival only.
   local head = state .. priority
   local tail = struct.pack('>I8I8I8I4I4I8i8', now, now, ends, 0, 0, 0, tonumber(result_ttl)) .. tube
-    .. '\0\0' .. inbox .. '\0'
+    .. '\0' .. key .. '\0\0' .. inbox .. '\0'
   local told = noted(set, records)
   for i, id in ipairs(ids) do
     told[2 * i - 1], told[2 * i] = id, head .. struct.pack('>I8', arrivals[i]) .. tail
   end
 end
-if state == 'R' then
+if state == 'R' and key ~= '' then
+  local lane = lane_of(tube, key)
+  for i = 1, number do join(lane, places[2 * i]) end
+elseif state == 'R' then
   added[ready] = places
   if tube ~= '' then
     local tubed = noted(added, tubes)
@@ -112,7 +116,7 @@ if ends > 0 then
   local timed, moment = noted(added, state == 'R' and expiry or due), string.format('%d', ends)
   for i, id in ipairs(ids) do timed[2 * i - 1], timed[2 * i] = moment, id end
 end
-if state == 'R' or ends < now + TICK then notice(tube, number) end
+if (state == 'R' and key == '') or (state == 'W' and ends < now + TICK) then notice(tube, number) end
 count('X', state, tube, number)
 note(set, meta, 'seq', string.format('%d', arrivals[number]))
 if counter ~= settings.id then note(set, meta, 'id', string.format('%d', counter)) end

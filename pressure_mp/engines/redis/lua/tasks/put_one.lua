@@ -1,4 +1,5 @@
--- put_one: the fast path of `put`: one task that is ready at once, in no tube, for as long as it likes.
+-- put_one: the fast path of `put`: one task that is ready at once, in no tube and with no key, for as long
+-- as it likes.
 -- args: ids priority result_ttl inbox id data
 --   as of put
 -- replies: done id | declined | missing
@@ -29,7 +30,7 @@ local signs, place = redis.call('LLEN', wake), priority .. struct.pack('>I8', se
 redis.call('HINCRBY', counts, 'X-R', 1)
 if not is_usual then
   redis.call('HSET', records, id, 'R' .. place .. struct.pack('>I8I8I8I8I8i8', now, now, 0, 0, 0, result_ttl)
-    .. '\0\0' .. inbox .. '\0')
+    .. '\0\0\0' .. inbox .. '\0')
 end
 redis.call('HSET', payloads, id, data)
 redis.call('ZADD', ready, '0', place .. id)

@@ -1,4 +1,4 @@
--- keys: meta records payloads ready tubes due expiry taken bundles shelf counts wake waiting awaited outcomes results notices inboxes times chunks
+-- keys: meta records payloads ready tubes behind lanes due expiry taken bundles shelf counts wake waiting awaited outcomes results notices inboxes times chunks
 -- item: wake
 -- Tasks: `payloads` has the data of each, `records` what pressure_mp/engines/redis/task_records.py says; a task that has
 -- no record is as it was put: ready, its id the number of its arrival, and all else as usual. Besides,
@@ -6,6 +6,7 @@
 -- their members' bytes:
 --   ready   R: priority, arrival, id
 --   tubes   R with a tube: the tube, a zero byte, and the same
+--   behind  R with a key that is not in line, and so in neither of these: see `lanes`
 --   taken   T: the end of the owner's name, which is random; number of the take, id. Tasks that were
 --           taken together are a bundle, with a zero byte and its number for the id: as long as
 --           nothing becomes of one of them alone. `bundles` has how many they are, 1 if none of them
@@ -25,7 +26,7 @@ local FOR_GOOD = -1
 -- Milliseconds for which the outcome of a task is kept for one who waited for it.
 local KEPT = 60000
 
-local FORMAT = '>c1c8I8I8I8I8I4I4I8i8sss'
+local FORMAT = '>c1c8I8I8I8I8I4I4I8i8ssss'
 local BUNDLE = '>I2I1I8s'
 
 local time = redis.call('TIME')
@@ -35,9 +36,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local settings
 local kept = redis.call('HMGET', meta, 'settings', 'closed', 'seq', 'id', 'named')
 if kept[1] then
-  local ttr, ttl, zombie, keep, limit = struct.unpack('>I8I8i8I8I8', kept[1])
+  local ttr, ttl, zombie, keep, limit, per_key = struct.unpack('>I8I8i8I8I8I8', kept[1])
   settings = {
-    ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit,
+    ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit, per_key = per_key,
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),
     named = kept[5], -- a put gave an id: it may be that of another task
   }
@@ -45,7 +46,7 @@ end
 
 -- The priority of most tasks, and the end of the record of one that is ready for the first time and
 -- for as long as it likes, in no tube, and of which nobody is to hear.
-local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 35)
+local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 36)
 
 -- When a task was put that has no record, in eight bytes: its id begins with the milliseconds.
 local function created(id)

@@ -11,7 +11,7 @@
 --   turn   first | again: whether it waited before
 --   lease  milliseconds for which the owner is known to be there
 -- replies: done bells task... | empty bells next entry | closed bells | missing
--- uses: storage hearing take_one take_first told life ready
+-- uses: storage hearing take_one take_first told lanes life ready
 -- once: yes
 -- A task is its id, its record and its data.
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
@@ -37,13 +37,14 @@ local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 local stamps, moment = struct.pack('>I8I8', now, ends), string.format('%d', ends)
 local named = struct.pack('>I8', call)
 local kinds = setmetatable({}, {__index = function(known, rest)
-  local until_then, _, deliveries, _, result_ttl, of, _, inboxes, at = struct.unpack('>I8I4I4I8i8sss', rest)
+  local until_then, _, deliveries, _, result_ttl, of, key, _, inboxes, at =
+    struct.unpack('>I8I4I4I8i8ssss', rest)
   local error = string.sub(rest, at)
   local kind = {
-    until_then = until_then, is_over = until_then > 0 and until_then <= now, of = of, number = 0,
+    until_then = until_then, is_over = until_then > 0 and until_then <= now, of = of, key = key, number = 0,
     inboxes = inboxes, deliveries = deliveries + 1, error = error,
     is_plain = of == '' and inboxes == '' and result_ttl == 0,
-    rest = struct.pack('>I4', deliveries + 1) .. named .. struct.pack('>i8', result_ttl) .. of .. '\0'
+    rest = struct.pack('>I4', deliveries + 1) .. named .. struct.pack('>i8', result_ttl)  .. of .. '\0' .. key .. '\0'
       .. owner .. '\0' .. inboxes .. '\0' .. error,
   }
   known[rest] = kind
@@ -51,51 +52,66 @@ local kinds = setmetatable({}, {__index = function(known, rest)
 end})
 
 -- What is next: ids, and of each where it is in `ready`, what its record begins with after the state,
--- and its kind. Such as should be gone already go. The second value is whether there were any.
+-- and its kind. Such as should be gone already go. The second value is whether there were any. With keys they
+-- end where the priority changes: before that no other task of theirs is next.
 local function choose()
   local members, ids = next_ready(tube, 0, limit), {}
-  local chosen = {ids = {}, places = {}, heads = {}, kinds = {}}
+  local chosen = {ids = {}, places = {}, heads = {}, kinds = {}, have_keys = false}
   if #members == 0 then return chosen, false end
   for i, member in ipairs(members) do ids[i] = id_in(member, tube) end
-  local found, at = redis.call('HMGET', records, unpack(ids)), 0
+  local found, at, lapsed = redis.call('HMGET', records, unpack(ids)), 0, false
   for i, id in ipairs(ids) do
     local record, place = found[i], tube == '' and members[i] or string.sub(members[i], #tube + 2)
     local kind = kinds[record and string.sub(record, 34) or NOTHING]
+    if chosen.have_keys and string.sub(place, 1, 8) ~= string.sub(chosen.places[1], 1, 8) then break end
     if kind.is_over then
       lapse(read(id, record))
+      lapsed = true
     else
+      if kind.key ~= '' then chosen.have_keys = true end
       at = at + 1
       chosen.ids[at], chosen.places[at], chosen.kinds[at] = id, place, kind
       chosen.heads[at] = record and string.sub(record, 2, 25)
         or string.sub(place, 1, 16) .. created(id)
     end
   end
-  if at < #ids then flush() end
+  if lapsed then flush() end
   return chosen, true
 end
 
--- The data of the first of them, as many as go into one reply.
-local function read_data(ids)
-  local data, some, bytes = {}, nil, 0
+-- The data of the first of them, as many as go into the reply, but one if it `is_first`.
+local function read_data(ids, is_first)
+  local data, some = {}, nil
   for i = 1, #ids do
     local at = (i - 1) % SOME
     if at == 0 then
       some = redis.call('HMGET', payloads, unpack(ids, i, math.min(i + SOME - 1, #ids)))
     end
-    bytes = bytes + #some[at + 1]
-    if bytes > size and i > 1 then break end
+    local length = #some[at + 1]
+    if length > size and (i > 1 or not is_first) then break end
+    size = size - length
     data[i] = some[at + 1]
   end
   return data
 end
 
--- They are taken, in bundles if they are several. Returns for each its id, record and data.
-local function capture(chosen, data)
-  local start, number, ids, tasks, set_to = hold(owner, call), #data, chosen.ids, {}, {}
-  local single, stamped = number == 1, nil
+-- The one in line for a key is taken: the lane is the last in line from now on.
+local function begin(kind)
+  local lane = lane_of(kind.of, kind.key)
+  step_out(lane)
+  settings.seq = next_seq()
+  lane.last, lane.taken = settings.seq, lane.taken + 1
+  note(set, meta, 'seq', string.format('%d', settings.seq))
+end
+
+-- They are taken, in bundles if they are several and none has a key. `tasks` gets of each its id, record and
+-- data.
+local function capture(chosen, data, tasks)
+  local start, number, ids, set_to = hold(owner, call), #data, chosen.ids, {}
+  local single, stamped = number == 1 or chosen.have_keys, nil
   for i = 1, number do
     local id, place, kind = ids[i], chosen.places[i], chosen.kinds[i]
-    if i % MOST == 1 then
+    if single or i % MOST == 1 then
       local part, last = single and 0 or math.floor(i / MOST) + 1, math.min(i + MOST - 1, number)
       local member = single and start .. id or bundled(start, part)
       stamped = stamps .. struct.pack('>I4', part)
@@ -112,9 +128,14 @@ local function capture(chosen, data)
     end
     local record = 'T' .. chosen.heads[i] .. stamped .. kind.rest
     set_to[2 * i - 1], set_to[2 * i] = id, record
-    tasks[3 * i - 2], tasks[3 * i - 1], tasks[3 * i] = id, record, data[i]
-    if tube ~= '' then note(removed, ready, place) end
-    if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
+    local at = #tasks
+    tasks[at + 1], tasks[at + 2], tasks[at + 3] = id, record, data[i]
+    if kind.key ~= '' then
+      begin(kind)
+    else
+      if tube ~= '' or chosen.have_keys then note(removed, ready, place) end
+      if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
+    end
     if kind.until_then > 0 then note(removed, expiry, id) end
     if kind.inboxes ~= '' then tell_inboxes(kind.inboxes, 'T', id, kind.deliveries, kind.error) end
     kind.number = kind.number + 1
@@ -122,11 +143,11 @@ local function capture(chosen, data)
   set[records] = set_to
   for _, kind in pairs(kinds) do
     if kind.number > 0 then count('R', 'T', kind.of, kind.number) end
+    kind.number = 0
   end
   if ends > 0 and ends < now + TICK then notice(tube) end
   flush()
-  if tube == '' then redis.call('ZREMRANGEBYRANK', ready, 0, number - 1) end
-  return tasks
+  if tube == '' and not chosen.have_keys then redis.call('ZREMRANGEBYRANK', ready, 0, number - 1) end
 end
 
 local looks, chosen, are_there = 0, nil, nil
@@ -136,7 +157,15 @@ repeat
 until #chosen.ids > 0 or not are_there or looks == LOOKS
 
 if #chosen.ids > 0 then
-  local tasks = capture(chosen, read_data(chosen.ids))
+  local tasks = {}
+  repeat
+    local data = read_data(chosen.ids, #tasks == 0)
+    limit = limit - #data
+    if #data > 0 then capture(chosen, data, tasks) end
+    -- Others with keys may be next now.
+    local is_more = chosen.have_keys and #data == #chosen.ids and limit > 0
+    if is_more then chosen = choose() end
+  until not is_more or #chosen.ids == 0
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
@@ -151,7 +180,7 @@ if #chosen.ids > 0 then
   return reply
 end
 if are_there then return finish('empty', 0, '') end
-if settings.closed then
+if settings.closed and number_ready(tube) == 0 then
   somebody = true -- the next who waits
   return finish('closed')
 end

@@ -2,7 +2,7 @@
 -- args: limit
 --   limit  how many tasks at most
 -- replies: done bells number | missing
--- uses: storage hearing told life shelf
+-- uses: storage hearing told lanes life shelf
 -- once: yes
 -- None is left when the number is 0.
 if not settings then return {'missing'} end
@@ -15,6 +15,7 @@ local function gather(key, bundle_of, id_of)
 end
 local function no_bundle() end
 gather(ready, no_bundle, function(member) return id_in(member, '') end)
+gather(behind, no_bundle, id_behind)
 gather(due, bundle_due, itself)
 gather(expiry, no_bundle, itself)
 gather(taken, bundle_taken, id_taken)

@@ -1,0 +1,117 @@
+"""The tasks of a queue that are ready, in the order in which they are next.
+
+Those of one key in one tube are a lane. One of them is in line, unless so many are taken as the
+queue lets be; the others are behind it. When it is taken, the next of its lane goes to the end of
+the line: so keys take turns, however many tasks each has.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from ..contract.task_records import Record
+
+
+class Task(Protocol):
+    """A task that is ready, or was."""
+
+    id: bytes
+    record: Record
+    #: The number of its arrival.
+    seq: int
+
+
+T = TypeVar("T", bound=Task)
+
+#: Priority, number, id: the lowest is next. The number is that of the arrival, or a later one.
+Place = tuple[float, int, bytes]
+
+
+@dataclass
+class Lane(Generic[T]):
+    """The tasks of one key in one tube."""
+
+    #: The number of the last take of one.
+    last: int = 0
+    #: How many are taken.
+    taken: int = 0
+    first: T | None = None
+    behind: list[Place] = field(default_factory=list)
+
+
+class ReadyLine(Generic[T]):
+    """All that are ready. ``most`` is how many of a lane may be taken at a time; 0 is no bound."""
+
+    def __init__(self, tasks: dict[bytes, T], most: int) -> None:
+        self._tasks = tasks
+        self._most = most
+        self._line: list[Place] = []
+        self._lanes: dict[tuple[str, str], Lane[T]] = {}
+
+    def __iter__(self) -> Iterator[T]:
+        """Those that can be taken; some may leave meanwhile."""
+        for *_, id in self._line.copy():
+            yield self._tasks[id]
+
+    def all(self) -> list[T]:
+        """Those, and behind them those that cannot be taken yet, by tube and key."""
+        places = [place for _, lane in sorted(self._lanes.items()) for place in lane.behind]
+        return [*self, *(self._tasks[id] for *_, id in places)]
+
+    def enter(self, task: T) -> None:
+        """A task is ready."""
+        if not task.record.key:
+            bisect.insort(self._line, _own_place(task))
+            return
+        lane = self._lanes.setdefault(_lane_of(task), Lane())
+        bisect.insort(lane.behind, _own_place(task))
+
+    def leave(self, task: T) -> None:
+        """A task is ready no longer."""
+        lane = self._lanes.get(_lane_of(task))
+        if lane is None:
+            self._line.remove(_own_place(task))
+        elif lane.first is task:
+            self._line.remove(_place_in_line(task, lane))
+            lane.first = None
+        else:
+            lane.behind.remove(_own_place(task))
+
+    def begin(self, task: T, number: int) -> None:
+        """A task with a key is taken: its lane is the last in line."""
+        lane = self._lanes[_lane_of(task)]
+        lane.taken, lane.last = lane.taken + 1, number
+
+    def end(self, task: T) -> None:
+        """It is taken no longer."""
+        self._lanes[_lane_of(task)].taken -= 1
+
+    def settle(self, tube: str, key: str) -> None:
+        """Something became of a task of a lane: the one in line is the one that is to be."""
+        lane = self._lanes.get((tube, key))
+        if lane is None:
+            return
+        first, is_full = lane.first, 0 < self._most <= lane.taken
+        if first and (is_full or (lane.behind and lane.behind[0] < _own_place(first))):
+            self.leave(first)
+            bisect.insort(lane.behind, _own_place(first))
+        if lane.first is None and lane.behind and not is_full:
+            lane.first = self._tasks[lane.behind.pop(0)[-1]]
+            bisect.insort(self._line, _place_in_line(lane.first, lane))
+        if not lane.taken and lane.first is None and not lane.behind:
+            del self._lanes[tube, key]
+
+
+def _lane_of(task: Task) -> tuple[str, str]:
+    return task.record.tube, task.record.key
+
+
+def _own_place(task: Task) -> Place:
+    return task.record.priority, task.seq, task.id
+
+
+def _place_in_line(task: Task, lane: Lane[T]) -> Place:
+    return task.record.priority, max(task.seq, lane.last), task.id
