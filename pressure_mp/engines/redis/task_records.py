@@ -19,7 +19,8 @@ from typing import Any
 
 from ..contract.task_records import Record, StoredTask, TaskSettings
 
-_HEAD = struct.Struct(">c8s8xQQQ4xIQq")
+#: What a record begins with.
+HEAD = struct.Struct(">c8s8xQQQ4xIQq")
 _NUMBER = struct.Struct(">d")
 _BITS = struct.Struct(">Q")
 _SIGN = 1 << 63
@@ -46,15 +47,20 @@ class PackedRecord:
 
     @property
     def call(self) -> int:
-        return int.from_bytes(self._packed[_HEAD.size - 16 : _HEAD.size - 8], "big")
+        return int.from_bytes(self._packed[HEAD.size - 16 : HEAD.size - 8], "big")
 
     @property
     def result_ttl(self) -> int:
-        return int.from_bytes(self._packed[_HEAD.size - 8 : _HEAD.size], "big", signed=True)
+        return int.from_bytes(self._packed[HEAD.size - 8 : HEAD.size], "big", signed=True)
+
+    @property
+    def inboxes(self) -> str:
+        """Those that hear of it, with spaces between."""
+        return self._packed[HEAD.size :].split(b"\0", 3)[2].decode()
 
     @property
     def tube(self) -> str:
-        return "" if not self._packed[_HEAD.size] else self._all.tube
+        return "" if not self._packed[HEAD.size] else self._all.tube
 
     @property
     def priority(self) -> float:
@@ -101,8 +107,8 @@ class PackedRecord:
 
 def unpack(packed: bytes) -> Record:
     """The record that these bytes are."""
-    state, priority, *numbers, result_ttl = _HEAD.unpack_from(packed)
-    tube, owner, _, error = packed[_HEAD.size :].decode(errors="replace").split("\0", 3)
+    state, priority, *numbers, result_ttl = HEAD.unpack_from(packed)
+    tube, owner, _, error = packed[HEAD.size :].decode(errors="replace").split("\0", 3)
     found: Any = state.decode(), decode_priority(priority), *numbers, tube, owner, error, result_ttl
     return Record(*found)
 
