@@ -24,7 +24,7 @@ _CARRIED = READY, WAITING, BURIED
 #: Milliseconds for which nobody can take a task that is to be buried.
 _HELD = 3_600_000
 #: What an attachment states, which the queue's own options replace.
-_ANY = TaskSettings(ttr=0, ttl=0, zombie=0, keep=False, max_deliveries=0, id="time64")
+_ANY = TaskSettings(ttr=0, ttl=0, zombie=0, keep=False, max_deliveries=0, per_key=0, id="time64")
 
 
 class CarriedTask(NamedTuple):
@@ -36,6 +36,7 @@ class CarriedTask(NamedTuple):
     state: str
     priority: float
     tube: str
+    key: str
     delay: int
     ttl: int | None
 
@@ -46,7 +47,8 @@ class CarriedTask(NamedTuple):
         left = max(record.due - now, 1) if record.due else 0
         delay = _HELD if record.state == BURIED else left if record.state == WAITING else 0
         ttl = left if record.state == READY and left else None
-        return cls(decode_id(id), data, str(record.state), record.priority, record.tube, delay, ttl)
+        where = record.priority, record.tube, record.key
+        return cls(decode_id(id), data, str(record.state), *where, delay, ttl)
 
     def as_json(self) -> dict[str, Any]:
         """For a line of a file."""
@@ -106,7 +108,7 @@ class Loader:
         """Put some that have all but their id and data in common."""
         operations, first = self._target.tasks, tasks[0]
         data = [self._translate(task) for task in tasks]
-        options = (first.delay, first.ttl, first.priority, first.tube, 0, "")
+        options = (first.delay, first.ttl, first.priority, first.tube, 0, "", first.key)
         try:
             self._target.run(operations.put_many(data, [task.id for task in tasks], options))
         except TaskExists as error:

@@ -45,6 +45,10 @@ class CallQueue(TaskQueue[bytes]):
         """Remove a call that nobody has taken; whether that was so."""
         return self._run(self._operations.withdraw(encode_id(id)))
 
+    def is_taken(self, id: str) -> bool:
+        """Whether a worker has a call now."""
+        return self._run(self._operations.is_taken(encode_id(id)))
+
     def remove_taken(self, id: str) -> str | None:
         """Remove a call that a worker has; returns which one, None if it was done."""
         try:
@@ -62,8 +66,9 @@ class CallQueue(TaskQueue[bytes]):
 class QueueClient:
     """One client at the queue: it sends calls, and hears of them in its inbox."""
 
-    def __init__(self, queue: CallQueue, result_ttl: float | None) -> None:
+    def __init__(self, queue: CallQueue, result_ttl: float | None, hears_takes: bool) -> None:
         self._queue = queue
+        self._hears_takes = hears_takes
         #: In seconds; without one, results are for this client alone.
         self._result_ttl = result_ttl
         self._inbox: TaskInbox | None = None
@@ -76,7 +81,7 @@ class QueueClient:
     def open(self) -> None:
         """Have an inbox."""
         if self._inbox is None:
-            self._inbox = self._queue.inbox()
+            self._inbox = self._queue.inbox(takes=self._hears_takes)
 
     @property
     def inbox(self) -> TaskInbox:
@@ -93,6 +98,10 @@ class QueueClient:
             result_ttl=self._result_ttl,
             **options._asdict(),
         )
+
+    def is_taken(self, id: str) -> bool:
+        """Whether a worker has a call now."""
+        return self._queue.is_taken(id)
 
     def withdraw(self, id: str) -> bool:
         """Remove a call that nobody has taken; whether that was so."""

@@ -155,7 +155,7 @@ class Client:
         return future
 
     def cancel(self, future: Future[Any]) -> bool:
-        """As of :class:`~.future.Canceller`."""
+        """As of :class:`~.future.Keeper`."""
         with self._cancelling:
             with self._fewer:
                 is_unsent = self._unsent.pop(future.id, None) is not None
@@ -163,11 +163,28 @@ class Client:
                     self._sent.wait()
             if future.done():
                 return future.cancelled()
-            if not is_unsent and not self._queue.withdraw(future.id):
-                return False  # a worker has it, or had it: we hear of that
-            if self._take_out(future.id) is not None:
-                future._set_cancelled()
-            return True
+            future.is_leaving = True
+            try:
+                if not is_unsent and not self._queue.withdraw(future.id):
+                    return False  # a worker has it, or had it: we hear of that
+                if self._take_out(future.id) is not None:
+                    self._settle_removed(future)
+            finally:
+                future.is_leaving = False
+            return future.cancelled()
+
+    def is_taken(self, future: Future[Any]) -> bool:
+        """As of :class:`~.future.Keeper`."""
+        with self._fewer:
+            if self.is_over or future.id in self._unsent or future.id in self._on_the_way:
+                return False
+        return self._queue.is_taken(future.id)
+
+    def _settle_removed(self, future: Future[Any]) -> None:
+        """The broker gives the call to nobody: so it is cancelled, unless a worker had begun."""
+        if not future._set_cancelled():
+            where = f"call {future.id} of executor {self._queue.name!r}"
+            future.set_exception(CallAborted(f"{where} was removed while a worker had it"))
 
     def cancel_queued(self) -> None:
         """Cancel all that no worker has taken."""
@@ -307,8 +324,10 @@ class Client:
         future = self._take_out(id)
         if future is None:
             return
-        if heard.event == "killed" and not future.running():
-            future._set_cancelled()
+        if heard.event == "killed":
+            if heard.deliveries and not future.is_leaving:
+                future._set_running()
+            self._settle_removed(future)
             return
         value, error = self._read(id, heard)
         if error is not None:
@@ -323,8 +342,8 @@ class Client:
             future = self._futures.get(id)
             if self._most is not None:
                 self._fewer.notify_all()
-        if future is not None and not future.running():  # else it was delivered again
-            future.set_running_or_notify_cancel()
+        if future is not None:
+            future._set_running()
 
     def _read(self, id: str, heard: TaskEvent) -> tuple[Any, BaseException | None]:
         """What came of a call that has ended."""
@@ -338,8 +357,6 @@ class Client:
                     f"{where} was given to {heard.deliveries} workers, and each of them died: "
                     f"{heard.result.error}"
                 )
-            case "killed":
-                return None, CallAborted(f"{where} was removed while a worker had it")
             case "dropped":
                 return None, CallDropped(f"no worker took {where} in time: its ttl is over")
             case _:

@@ -111,7 +111,8 @@ class Executor(Submitter, futures.Executor):
         ttl = None if name is None else result_ttl
         queue = self._open(name, max_deliveries, per_key, options)
         self._queue = queue
-        client = Client(QueueClient(queue, ttl), max_pending, sends_later=name is None)
+        sender = QueueClient(queue, ttl, hears_takes=max_pending is not None)
+        client = Client(sender, max_pending, sends_later=name is None)
         workers = WorkerProcesses(queue, size, context, setup)
         self._manager = Manager(queue, client, workers, is_anonymous=name is None)
         # A fork takes no threads along: so all are forked before there are any.

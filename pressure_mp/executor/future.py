@@ -9,8 +9,11 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Canceller(Protocol):
-    """What withdraws calls."""
+class Keeper(Protocol):
+    """What knows of calls, and withdraws them."""
+
+    def is_taken(self, future: Future[T]) -> bool:
+        """Whether a worker has the call now."""
 
     def cancel(self, future: Future[T]) -> bool:
         """Withdraw the call if no worker has it; whether the future is cancelled."""
@@ -23,11 +26,13 @@ class Future(futures.Future[T]):
     It is running from when a worker takes it, and not before.
     """
 
-    def __init__(self, id: str, canceller: Canceller) -> None:
+    def __init__(self, id: str, keeper: Keeper) -> None:
         super().__init__()
         #: The call's id: with it ``Executor.attach(name).future(id)`` gives the future again.
         self.id = id
-        self._canceller = canceller
+        self._keeper = keeper
+        #: Whether the broker is asked just now to withdraw the call.
+        self.is_leaving = False
 
     def cancel(self) -> bool:
         """Withdraw the call; returns whether the future is cancelled.
@@ -37,9 +42,28 @@ class Future(futures.Future[T]):
         """
         if self.done():
             return self.cancelled()
-        return not self.running() and self._canceller.cancel(self)
+        return not super().running() and self._keeper.cancel(self)
 
-    def _set_cancelled(self) -> None:
-        """The broker will not give the call to anybody: who waits is told."""
-        if super().cancel():
-            self.set_running_or_notify_cancel()
+    def running(self) -> bool:
+        """Whether a worker has the call now, or had it and is known to have died since.
+
+        Blocks for one round trip to the broker, where that is not known here. Raises
+        BrokerUnavailable.
+        """
+        if not super().running() and not self.done() and self._keeper.is_taken(self):
+            self._set_running()
+        return super().running()
+
+    def _set_running(self) -> None:
+        """A worker has the call."""
+        with self._condition:
+            if self._state == "PENDING":
+                self.set_running_or_notify_cancel()
+
+    def _set_cancelled(self) -> bool:
+        """The broker will not give the call to anybody: who waits is told. Whether it is cancelled,
+        which it is not if it was running."""
+        with self._condition:
+            if super().cancel() and self._state == "CANCELLED":
+                self.set_running_or_notify_cancel()
+        return self.cancelled()

@@ -5,14 +5,27 @@ from __future__ import annotations
 from ..effects import Operation
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import StoredTask
-from ..engines.contract.tasks import ChangeTask, ChangeTaskReply, OtherState
+from ..engines.contract.tasks import (
+    ChangeTask,
+    ChangeTaskReply,
+    GetTask,
+    GetTaskReply,
+    OtherState,
+)
 from ..exhaustive import assert_never
-from ..states import READY, VOID, WAITING
+from ..states import READY, TAKEN, VOID, WAITING
 from .tasks import TaskOperations
 
 
 class CallOperations(TaskOperations):
     """Beside those of every queue of tasks."""
+
+    def is_taken(self, id: bytes) -> Operation[bool]:
+        """Whether a worker has a call now."""
+        reply: GetTaskReply = yield GetTask(id)
+        if reply is Outcome.MISSING:
+            raise self._missing()
+        return isinstance(reply, StoredTask) and reply.record.state == TAKEN
 
     def withdraw(self, id: bytes) -> Operation[bool]:
         """Remove a call that nobody has taken; whether that was so."""

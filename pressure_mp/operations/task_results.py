@@ -128,9 +128,9 @@ class TaskResults(TaskQueueOperations):
 
     # Many tasks
 
-    def open_inbox(self, inbox: str, lease: int) -> Operation[None]:
-        """Have an inbox, for so many milliseconds from each use on."""
-        reply: InboxReply = yield OpenInbox(inbox, lease)
+    def open_inbox(self, inbox: OpenInbox) -> Operation[None]:
+        """Have an inbox, for its lease from each use on."""
+        reply: InboxReply = yield inbox
         if reply is Outcome.MISSING:
             raise self._missing()
 
@@ -140,24 +140,23 @@ class TaskResults(TaskQueueOperations):
         if reply is Outcome.MISSING:
             raise self._missing()
 
-    def watch(self, inbox: str, lease: int, ids: Sequence[bytes]) -> Operation[bool]:
+    def watch(self, inbox: OpenInbox, ids: Sequence[bytes]) -> Operation[bool]:
         """Have an inbox hear of these tasks too, in batches. It is opened again if it is gone;
         returns whether it was."""
         was_gone = False
         for _, batch in batches(ids):
-            reply: WatchTasksReply = yield WatchTasks(inbox, batch)
+            reply: WatchTasksReply = yield WatchTasks(inbox.inbox, batch)
             while reply is Outcome.LOST:
                 was_gone = True
-                yield from self.open_inbox(inbox, lease)
-                reply = yield WatchTasks(inbox, batch)
+                yield from self.open_inbox(inbox)
+                reply = yield WatchTasks(inbox.inbox, batch)
             if reply is Outcome.MISSING:
                 raise self._missing()
         return was_gone
 
     def take_notices(
         self,
-        inbox: str,
-        lease: int,
+        inbox: OpenInbox,
         seen: int,
         limit: int,
         timeout: float | None,
@@ -171,7 +170,7 @@ class TaskResults(TaskQueueOperations):
         end = deadline(True, timeout)
         waits = timeout is None or timeout > 0
         while True:
-            request = TakeNotices(inbox, seen, limit, waits)
+            request = TakeNotices(inbox.inbox, seen, limit, waits)
             reply: TakeNoticesReply = yield Until(request, end)
             match reply:
                 case TakenNotices():
@@ -186,7 +185,7 @@ class TaskResults(TaskQueueOperations):
                         with here:
                             yield Wait(reply, left)
                 case Outcome.LOST:
-                    yield from self.open_inbox(inbox, lease)
+                    yield from self.open_inbox(inbox)
                     return Heard(0, [], True)
                 case Outcome.MISSING:
                     raise self._missing()

@@ -83,6 +83,14 @@ def test_what_queues_move_over_a_slow_network_is_measured():
     assert rates["put, `buffering=0`"] <= 1000 < rates["put, default"]
 
 
+def test_the_executor_is_measured_beside_that_of_the_standard_library():
+    found = python("-m", "benchmarks.executor", "--quick")
+    rows = [line.split("|") for line in found.stdout.splitlines() if "ProcessPoolExecutor" in line]
+    assert len(rows) == 4
+    assert all(float(row[5]) > 0 for row in rows)
+    assert "200 futures that wait" in found.stdout
+
+
 def test_the_queues_of_asyncio_are_measured_beside_what_they_are_to_reach():
     found = python("-m", "benchmarks.aio", "--quick")
     rows = [line.split("|")[1:-1] for line in found.stdout.splitlines() if line.startswith("| ")]

@@ -31,7 +31,7 @@ DATABASE = 9
 
 #: What is sent to the server as it is; all else is called by a script.
 SENT = {
-    *("evalsha", "script|load", "blmove", "client|unblock", "select"),
+    *("evalsha", "script|load", "blmove", "brpop", "client|unblock", "select"),
     *("sadd", "smembers", "srem", "unlink"),  # anonymous queues
     *("multi", "exec"),  # what tasks of an event loop ask for together
     "hget",  # a part of a large item
@@ -260,6 +260,8 @@ class Uses:
             tasks.qsize("tube")
             tasks.take(0, tube="tube").bury()
             tasks.kick_many()
+            with pytest.raises(pressure_mp.Empty):
+                tasks.take(0.01, tube="another")
             tasks.put(3)
             tasks.delete()
 

@@ -50,7 +50,7 @@ def waiters(client: redis.Redis) -> list[str]:
         lambda: [
             seen["id"]
             for seen in client.client_list()
-            if seen["cmd"] == "blmove" and "b" in seen["flags"]
+            if seen["cmd"] in ("blmove", "brpop") and "b" in seen["flags"]
         ]
     )
     return found

@@ -314,9 +314,9 @@ class Histories(RuleBasedStateMachine):
         self.ask(AwaitTask(self.named(id), waits=False))
 
     @precondition(lambda self: self.created)
-    @rule(inbox=INBOX, lease=TIMES)
-    def open_inbox(self, inbox, lease):
-        self.ask(OpenInbox(inbox, lease))
+    @rule(inbox=INBOX, lease=TIMES, takes=st.booleans())
+    def open_inbox(self, inbox, lease, takes):
+        self.ask(OpenInbox(inbox, lease, takes))
 
     @precondition(lambda self: self.created)
     @rule(inbox=INBOX)

@@ -347,6 +347,34 @@ def test_an_inbox_hears_of_tasks_that_are_put_with_it(queue):
         assert queue.peek(ids[2]).record.result_ttl == WITH_INBOX
 
 
+@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_who_waits_hears_once_what_came_of_a_task_whose_taker_takes_the_next(queue, size):
+    with queue.inbox(takes=False) as inbox:
+        ids = queue.put_many(range(3), inbox=inbox)
+        task = queue.take(0)
+        for id in ids[:2]:
+            waiting = waits(inbox.take)
+            task.result = bytes(size)
+            task = queue.take(0, ack=task)
+            assert waiting.result() == [
+                (id, "processed", 1, TaskResult(id, "processed", bytes(size)))
+            ]
+        assert inbox.take(0) == []
+        with pytest.raises(TaskNotFound):  # the inbox said that it saw it
+            queue.result(ids[1])
+
+
+def test_an_inbox_without_takes_hears_only_that_tasks_end(queue):
+    with queue.inbox(takes=False) as inbox:
+        id = queue.put("data", inbox=inbox)
+        task = queue.take(0)
+        inbox.watch([id])
+        task.release()
+        queue.take(0).ack()
+        assert [(one.event, one.deliveries) for one in inbox.take(0)] == [("processed", 2)]
+
+
 def test_a_result_that_is_kept_for_a_time_stays_when_an_inbox_has_seen_it(queue):
     with queue.inbox() as inbox:
         id = queue.put("data", inbox=inbox, result_ttl=60)

@@ -22,8 +22,8 @@ class TaskInbox(BaseInbox):
     """:class:`pressure_mp.TaskInbox` for asyncio: :meth:`pressure_mp.aio.TaskQueue.inbox` makes
     one. One task takes from it."""
 
-    def __init__(self, queue: Any, lease: int) -> None:
-        super().__init__(queue.sync, lease)
+    def __init__(self, queue: Any, lease: float, takes: bool) -> None:
+        super().__init__(queue.sync, lease, takes)
         self._of_asyncio: TaskHandle[Any] = queue
 
     async def watch(self, ids: Iterable[int | str]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from ...deadlines import deadline, seconds_left
-from ...encoding.task_values import milliseconds
 from ...exceptions import InboxLost
 from ...operations.task_results import TaskResult
 from ...sync.tasks.base_task import Data
@@ -41,7 +40,7 @@ class TaskResults(TaskHandle[Data]):
         if not pending:
             return
         number = len(pending)
-        async with await self.inbox() as inbox:
+        async with await self.inbox(takes=False) as inbox:
             await inbox.watch(pending)
             while pending:
                 try:
@@ -56,10 +55,10 @@ class TaskResults(TaskHandle[Data]):
                         del pending[event.id]
                         yield event.result
 
-    async def inbox(self, lease: float = DEFAULT_LEASE) -> TaskInbox:
+    async def inbox(self, lease: float = DEFAULT_LEASE, takes: bool = True) -> TaskInbox:
         """An inbox that hears of tasks; as :meth:`pressure_mp.TaskQueue.inbox`."""
         self._sync._check_open()
         await self.open()
-        found = TaskInbox(self, milliseconds("lease", lease, least=1.0))
+        found = TaskInbox(self, lease, takes)
         await self._run(found._opening())
         return found

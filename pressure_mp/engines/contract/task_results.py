@@ -34,10 +34,12 @@ NO_RESULT = Result()
 
 class OpenInbox(NamedTuple):
     """Have an inbox of that name, for ``lease`` from now on; each request of its client that names
-    it renews that. One that is gone is forgotten, with all that it was to hear."""
+    it renews that. One that is gone is forgotten, with all that it was to hear. Without ``takes``
+    it does not hear that tasks are taken."""
 
     inbox: str
     lease: int
+    takes: bool = True
 
 
 class CloseInbox(NamedTuple):

@@ -32,7 +32,7 @@ def do(
     """One of these requests."""
     match request:
         case OpenInbox():
-            life.results.open(request.inbox, request.lease, life.now)
+            life.results.open(request, life.now)
             return Outcome.DONE
         case WatchTasks():
             return _watch(life, request)

@@ -14,6 +14,7 @@ from ..contract.task_results import (
     TAKEN,
     WITH_INBOX,
     Notice,
+    OpenInbox,
     Result,
 )
 from .contents import Contents
@@ -35,6 +36,7 @@ class Inbox:
     """The notices that its client has not yet seen, and the number of the last one."""
 
     lease: int
+    takes: bool
     number: int = 0
     notices: list[Notice] = field(default_factory=list)
 
@@ -108,10 +110,12 @@ class Results:
 
     # Inboxes
 
-    def open(self, name: str, lease: int, now: int) -> None:
+    def open(self, request: OpenInbox, now: int) -> None:
         """Have an inbox, for a lease from now on."""
+        name, lease, takes = request
         # One that was gone does not count from the start: its client may say what it saw before.
-        self.inboxes.setdefault(name, Inbox(lease, now * 1000)).lease = lease
+        inbox = self.inboxes.setdefault(name, Inbox(lease, takes, now * 1000))
+        inbox.lease, inbox.takes = lease, takes
         self.renew(name, now)
 
     def renew(self, name: str, now: int) -> bool:
@@ -129,9 +133,10 @@ class Results:
             self.forget(id)
 
     def tell(self, name: str, id: bytes, event: str, record: Record | None = None) -> int:
-        """An inbox hears of a task; returns the number of the notice, 0 if there is no inbox."""
+        """An inbox hears of a task; returns the number of the notice, 0 if there is no inbox or it
+        does not hear of that."""
         inbox = self.inboxes.get(name)
-        if inbox is None:
+        if inbox is None or (event == TAKEN and not inbox.takes):
             return 0
         inbox.number += 1
         about = (record.deliveries, record.error) if record is not None else ()

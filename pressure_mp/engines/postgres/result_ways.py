@@ -10,6 +10,11 @@ from .task_ways import decode
 from .ways import Asked, Reply, Way, flags, outcome
 
 
+def _ask_open(request: r.OpenInbox, discipline: str) -> Asked:
+    args = {"inbox": request.inbox, "lease": request.lease}
+    return Asked("open_inbox", args | flags(takes=request.takes))
+
+
 def _ask_watch(request: r.WatchTasks, discipline: str) -> Asked:
     return Asked("watch_tasks", {"inbox": request.inbox}, request.ids)
 
@@ -36,11 +41,7 @@ def _notice(about: Any, id: bytes, error: bytes, data: bytes) -> r.Notice:
     return r.Notice(number, id, event, deliveries, decode(error), result)
 
 
-OPEN = Way(
-    lambda request, _: Asked("open_inbox", {"inbox": request.inbox, "lease": request.lease}),
-    outcome,
-    once=False,
-)
+OPEN = Way(_ask_open, outcome, once=False)
 CLOSE = Way(lambda request, _: Asked("close_inbox", {"inbox": request.inbox}), outcome, once=False)
 WATCH = Way(_ask_watch, outcome)
 TAKE = Way(_ask_take, _read_notices, once=False)

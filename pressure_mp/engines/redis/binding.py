@@ -151,6 +151,7 @@ class RedisBinding:
         line would be lost.
         """
         limit = TICK if timeout is None else min(timeout, TICK)
+        command: tuple[str | bytes, ...]
         if signal in self._signals.lines:
             line = self._signals.lines[signal]
             command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
@@ -161,7 +162,7 @@ class RedisBinding:
             command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
         else:
             bell = self.bell(signal.removeprefix(signals.BELL))
-            command = ("BLMOVE", bell, self.key(signals.HEARD), "RIGHT", "LEFT")
+            command = ("BRPOP", bell)
         if self._signals.keeps_place:
             return Waiting((*command, "0"), limit, False)
         limit = max(round(limit, 3), 0.001)

@@ -194,6 +194,11 @@ class BlockingSession:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
         return finish(self._longer().park(signal, timeout))
 
+    @property
+    def heard(self) -> Any:
+        """As of ``Caller``."""
+        return self._longer().heard
+
     def interrupted(self) -> None:
         if self._wire is not None:
             self._wire.close()
@@ -260,3 +265,7 @@ class _Caller:
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         return self._session.park(signal, timeout)
+
+    @property
+    def heard(self) -> Any:
+        return self._session.heard

@@ -40,3 +40,7 @@ class Caller(Protocol):
 
     async def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
+
+    @property
+    def heard(self) -> Any:
+        """The server's reply to the last wait, if it has ended and the signal came."""

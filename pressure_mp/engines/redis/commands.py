@@ -24,7 +24,10 @@ _LINES = [b"\r\n$%d\r\n" % size for size in range(1024)]
 class Command:
     """The one that runs a script on a queue."""
 
-    __slots__ = ("_constant", "_in_lane", "_keep", "_kept", "_parts", "_wants_connection", "script")
+    __slots__ = (
+        *("_before_given", "_constant", "_in_lane", "_keep", "_kept", "_parts"),
+        *("_wants_connection", "script"),
+    )
 
     def __init__(
         self, script: Script, keys: Sequence[bytes], kept: bytes, keep: float | None
@@ -37,14 +40,18 @@ class Command:
         self._kept, self._keep = kept, keep
         lane = b"-" * Lane.ID_SIZE
         names = [*keys, kept + lane] if script.in_lane else keys
-        parts: tuple[Any, ...] = ("EVALSHA", script.sha, len(names), *names)
-        packed = pack_command(parts)
-        #: Their number but for the arguments of a call.
-        self._parts = len(parts) + script.in_lane
-        #: All up to the arguments but the first line, and the lane's id at the end if there is one.
-        self._constant = packed[packed.index(b"\r\n") : -2].removesuffix(
+        before: tuple[Any, ...] = ("EVALSHA", script.sha, len(names) + script.is_given_key)
+        #: Their number but for the arguments of a call, of which a key that is given is one.
+        self._parts = len(before) + len(names) + script.in_lane
+        #: All up to the arguments but the first line, and the lane's id at the end if there is one;
+        #: where a key is given, what comes before it is by itself.
+        self._constant = _constant(before + tuple(names)).removesuffix(
             lane if script.in_lane else b""
         )
+        self._before_given = b""
+        if script.is_given_key:
+            self._before_given = _constant(before)
+            self._constant = self._constant[len(self._before_given) :]
 
     def number(self, lane: Lane) -> bytes:
         """The number of a new call; none when it may be done twice.
@@ -69,7 +76,11 @@ class Command:
         if self._wants_connection:
             args = (*args, conn)
         parts = self._parts + len(args)
-        pieces = [_BEGINNINGS[parts] if parts < 64 else b"*%d" % parts, self._constant]
+        pieces = [_BEGINNINGS[parts] if parts < 64 else b"*%d" % parts]
+        if self._before_given:
+            key, args = args[0], args[1:]
+            pieces += self._before_given, _LINES[len(key)], key
+        pieces.append(self._constant)
         if self._in_lane:
             pieces.append(lane.id)
         for arg in args:
@@ -82,6 +93,12 @@ class Command:
             pieces.append(number)
         pieces.append(b"\r\n")
         return b"".join(pieces)
+
+
+def _constant(parts: tuple[Any, ...]) -> bytes:
+    """Parts that many commands begin with, packed; without their number, and without the end."""
+    packed = pack_command(parts)
+    return packed[packed.index(b"\r\n") : -2]
 
 
 class Commands(dict[str, Command]):

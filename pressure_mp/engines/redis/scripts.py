@@ -14,7 +14,7 @@ from .statuses import DECLINED, DONE
 
 _ROOT = resources.files(__package__) / "lua"
 _HEADER = re.compile(
-    r"^-- (keys|args|replies|uses|once|lane|durable|bare|item): (.*)$", re.MULTILINE
+    r"^-- (given|keys|args|replies|uses|once|lane|durable|bare|item): (.*)$", re.MULTILINE
 )
 _COMMENT = re.compile(r"--.*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -28,6 +28,10 @@ class Script:
     source: bytes
     sha: str
     keys: tuple[str, ...]
+    is_given_key: bool
+    """Whether its first key, which is not one of ``keys``, comes with each call: as the first of
+    the arguments."""
+
     args: tuple[str, ...]
     replies: tuple[str, ...]
     once: bool
@@ -68,12 +72,14 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     """
     header = dict(_HEADER.findall(text))
     keys = tuple(header.get("keys", "").split())
+    is_given_key = "given" in header
     uses = header.get("uses", "").split()
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
     named = _named(storage.keys, [*used, text]) if "storage" in uses else ()
     if named:
-        last = len(keys) + len(named)
-        used.insert(0, f"local {', '.join(named)} = unpack(KEYS, {len(keys) + 1}, {last})")
+        first = len(keys) + is_given_key + 1
+        last = first + len(named) - 1
+        used.insert(0, f"local {', '.join(named)} = unpack(KEYS, {first}, {last})")
         keys += named
     whole = "\n".join([*used, text])
     once = "once" in header
@@ -87,6 +93,7 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
         source=source,
         sha=hashlib.sha1(source, usedforsecurity=False).hexdigest(),
         keys=keys,
+        is_given_key=is_given_key,
         args=tuple(header.get("args", "").split()),
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
         once=once,

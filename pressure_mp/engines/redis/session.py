@@ -55,6 +55,7 @@ class RedisSession:
         self.binding = binding
         self.waiter: Waiter | None = None
         self.renewed = 0.0
+        self.heard: Any = None
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
@@ -275,6 +276,7 @@ class RedisSession:
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
+        self.heard = None
         try:
             if self._wire is None:
                 self._wire = await self._pool.checkout(self.binding.slot)
@@ -299,6 +301,7 @@ class RedisSession:
         if isinstance(reply, Exception):
             refuse_wait(reply, self.binding, signal)
             return False
+        self.heard = reply
         if reply is not None and self.binding.is_line(signal):
             self.granted = signal
         return reply is not None

@@ -1,9 +1,8 @@
 """What can be waited for: the blocking command of each signal, by discipline.
 
-Each waits with BLMOVE. A *watch* leaves its list as it is: for the one who holds a role, or for
-everybody. Who stands in *line* is served by the server, first come, first served: it moves a token
-for the first. A *bell* is a list of one waiter alone, which others ring: what they put there is
-moved away.
+A *watch* leaves its list as it is: for the one who holds a role, or for everybody. Who stands in
+*line* is served by the server, first come, first served: it moves a token for the first. A *bell*
+is a list of one waiter alone, which others ring: what they put there is what the waiter gets.
 """
 
 from __future__ import annotations
@@ -47,8 +46,6 @@ _OTHERS = {
 
 #: What the signals of a waiter alone begin with; its ticket follows.
 BELL = "bell:"
-#: Where what was heard of bells and of the line for tasks is put; whoever finds it removes it.
-HEARD = "woken"
 
 
 def of(discipline: str, item: str) -> Signals:

@@ -19,7 +19,8 @@ from typing import Any
 
 from ..contract.task_records import Record, StoredTask, TaskSettings
 
-_HEAD = struct.Struct(">c8s8xQQQ4xIQq")
+#: What a record begins with.
+HEAD = struct.Struct(">c8s8xQQQ4xIQq")
 _NUMBER = struct.Struct(">d")
 _BITS = struct.Struct(">Q")
 _SIGN = 1 << 63
@@ -46,19 +47,24 @@ class PackedRecord:
 
     @property
     def call(self) -> int:
-        return int.from_bytes(self._packed[_HEAD.size - 16 : _HEAD.size - 8], "big")
+        return int.from_bytes(self._packed[HEAD.size - 16 : HEAD.size - 8], "big")
 
     @property
     def result_ttl(self) -> int:
-        return int.from_bytes(self._packed[_HEAD.size - 8 : _HEAD.size], "big", signed=True)
+        return int.from_bytes(self._packed[HEAD.size - 8 : HEAD.size], "big", signed=True)
+
+    @property
+    def inboxes(self) -> str:
+        """Those that hear of it, with spaces between."""
+        return self._packed[HEAD.size :].split(b"\0", 4)[3].decode()
 
     @property
     def tube(self) -> str:
-        return "" if not self._packed[_HEAD.size] else self._all.tube
+        return "" if not self._packed[HEAD.size] else self._all.tube
 
     @property
     def key(self) -> str:
-        return "" if self._packed[_HEAD.size : _HEAD.size + 2] == b"\0\0" else self._all.key
+        return "" if self._packed[HEAD.size : HEAD.size + 2] == b"\0\0" else self._all.key
 
     @property
     def priority(self) -> float:
@@ -105,8 +111,8 @@ class PackedRecord:
 
 def unpack(packed: bytes) -> Record:
     """The record that these bytes are."""
-    state, priority, *numbers, result_ttl = _HEAD.unpack_from(packed)
-    texts = packed[_HEAD.size :].decode(errors="replace").split("\0", 4)
+    state, priority, *numbers, result_ttl = HEAD.unpack_from(packed)
+    texts = packed[HEAD.size :].decode(errors="replace").split("\0", 4)
     tube, key, owner, _, error = texts
     said: Any = tube, owner, error, result_ttl, key
     return Record(state.decode(), decode_priority(priority), *numbers, *said)

@@ -3,10 +3,14 @@
 Who waits for any task stands in line at the list ``wake``, whose one element the server gives to
 the first. Who waits for one of a tube, or for what becomes of one, listens at a list of its own,
 its bell, and is noted so that others ring it. For one that was woken and does not look, another is.
+
+Who waits for what an inbox hears is called by the inbox's name. A worker knows that from the task
+that it acknowledges: so its script rings that bell by itself, and puts the notice there.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from ...exceptions import PressureError
@@ -55,6 +59,8 @@ class TaskWaiter:
         #: What the script noted for one who waits for a task of a tube.
         self.entry = b""
         self.tube = ""
+        #: The server's reply to its last wait.
+        self.heard: Any = None
         #: Whether it waited for a task, or was about to, and was not served since.
         self.looks_again = False
 
@@ -65,13 +71,19 @@ class TaskWaiter:
             self._ticket = ticket()
         return self._ticket
 
+    @ticket.setter
+    def ticket(self, ticket: str) -> None:
+        self._ticket = ticket
+
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for a task, or for what becomes of one."""
         in_line = isinstance(later, NoTask) and not later.tube
         if isinstance(later, NoTask) and later.due is not None:
             soon = later.due / 1000 + _GRACE
             timeout = soon if timeout is None else min(timeout, soon)
-        return await self._caller.park(_TASK if in_line else f"{_BELL}{self.ticket}", timeout)
+        came = await self._caller.park(_TASK if in_line else f"{_BELL}{self.ticket}", timeout)
+        self.heard = self._caller.heard
+        return came
 
     async def end(self) -> None:
         """What woke it, or was to wake it, is for another."""
@@ -186,7 +198,12 @@ async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> A
 async def take_notices(caller: Caller, request: TakeNotices, end: float | None) -> TakeNoticesReply:
     """:class:`TakeNotices`"""
     inbox, seen, limit, waits = request
-    args = inbox, seen, limit, MOST_BYTES, waiter_of(caller).ticket, WAIT if waits else NOW
+    waiter = waiter_of(caller)
+    notice = _notice_heard(waiter)
+    if notice is not None and notice.number > seen:
+        return TakenNotices([notice])
+    waiter.ticket = inbox
+    args = inbox, seen, limit, MOST_BYTES, WAIT if waits else NOW
     while True:
         reply = await caller.script("notices", args, end)
         if reply[0] != DUE:
@@ -213,13 +230,31 @@ _EVENTS = {
 _PARTS = 8
 
 
+#: What a notice on a bell begins with: its number, how often the task was delivered, whether a
+#: result is kept, and how long the last error is.
+_RUNG = struct.Struct(">QI?I")
+
+
+def _notice_heard(waiter: TaskWaiter) -> Notice | None:
+    """The notice that a worker put to the bell, of a task that was processed; it is told once."""
+    reply, waiter.heard = waiter.heard, None
+    if type(reply) is not list or len(reply[1]) < _RUNG.size:
+        return None
+    _, said = reply
+    number, deliveries, is_kept, size = _RUNG.unpack_from(said)
+    error_ends = _RUNG.size + size
+    id_ends = said.index(b"\0", error_ends)
+    error, id, result = said[_RUNG.size : error_ends], said[error_ends:id_ends], said[id_ends + 1 :]
+    return _notice(number, id, b"P", deliveries, error, is_kept, result, b"")
+
+
 def _notice(
     number: int,
     id: bytes,
     event: bytes,
     deliveries: int,
     error: bytes,
-    is_kept: int,
+    is_kept: int | bool,
     said: bytes,
     token: bytes,
 ) -> Notice:

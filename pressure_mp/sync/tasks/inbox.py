@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...effects import Operation
-from ...encoding.task_values import encode_id
+from ...encoding.task_values import encode_id, milliseconds
 from ...engines.contract.items import MOST_ITEMS
+from ...engines.contract.task_results import OpenInbox
 from ...exceptions import ArgumentTypeError, InboxLost, PressureError, ResultTimeout
 from ...operations.task_results import Heard, TaskEvent
 
@@ -23,10 +24,12 @@ DEFAULT_LEASE = 60.0
 class BaseInbox:
     """What both worlds have, that of threads and asyncio."""
 
-    def __init__(self, queue: Any, lease: int) -> None:
+    def __init__(self, queue: Any, lease: float, takes: bool) -> None:
         self._queue = queue
-        self._lease = lease
-        self._name = os.urandom(8).hex()
+        #: What the broker is asked to have.
+        self._asked = OpenInbox(
+            os.urandom(8).hex(), milliseconds("lease", lease, least=1.0), bool(takes)
+        )
         #: The number of the last notice that was returned.
         self._seen = 0
         #: Whether it was gone, which its client was not yet told.
@@ -35,25 +38,25 @@ class BaseInbox:
     @property
     def name(self) -> str:
         """What the broker calls it."""
-        return self._name
+        return self._asked.inbox
 
     def _opening(self) -> Operation[None]:
         """Have it at the broker, for its lease from now on."""
-        return self._queue._operations.open_inbox(self._name, self._lease)  # type: ignore[no-any-return]
+        return self._queue._operations.open_inbox(self._asked)  # type: ignore[no-any-return]
 
     def _watching(self, ids: Iterable[int | str]) -> Operation[bool]:
         keys = [encode_id(id) for id in ids]
-        return self._queue._operations.watch(self._name, self._lease, keys)  # type: ignore[no-any-return]
+        return self._queue._operations.watch(self._asked, keys)  # type: ignore[no-any-return]
 
     def _taking(self, timeout: float | None) -> Operation[Heard]:
         queue = self._queue
         limit = queue._seconds(timeout)
         return queue._operations.take_notices(  # type: ignore[no-any-return]
-            self._name, self._lease, self._seen, MOST_ITEMS, limit, queue._here
+            self._asked, self._seen, MOST_ITEMS, limit, queue._here
         )
 
     def _closing(self) -> Operation[None]:
-        return self._queue._operations.close_inbox(self._name)  # type: ignore[no-any-return]
+        return self._queue._operations.close_inbox(self.name)  # type: ignore[no-any-return]
 
     def _hear(self, heard: Heard) -> list[TaskEvent]:
         self._seen = heard.number
@@ -66,9 +69,9 @@ class BaseInbox:
         if self._was_gone:
             self._was_gone = False
             raise InboxLost(
-                f"the inbox {self._name} of queue {self._queue.name!r} was not asked for longer "
-                f"than its lease of {self._lease / 1000:g} s: what it was to hear is lost. It is "
-                "there again: let it watch() the tasks that matter"
+                f"the inbox {self.name} of queue {self._queue.name!r} was not asked for longer "
+                f"than its lease of {self._asked.lease / 1000:g} s: what it was to hear is lost. "
+                "It is there again: let it watch() the tasks that matter"
             )
 
 

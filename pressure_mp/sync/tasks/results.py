@@ -7,7 +7,7 @@ from typing import Any
 
 from ...deadlines import deadline, seconds_left
 from ...effects import Operation
-from ...encoding.task_values import decode_id, encode_id, milliseconds
+from ...encoding.task_values import decode_id, encode_id
 from ...exceptions import InboxLost
 from ...operations.task_results import TaskResult
 from .base_task import Data
@@ -60,7 +60,7 @@ class TaskResults(TaskHandle[Data]):
         if not pending:
             return
         number = len(pending)
-        with self.inbox() as inbox:
+        with self.inbox(takes=False) as inbox:
             inbox.watch(pending)
             while pending:
                 try:
@@ -75,18 +75,20 @@ class TaskResults(TaskHandle[Data]):
                         del pending[event.id]
                         yield event.result
 
-    def inbox(self, lease: float = DEFAULT_LEASE) -> TaskInbox:
+    def inbox(self, lease: float = DEFAULT_LEASE, takes: bool = True) -> TaskInbox:
         """An inbox that hears of the tasks that are put with it (``put(inbox=)``), and of those
         that it is told to watch: when they are taken, and when they end.
 
         :param lease: seconds after its last use, when it is gone, and with it the results that were
             kept for it alone.
+        :param takes: without it, it hears only that tasks end, which costs the broker and the
+            workers less.
 
         Never waits. Raises QueueDoesNotExistError, HandleClosedError, ArgumentError,
         ArgumentTypeError, BrokerUnavailable.
         """
         self._check_open()
-        found = TaskInbox(self, milliseconds("lease", lease, least=1.0))
+        found = TaskInbox(self, lease, takes)
         self._run(found._opening())
         return found
 

@@ -9,7 +9,7 @@ from pressure_mp import states
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.replies import NoTask
-from pressure_mp.engines.contract.task_records import Record, StoredTask
+from pressure_mp.engines.contract.task_records import StoredTask
 from pressure_mp.engines.contract.task_results import NO_RESULT, TakenNotices, TakeNotices
 from pressure_mp.engines.contract.tasks import (
     Acknowledged,
@@ -21,6 +21,7 @@ from pressure_mp.engines.contract.tasks import (
     TakeTasks,
     TruncateTasks,
 )
+from pressure_mp.engines.redis.task_records import HEAD, PackedRecord
 from pressure_mp.sync.tasks import settings
 
 #: More tasks than any test has.
@@ -81,9 +82,9 @@ class Pair:
 
     def take_next(self, id, fence, owner, call, limit=1, tube="", ttr=None, said=NO_RESULT):
         """Acknowledge a task and take the next, as a take of the queue does that is given one."""
-        done = Acknowledged(
-            id, Record(states.TAKEN, 0, 0, 0, 0, call=fence, result_ttl=bool(said.data)), said
-        )
+        numbers = 0, 0, 0, 1, fence, bool(said.data)
+        packed = HEAD.pack(states.TAKEN.encode(), bytes(8), *numbers)
+        done = Acknowledged(id, PackedRecord(packed + b"\0\0%s\0\0" % owner.encode()), said)
         taking = TakeTasks(owner, call, limit, tube, ttr, done, waits=False)
         return self.run(lambda binding: ack_and_take(binding, taking))
 

@@ -259,13 +259,15 @@ ALTER TABLE pressure_mp.results ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE INDEX results_until ON pressure_mp.results (queue, until);
 CREATE INDEX results_of_inbox ON pressure_mp.results (queue, inbox, number) WHERE inbox <> '';
 
--- Inboxes of clients that hear of many tasks; and who waits for the next notice.
+-- Inboxes of clients that hear of many tasks, and whether also that these are taken; and who waits for the
+-- next notice.
 CREATE TABLE pressure_mp.inboxes (
     queue bigint NOT NULL,
     name text NOT NULL,
     lease bigint NOT NULL,
     until bigint NOT NULL,
     number bigint NOT NULL,
+    takes boolean NOT NULL,
     session text,
     listener bigint,
     PRIMARY KEY (queue, name)

@@ -14,14 +14,14 @@ BEGIN
 END $$;
 
 -- An inbox hears of a task, and who waits for that is woken. Returns the number of the notice, 0 if
--- there is no inbox.
+-- there is no inbox or it does not hear of that.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox(a_queue bigint, a_name text, a_event text,
     a_id bytea, a_deliveries bigint, a_error bytea) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     i pressure_mp.inboxes;
 BEGIN
     SELECT * INTO i FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.name = a_name;
-    IF NOT FOUND THEN
+    IF NOT FOUND OR (a_event = 'taken' AND NOT i.takes) THEN
         RETURN 0;
     END IF;
     UPDATE pressure_mp.inboxes v SET number = i.number + 1, session = NULL, listener = NULL
@@ -138,11 +138,13 @@ CREATE OR REPLACE FUNCTION pressure_mp.open_inbox(q pressure_mp.queues, moment b
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_lease bigint := (args->>'lease')::bigint;
+    a_takes boolean := args ? 'takes';
 BEGIN
     -- One that was gone does not count from the start: its client may say what it saw before.
     INSERT INTO pressure_mp.inboxes
-        VALUES (q.id, args->>'inbox', a_lease, moment + a_lease, moment * 1000)
-    ON CONFLICT (queue, name) DO UPDATE SET lease = excluded.lease, until = excluded.until;
+        VALUES (q.id, args->>'inbox', a_lease, moment + a_lease, moment * 1000, a_takes)
+    ON CONFLICT (queue, name)
+        DO UPDATE SET lease = excluded.lease, until = excluded.until, takes = excluded.takes;
     RETURN pressure_mp.said('done');
 END $$;
 

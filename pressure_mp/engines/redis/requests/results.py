@@ -29,8 +29,10 @@ def _read_watched(request: WatchTasks, reply: Reply) -> WatchTasksReply:
     return Outcome.LOST if reply[0] == LOST else _read_done(request, reply)
 
 
-open_inbox = OneScript[OpenInbox, InboxReply]("inbox", lambda _, request: request, _read_done)
+open_inbox = OneScript[OpenInbox, InboxReply](
+    "inbox", lambda _, request: (request.inbox, request.lease, int(request.takes)), _read_done
+)
 close_inbox = OneScript[CloseInbox, InboxReply](
-    "inbox", lambda _, request: (request.inbox, 0), _read_done
+    "inbox", lambda _, request: (request.inbox, 0, 0), _read_done
 )
 watch = OneScript("watch", _watch, _read_watched)

@@ -161,7 +161,9 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
         return None
     owner, call, lease = request.owner.encode(), request.call, binding.options.lease
     times = or_none(request.ttr), lease
-    return "next", (done.id, done.record.call, owner, call, *times, done.result.data)
+    assert isinstance(done.record, PackedRecord)
+    bell = binding.bell(done.record.inboxes)
+    return "next", (bell, done.id, done.record.call, owner, call, *times, done.result.data)
 
 
 def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:

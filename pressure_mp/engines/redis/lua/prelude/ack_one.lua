@@ -2,7 +2,8 @@
 -- it, its result is small, and nobody waits for what becomes of any. It is written straight, and what other
 -- cases need is not even built. Where it does not apply nothing has changed. It moves nothing that is due,
 -- as that of `put`. Returns the record that the task had, and who is to be woken.
-local function ack_one(id, owner, call, result)
+-- `bell` is that of the inbox, nil where the caller does not know it.
+local function ack_one(id, owner, call, result, bell)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
@@ -11,8 +12,9 @@ local function ack_one(id, owner, call, result)
   if tube ~= '' or key ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
   if whose ~= owner or number ~= tonumber(call) then return nil end -- only what is taken has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
-  local box, bells = only_inbox(names), ''
+  local box, ticket = only_inbox(names), ''
   if box == false then return nil end
+  if bell then redis.call('LLEN', bell) end
   if result_ttl ~= 0 and redis.call('HEXISTS', results, id) == 1 then return nil end
   if result_ttl > 0 then redis.call('ZCARD', times) end
   redis.call('HLEN', payloads)
@@ -24,12 +26,16 @@ local function ack_one(id, owner, call, result)
   if ends > 0 then redis.call('ZREM', due, id) end
   redis.call('HDEL', records, id)
   redis.call('HDEL', payloads, id)
-  if box then bells = tell_only(box, 'P', id, deliveries, string.sub(record, at), result_ttl < 0) end
+  if box and bell then
+    ring_only(bell, box, id, deliveries, string.sub(record, at), result_ttl ~= 0, result_ttl < 0, result)
+  elseif box then
+    ticket = tell_only(box, 'P', id, deliveries, string.sub(record, at), result_ttl < 0)
+  end
   if result_ttl > 0 then
     redis.call('HSET', results, id, struct.pack(KEPT_RESULT, now + result_ttl, 0, 'P', '', '') .. result)
     redis.call('ZADD', times, now + result_ttl, 'r' .. id)
   elseif result_ttl < 0 and box then
     redis.call('HSET', results, id, struct.pack(KEPT_RESULT, 0, box.number, 'P', box.name, '') .. result)
   end
-  return record, bells
+  return record, ticket ~= '' and {ticket} or ''
 end

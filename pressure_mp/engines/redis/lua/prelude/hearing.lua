@@ -4,9 +4,9 @@
 -- inbox alone; the number of that inbox's notice; the letter of the outcome (P: processed, B: buried, K:
 -- killed, D: dropped); the inbox; and the token of the data's content, if that is in `chunks`.
 local KEPT_RESULT = '>I8I8c1ss'
--- `inboxes` has: for how long an inbox is there from each use on, the number of its last notice, and the
--- ticket of who waits for the next.
-local INBOX = '>I8I8s'
+-- `inboxes` has: for how long an inbox is there from each use on, the number of its last notice, 1 if it
+-- hears also that tasks are taken, and the ticket of who waits for the next: the inbox's name, or ''.
+local INBOX = '>I8I8I1s'
 
 -- What the notices of an inbox begin with, from a number on.
 local function from_number(name, number)
@@ -33,6 +33,15 @@ local function kept_of(id)
   return text and read_kept(text) or nil
 end
 
+local function read_inbox(name, text)
+  local lease, number, takes, ticket = struct.unpack(INBOX, text)
+  return {name = name, lease = lease, number = number, takes = takes, ticket = ticket}
+end
+
+local function pack_inbox(box)
+  return struct.pack(INBOX, box.lease, box.number, box.takes, box.ticket)
+end
+
 -- The inbox that is to hear of a task, false if several are; nil if none is, or it is gone.
 local function only_inbox(names)
   if names == '' then return nil end
@@ -40,16 +49,30 @@ local function only_inbox(names)
   local text = redis.call('HGET', inboxes, names)
   redis.call('ZCARD', notices)
   if not text then return nil end
-  local lease, number, ticket = struct.unpack(INBOX, text)
-  return {name = names, lease = lease, number = number, ticket = ticket}
+  return read_inbox(names, text)
 end
 
--- It hears of it. Returns who is to be woken, as a reply has that.
+-- It hears of it. Returns the ticket of who is to be woken, '' if nobody is.
 local function tell_only(box, event, id, deliveries, error, is_alone)
-  box.number = box.number + 1
+  local ticket = box.ticket
+  box.number, box.ticket = box.number + 1, ''
   redis.call('ZADD', notices, '0', notice_of(box.name, box.number, event, id, deliveries, error, is_alone))
-  redis.call('HSET', inboxes, box.name, struct.pack(INBOX, box.lease, box.number, ''))
-  return box.ticket ~= '' and {box.ticket} or ''
+  redis.call('HSET', inboxes, box.name, pack_inbox(box))
+  return ticket
+end
+
+local MOST_RUNG, RUNG = 65536, 2000 -- bytes of a result, and milliseconds for which a bell is heard
+
+-- The same of a task that was processed, with what came of it. Who waits is woken by that notice.
+local function ring_only(bell, box, id, deliveries, error, is_kept, is_alone, result)
+  local ticket = tell_only(box, 'P', id, deliveries, error, is_alone)
+  if ticket == '' then return end
+  local said = '1' -- it is to ask
+  if #result <= MOST_RUNG then
+    said = struct.pack('>I8I4I1I4', box.number, deliveries, is_kept and 1 or 0, #error) .. error .. id .. '\0' .. result
+  end
+  redis.call('LPUSH', bell, said)
+  redis.call('PEXPIRE', bell, RUNG)
 end
 
 -- The parts of a notice, without its id; and where that begins, and ends.

@@ -40,6 +40,10 @@ local function take_one(presence, owner, call, ttr, lease, woken)
   end
   if woken then redis.call('DEL', woken) end
   if passes_on then redis.call('LPUSH', wake, '1') end
-  local bells = box and tell_only(box, 'T', id, deliveries + 1, error, false) or ''
+  local bells = ''
+  if box and box.takes == 1 then
+    local ticket = tell_only(box, 'T', id, deliveries + 1, error, false)
+    if ticket ~= '' then bells = {ticket} end
+  end
   return {'done', bells, id, new, payload, is_asked_for = true}
 end

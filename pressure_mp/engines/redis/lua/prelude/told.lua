@@ -45,21 +45,18 @@ local function inbox_of(name)
   local box = boxes[name]
   if box == nil then
     local text = redis.call('HGET', inboxes, name)
-    box = false
-    if text then
-      local lease, number, ticket = struct.unpack(INBOX, text)
-      box = {lease = lease, number = number, ticket = ticket}
-    end
+    box = text and read_inbox(name, text)
     boxes[name] = box
   end
   return box
 end
 
--- An inbox hears of a task, and who waits for that is woken; returns the number, 0 if there is no inbox.
+-- An inbox hears of a task, and who waits for that is woken; returns the number, 0 if there is no inbox or it
+-- does not hear of that.
 -- `is_alone`: the result is kept for this inbox alone.
 local function tell_inbox(name, event, id, deliveries, error, is_alone)
   local box = inbox_of(name)
-  if not box then return 0 end
+  if not box or (event == 'T' and box.takes == 0) then return 0 end
   box.number, box.is_changed = box.number + 1, true
   note(added, notices, '0', notice_of(name, box.number, event, id, deliveries, error, is_alone))
   if box.ticket ~= '' then
@@ -143,7 +140,7 @@ local function write_told()
   end
   for name, box in pairs(boxes) do
     if box and box.is_changed then
-      note(set, inboxes, name, struct.pack(INBOX, box.lease, box.number, box.ticket))
+      note(set, inboxes, name, pack_inbox(box))
       box.is_changed = false
     end
   end

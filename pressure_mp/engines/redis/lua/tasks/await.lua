@@ -1,5 +1,4 @@
 -- await: whether a task is processed; one who asks waits for it.
--- keys: woken
 -- args: id ticket mode whole
 --   mode   wait | now: whether the caller will wait
 --   whole  1: return the data also while the task is not processed
@@ -10,7 +9,6 @@
 -- a result is kept.
 if not settings then return {'missing'} end
 sweep()
-redis.call('DEL', KEYS[1])
 local id, ticket = ARGV[1], ARGV[2]
 local task = find(id)
 local record = task and pack(task) or ''

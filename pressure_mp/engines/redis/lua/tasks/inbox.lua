@@ -1,6 +1,7 @@
 -- inbox: have an inbox, for a lease from now on, or be done with it.
--- args: inbox lease
+-- args: inbox lease takes
 --   lease  milliseconds; 0 to close it
+--   takes  1: it hears also that tasks are taken
 -- replies: done bells | missing
 -- uses: storage hearing told lanes life
 if not settings then return {'missing'} end
@@ -21,7 +22,7 @@ if not box then
   -- It does not count from the start: its client may say what it saw before it was gone.
   box = {number = now * 1000, ticket = ''}
 end
-box.lease, box.is_changed = lease, true
+box.lease, box.takes, box.is_changed = lease, tonumber(ARGV[3]), true
 boxes[name] = box
 end_at('i', name, now + lease)
 return finish('done')

@@ -1,5 +1,5 @@
 -- notices: what an inbox has heard since its client asked last.
--- args: inbox seen limit size ticket mode
+-- args: inbox seen limit size mode
 --   seen   the number of the last notice that its client has; those up to it are removed
 --   limit  how many notices at most
 --   size   how many bytes of results at most, unless it is one
@@ -14,7 +14,7 @@ if not settings then return {'missing'} end
 for _, key in ipairs({due, expiry, times}) do
   if redis.call('ZCOUNT', key, '-inf', now) > 0 then return {'due'} end
 end
-local name, seen, limit, size, ticket, mode = unpack(ARGV, 1, 6)
+local name, seen, limit, size, mode = unpack(ARGV, 1, 5)
 local box = only_inbox(name)
 if not box then return {'lost', ''} end
 redis.call('HLEN', results)
@@ -27,9 +27,10 @@ if seen > 0 then drop_seen(name, between(start, after, -1)) end
 redis.call('ZADD', times, string.format('%d', now + box.lease), 'i' .. name)
 
 local members = between(after, start .. string.rep('\255', 9), limit)
-local waits_now = #members == 0 and mode == 'wait' and ticket or ''
+local waits_now = #members == 0 and mode == 'wait' and name or ''
 if waits_now ~= box.ticket then
-  redis.call('HSET', inboxes, name, struct.pack(INBOX, box.lease, box.number, waits_now))
+  box.ticket = waits_now
+  redis.call('HSET', inboxes, name, pack_inbox(box))
 end
 if #members == 0 then return {'empty', ''} end
 local SOME = 16 -- results that are read at a time: few calls, and little that is read in vain
