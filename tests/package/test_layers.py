@@ -71,10 +71,13 @@ ROOMS = {
         "sync.tasks"
     ),
     "telemetry": "engines.contract states sync",
+    "administration": (
+        "drivers effects encoding engines engines.contract exceptions identity operations states"
+    ),
     "cli": (
-        "_version authentication drivers effects encoding engines engines.contract "
-        "engines.embedded engines.postgres exceptions executor identity operations states sync "
-        "sync.tasks telemetry"
+        "_version administration authentication drivers effects encoding engines "
+        "engines.contract engines.embedded engines.postgres exceptions executor identity "
+        "operations states sync sync.tasks telemetry"
     ),
 }
 
