@@ -1,29 +1,36 @@
-"""Who uses a queue, as far as the broker knows."""
+"""Who uses a queue, as far as the broker knows, and what it waits for."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..identity.processes import incarnation
+from ..operations.diagnosis import Diagnosis
+from ..operations.task_diagnosis import TaskDiagnosis
 from .place import Named
 
 
-def known_clients(queue: Named) -> list[dict[str, Any]]:
+def diagnose(queue: Named) -> Diagnosis | TaskDiagnosis:
+    """What a queue waits for, of whatever kind it is."""
+    if queue.has_tasks:
+        return queue.run(queue.tasks.why_blocked(incarnation()))
+    return queue.run(queue.items.why_blocked())
+
+
+def known_clients(found: Diagnosis | TaskDiagnosis) -> list[dict[str, Any]]:
     """Those who put, get, or have tasks: role, id, host and pid where the id tells them, whether it
     is alive, for how many seconds it has waited, how many tasks it has."""
-    return _of_tasks(queue) if queue.has_tasks else _of_items(queue)
+    return _of_items(found) if isinstance(found, Diagnosis) else _of_tasks(found)
 
 
-def _of_tasks(queue: Named) -> list[dict[str, Any]]:
-    found = queue.run(queue.tasks.why_blocked(incarnation()))
+def _of_tasks(found: TaskDiagnosis) -> list[dict[str, Any]]:
     return [
         {"role": "worker", **_peer(taker.peer), "tasks": taker.tasks, "lease_left": taker.left}
         for taker in found.takers
     ]
 
 
-def _of_items(queue: Named) -> list[dict[str, Any]]:
-    found = queue.run(queue.items.why_blocked())
+def _of_items(found: Diagnosis) -> list[dict[str, Any]]:
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for side, others in ((found.put, found.get.partners), (found.get, found.put.partners)):
         for peer in others:

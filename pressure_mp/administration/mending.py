@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..states import READY, VOID
+from ..operations.task_queue import DecodedTask
+from ..states import BURIED, READY, VOID
 from .place import Named
+
+#: How many buried tasks are looked at at once.
+_MANY_TASKS = 10_000
 
 
 def requeue_each(queue: Named, found: Iterable[bytes]) -> int:
@@ -29,6 +33,11 @@ def _change_each(queue: Named, operation: str, ids: Iterable[bytes], state: str)
         queue.run(queue.tasks.change(operation, id, state))
         number += 1
     return number
+
+
+def buried(queue: Named) -> list[DecodedTask]:
+    """The buried tasks that are next, as many as a program looks at."""
+    return queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
 
 
 def empty(queue: Named, timeout: float | None) -> int:

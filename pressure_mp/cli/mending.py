@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from ..administration.mending import drop_each, empty, remove, requeue_each, shut_down
+from ..administration.mending import buried, drop_each, empty, remove, requeue_each, shut_down
 from ..encoding.showing import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError
 from ..operations.task_queue import DecodedTask
-from ..states import BURIED, READY, TAKEN, WAITING
+from ..states import READY, TAKEN, WAITING
 from . import statuses
 from .output import write_json
 from .place import Named, Place, broker_options
@@ -28,8 +28,6 @@ time_limit = click.option(
     metavar="SECONDS",
     help="How long to wait for a client of another implementation that is at work.",
 )
-#: How many buried tasks a filter looks at.
-_MANY_TASKS = 10_000
 #: Seconds between two looks whether all is dealt with.
 _LOOK = 0.2
 
@@ -150,8 +148,7 @@ def _buried(queue: Named, ids: tuple[str, ...], everything: bool, match: str | N
     def is_wanted(task: DecodedTask) -> bool:
         return match is None or match in task.record.error or match in content_of(task.data).text
 
-    found = queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
-    return [task.id for task in found if is_wanted(task)]
+    return [task.id for task in buried(queue) if is_wanted(task)]
 
 
 def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) -> None:

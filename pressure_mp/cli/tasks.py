@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..administration.clients import known_clients
+from ..administration.clients import diagnose, known_clients
 from ..encoding.showing import content_of
 from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
@@ -91,7 +91,7 @@ def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> No
     """Show which processes put into the queue NAME and get from it, or work on its tasks, as far as
     the broker knows them, and whether they live."""
     queue = Place(url, prefix).find(name)
-    found = known_clients(queue)
+    found = known_clients(diagnose(queue))
     if in_json:
         for worker in found:
             write_json(worker)

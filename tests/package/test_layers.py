@@ -74,8 +74,9 @@ ROOMS = {
     "administration": (
         "drivers effects encoding engines engines.contract exceptions identity operations states"
     ),
+    "dashboard": ("administration encoding engines engines.contract exceptions operations states"),
     "cli": (
-        "_version administration authentication drivers effects encoding engines "
+        "_version administration authentication dashboard drivers effects encoding engines "
         "engines.contract engines.embedded engines.postgres exceptions executor identity "
         "operations states sync sync.tasks telemetry"
     ),

@@ -124,9 +124,10 @@ class Sample(NamedTuple):
 
 
 class AppendSample(NamedTuple):
-    """Keep ``data``, unless a sample was kept less than ``every`` milliseconds ago: so several who
-    note the same do not note it more often. The newest ``keep`` stay, and all of them for ``ttl``
-    milliseconds after the last one. The reply is whether it was kept.
+    """Keep ``data`` at a later time than all others, unless a sample was kept less than ``every``
+    milliseconds ago: so several who note the same do not note it more often. The newest ``keep``
+    stay, and all of them for ``ttl`` milliseconds after the last one. The reply is whether it was
+    kept.
 
     There is one line of samples for a prefix.
     """

@@ -57,9 +57,10 @@ class MemoryBroker:
 
     def _append(self, request: AppendSample) -> bool:
         kept, now = self._kept(), milliseconds()
-        if kept and now - kept[-1].time < request.every:
+        if kept and 0 <= now - kept[-1].time < request.every:
             return False
-        self._samples = [*kept, Sample(now, request.data)][-request.keep :]
+        time = max(now, kept[-1].time + 1) if kept else now
+        self._samples = [*kept, Sample(time, request.data)][-request.keep :]
         self._end = now + request.ttl
         return True
 

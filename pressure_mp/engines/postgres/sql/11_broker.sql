@@ -60,7 +60,7 @@ BEGIN
     moment := pressure_mp.clock();
     DELETE FROM pressure_mp.samples s WHERE s.prefix = a_prefix AND s.until <= moment;
     SELECT max(s.at) INTO newest FROM pressure_mp.samples s WHERE s.prefix = a_prefix;
-    IF moment - newest < every THEN
+    IF moment >= newest AND moment - newest < every THEN
         RETURN false;
     END IF;
     -- The clock may have been set back: what is newest stays last.

@@ -1,0 +1,192 @@
+"""Who may see the dashboard, and whose requests are done."""
+
+from __future__ import annotations
+
+import httpx
+import inside
+import pytest
+from click.testing import CliRunner
+from dashboards import TOKEN, forms, serving
+
+from pressure_mp import Queue, TaskQueue
+from pressure_mp.cli.app import app
+
+
+@pytest.fixture
+def options(name):
+    return {"url": f"memory://{name}", "prefix": name}
+
+
+@pytest.fixture
+def jobs(options):
+    queue = Queue(0, "jobs", **options)
+    queue.put_many([1, 2, 3])
+    return queue
+
+
+def form_that_does(dashboard, path, do, id=False):
+    """A form of a page; with ``id`` one that is for a single item."""
+    return next(
+        form for form in forms(dashboard.page(path)) if form["do"] == do and ("id" in form) == id
+    )
+
+
+def test_forms_of_the_pages_mend_queues(options, jobs):
+    for item in (b"one", b"two", b"three"):
+        inside.run(jobs, inside.operations(jobs).reject(item))
+    tasks = TaskQueue("tasks", **options)
+    tasks.put_many([1, 2, 3])
+    for _ in range(3):
+        tasks.take().bury(error="broken")
+    with serving(**options, allow_actions=True) as dashboard:
+
+        def does(path, do, id=False):
+            answer = dashboard.submit(form_that_does(dashboard, path, do, id))
+            assert answer.status_code == 200, answer.text
+            return answer.text
+
+        page = "/queue?name=jobs&kind=fifo"
+        assert "1 put back." in does(page, "requeue", id=True)
+        assert "1 removed." in does(page, "drop", id=True)
+        assert jobs.rejected() == [b"three"]
+        assert "1 put back." in does(page, "requeue")
+        assert "5 dropped." in does(page, "empty")
+        assert "is shut down." in does(page, "shut_down")
+        assert jobs.is_shutdown
+        does(page, "remove")
+        assert not jobs.exists()
+        page = "/tasks?name=tasks&state=B"
+        assert "1 put back." in does(page, "requeue", id=True)
+        assert "1 removed." in does(page, "drop", id=True)
+        assert "1 removed." in does("/queue?name=tasks&kind=tasks", "drop")
+        assert tasks.stats().words["ready"] == 1
+
+
+def test_without_allow_actions_nothing_is_changed_and_no_form_offers_it(options, jobs):
+    with serving(**options) as dashboard:
+        assert forms(dashboard.page("/queue?name=jobs")) == []
+        assert dashboard.submit({"name": "jobs", "do": "empty"}).status_code == 403
+    assert jobs.qsize() == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "headers"),
+    [
+        ({"form_token": "0" * 64}, {}),
+        ({"form_token": ""}, {}),
+        ({}, {"Origin": "http://evil.example"}),
+        ({}, {"Origin": "null"}),
+        ({}, {"Origin": ""}),
+        ({}, {"Sec-Fetch-Site": "same-site"}),
+        ({}, {"Content-Type": "text/plain"}),
+        ({"padding": "x" * 70_000}, {}),
+        ({}, {"Cookie": ""}),
+    ],
+)
+def test_a_form_that_another_site_could_send_does_nothing(options, jobs, change, headers):
+    with serving(**options, allow_actions=True) as dashboard:
+        form = form_that_does(dashboard, "/queue?name=jobs", "empty")
+        answer = dashboard.submit({**form, **change}, **headers)
+        assert answer.status_code == 403
+        assert jobs.qsize() == 3
+        with dashboard.new_browser() as other:  # its session is another one
+            other.get("/")
+            assert dashboard.submit(form, other).status_code == 403
+        assert jobs.qsize() == 3
+        assert dashboard.submit(form).status_code == 200
+    assert jobs.qsize() == 0
+
+
+def test_a_token_is_asked_for_and_opens_everything_until_one_logs_out(options, jobs):
+    with serving(**options, token=TOKEN, allow_actions=True) as dashboard:
+        browser = dashboard.browser
+        for path in ("/", "/queue?name=jobs", "/health", "/nothing"):
+            answer = browser.get(path)
+            assert answer.url.path == "/login"
+            assert "jobs" not in answer.text
+
+        def login(said):
+            headers = {"Origin": dashboard.url}
+            return browser.post("login", data={"token": said}, headers=headers)
+
+        assert login("another token than that").status_code == 401
+        assert browser.get("/").url.path == "/login"
+        assert "jobs" in login(TOKEN).text
+        (cookie,) = browser.cookies.jar
+        assert TOKEN not in cookie.value
+        assert dashboard.submit(form_that_does(dashboard, "/queue?name=jobs", "empty")).is_success
+        forged = cookie.value.partition(".")[0] + ".99999999999." + "0" * 64
+        answer = httpx.get(dashboard.url, headers={"Cookie": f"{cookie.name}={forged}"})
+        assert answer.headers["location"] == "login"
+        browser.post("logout", headers={"Origin": dashboard.url})
+        assert browser.get("/").url.path == "/login"
+
+
+def test_a_program_says_the_token_in_a_header(options, jobs):
+    with serving(**options, token=TOKEN, allow_actions=True) as dashboard:
+        good = {"Authorization": f"Bearer {TOKEN}"}
+        bad = {"Authorization": "Bearer nonsense"}
+        assert "jobs" in httpx.get(dashboard.url, headers=good).text
+        assert httpx.get(dashboard.url, headers=bad).status_code == 401
+        form = {"name": "jobs", "do": "empty"}
+        act = f"{dashboard.url}/act"
+        assert httpx.post(act, data=form, headers=bad).status_code in (401, 403)
+        assert jobs.qsize() == 3
+        assert httpx.post(act, data=form, headers=good).status_code == 303
+        assert jobs.qsize() == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("192.0.2.1:8700", 200),
+        ("[::1]:8700", 200),
+        ("Dash.example", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example:8700", 421),
+        ("evil.example:nonsense", 421),
+        ("", 421),
+    ],
+)
+def test_only_names_that_lead_here_by_right_are_answered(options, jobs, host, status):
+    with serving(**options, hosts=["dash.example"]) as dashboard:
+        answer = httpx.get(dashboard.url, headers={"Host": host})
+        assert answer.status_code == status
+        assert ("jobs" in answer.text) == (status == 200)
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(options, jobs):
+    with serving(**options, token=TOKEN) as dashboard:
+        for path in ("/", "/login", "/static/dashboard.js", "/nothing", "/static/secret"):
+            answer = httpx.get(dashboard.url + path)
+            policy = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["x-frame-options"] == "DENY"
+    with serving(**options) as dashboard:
+        page = dashboard.browser.get("/queue?name=jobs")
+        assert "SameSite=lax" in page.headers["set-cookie"]
+        assert "HttpOnly" in page.headers["set-cookie"]
+        assert not any(
+            text in page.text for text in (" style=", " onclick=", "<style", "javascript:")
+        )
+        assert page.text.count("<script") == 1
+        assert '<script src="static/dashboard.js" defer>' in page.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--bind", "0.0.0.0"], "give a --token"),
+        (["--bind", "0.0.0.0", "--token", ""], "give a --token"),
+        (["--bind", "0.0.0.0", "--token", "short"], "can be guessed"),
+        (["--url", "memory://"], "for the threads of one process"),
+    ],
+)
+def test_the_command_refuses_what_would_show_queues_to_everybody(arguments, complaint):
+    url = [] if "--url" in arguments else ["--url", "redis://127.0.0.1:1"]
+    result = CliRunner().invoke(app, ["dashboard", "--port", "0", *arguments, *url])
+    assert result.exit_code == 2, result.output
+    assert complaint in result.output
