@@ -49,6 +49,9 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         assert "queue 'tasks' 1 tasks are buried." in health
         assert "1 items are set aside." in health
         assert "does not exist" in dashboard.text("/queue?name=nothing", 404)
+        for strange in ("%00", "%ff", "jobs&kind=nonsense", "tasks&kind=fifo", "x" * 5000):
+            dashboard.page(f"/queue?name={strange}", 404)
+        assert "3 queues" in dashboard.text("/?" + "&".join(f"a{one}=1" for one in range(99)))
         jobs.delete()
         until(lambda: "2 queues," in dashboard.text("/"))
     taken.ack()

@@ -12,6 +12,8 @@ from ..settings import Settings
 
 #: What stands in a cell of which there is nothing to say.
 NOTHING = "–"
+#: The kinds of queues.
+KINDS = ("fifo", "lifo", "priority", "fair", "tasks")
 #: The pages about all queues: where they are, what they are called, and their key after `g`.
 _PAGES = (
     ("./", "Queues", "q"),
@@ -186,7 +188,7 @@ def action(
     if not warning:
         return form
     return element(
-        "details", element("summary", f"{title}…"), form, class_="action", id=f"do-{do}-{id[:16]}"
+        "details", element("summary", f"{title}…"), form, class_="action", id=f"do-{do}-{id}"
     )
 
 
@@ -220,8 +222,12 @@ def rate(value: float) -> str:
 
 
 def query_of(text: str) -> dict[str, str]:
-    """What an address, or a form, says; of a name that comes twice the last."""
-    return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
+    """What an address, or a form, says, of a name that comes twice the last; nothing where it says
+    more than any of ours."""
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
+    except ValueError:
+        return {}
 
 
 __all__ = [

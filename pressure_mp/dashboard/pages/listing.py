@@ -25,7 +25,6 @@ _ORDERS: dict[str, Callable[[Watched], Any]] = {
     "rejected": lambda one: (-one.queue.rejected, one.queue.name),
     "name": lambda one: one.queue.name,
 }
-_KINDS = ("fifo", "lifo", "priority", "fair", "tasks")
 
 
 def make(context: Context) -> str:
@@ -81,7 +80,7 @@ def _filter(context: Context) -> Markup:
     return element(
         "form",
         element("label", "Name ", find),
-        choice("kind", "Kind", "all", _KINDS),
+        choice("kind", "Kind", "all", layout.KINDS),
         choice("sort", "Order", "waiting", _ORDERS),
         element("button", "Show"),
         method="get",

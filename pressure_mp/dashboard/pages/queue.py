@@ -56,10 +56,11 @@ def find(context: Context) -> Named:
     found = context.place.find(name)
     if kind in ("", found.discipline):
         return found
-    named = context.place.named(name, kind)  # there may be one of items and one of tasks
-    if not named.run(named.operations.exists()):
-        raise QueueDoesNotExistError(f"there is no queue {name!r} of the kind {kind!r}")
-    return named
+    if kind in layout.KINDS:
+        named = context.place.named(name, kind)  # there may be one of items and one of tasks
+        if named.run(named.operations.exists()):
+            return named
+    raise QueueDoesNotExistError(f"there is no queue {name!r} of the kind {kind!r}")
 
 
 def told(context: Context) -> Child:
@@ -95,7 +96,9 @@ def _charts(
     depths = [point.depth for point in points]
     least, most, now = min(depths), max(depths), depths[-1]
     what = "ready" if isinstance(found, TaskDiagnosis) else "queued"
-    text = f"{number(now)} are {what} now; it was from {number(least)} to {number(most)}."
+    text = f"{number(now)} were {what} all this time."
+    if least != most:
+        text = f"{number(now)} are {what} now; before, from {number(least)} to {number(most)}."
     depth = Line("depth", [(point.time, point.depth) for point in points])
     come, go = Line("in", rates(points, "produced")), Line("out", rates(points, "consumed"))
     fastest = [max((value for _, value in line.points), default=0.0) for line in (come, go)]
@@ -224,6 +227,7 @@ def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
 
 
 def _actions(context: Context, queue: Named) -> Child:
+    """What can be done with the whole queue."""
     key = queue.name, queue.discipline
     kept = "buried tasks" if queue.has_tasks else "items that were set aside"
     whole = "all its tasks, in whatever state" if queue.has_tasks else "all that is queued"

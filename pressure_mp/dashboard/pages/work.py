@@ -56,7 +56,7 @@ def _uses(worker: Worker, role: str) -> Child:
 
 
 def _use(use: Use) -> list[Child]:
-    waits = f", waits for {duration(use.waited)}" if use.waited is not None else ""
+    waits = f", has waited {duration(use.waited)}" if use.waited is not None else ""
     tasks = f", has {number(use.tasks)}" if use.tasks else ""
     return [queue_link(use.queue), waits, tasks]
 
