@@ -40,12 +40,14 @@ _HEADERS = {
 
 
 class Sessions:
-    """Browsers, by a signed cookie: nothing is kept here, so nobody can fill it up. The key is
-    made anew each time, so a restart ends all sessions."""
+    """Browsers, by a signed cookie: but for those who logged out nothing is kept here, so nobody
+    can fill it up. The key is made anew each time, so a restart ends all sessions."""
 
     def __init__(self, token: str | None) -> None:
         self._key = secrets.token_bytes(32)
         self._token = None if token is None else _digest(token)
+        #: Those who logged out, and when their cookies count no longer.
+        self._ended: dict[str, int] = {}
 
     @property
     def wants_login(self) -> bool:
@@ -62,7 +64,8 @@ class Sessions:
         ends, _, signature = rest.partition(".")
         if not ends.isdecimal() or len(ends) > 12 or int(ends) < time.time():
             return None
-        return id if hmac.compare_digest(signature, self._sign(f"{id}.{ends}")) else None
+        is_ours = hmac.compare_digest(signature.encode(), self._sign(f"{id}.{ends}").encode())
+        return id if is_ours and id not in self._ended else None
 
     def begin(self, request: Request, response: Response) -> str:
         """Give the browser a new session; returns its id."""
@@ -79,7 +82,11 @@ class Sessions:
         return id
 
     def end(self, request: Request, response: Response) -> None:
-        """Have the browser forget its session."""
+        """End the browser's session."""
+        now, id = int(time.time()), self.of(request)
+        self._ended = {one: ends for one, ends in self._ended.items() if ends > now}
+        if id is not None:
+            self._ended[id] = now + _LOGGED_IN_FOR
         response.delete_cookie(_cookie_name(request), httponly=True, samesite="lax")
 
     def form_token(self, id: str) -> str:
@@ -154,7 +161,7 @@ class Guard:
                 401,
                 {"WWW-Authenticate": "Bearer"},
             )
-        return RedirectResponse("login", 303)
+        return RedirectResponse("../" * (path.count("/") - 1) + "login", 303)
 
     def _is_known(self, headers: Headers) -> bool:
         try:

@@ -50,7 +50,12 @@ class Content:
             return printable(self.value)
         if self.kind == "bytes":
             return f"<{self.size:,} bytes: {self.value[:64]!r}>"
-        return printable(repr(self.value) if self.kind == "pickle" else _dump(self.value))
+        if self.kind == "json":
+            return printable(_dump(self.value))
+        try:
+            return printable(repr(self.value))
+        except (RecursionError, ValueError) as error:  # values in values, a number without end
+            return f"<{self.size:,} bytes: a pickle that cannot be shown: {error}>"
 
     @property
     def line(self) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from dashboards import serving
 from waiting import until
 
-from pressure_mp import JoinableQueue, LifoQueue, Queue, TaskQueue
+from pressure_mp import JoinableQueue, LifoQueue, PressureQueue, Queue, TaskQueue
 
 
 @pytest.fixture
@@ -96,6 +96,25 @@ def test_what_is_in_items_is_hidden_unless_asked_for_and_never_unpickled(name, t
         assert "cannot be read any further" in dashboard.page(pages[1])
         assert "secret" in dashboard.page(pages[2])
     assert not made.exists()
+
+
+def test_items_that_would_be_long_or_deep_are_shown_in_short(name):
+    options = {"url": f"memory://{name}", "prefix": name}
+    text = b"X\xc0\xd4\x01\x00" + b"x" * 120_000 + b"q\x00"
+    hostile = {
+        "text": b"\x80\x02](" + text + b"h\x00" * 19_000 + b"e.",
+        "depth": b"\x80\x02cmodule\nname\n" + b"]" * 9000 + b"a" * 8999 + b"\x85R.",
+        "number": b"\x80\x02\x8b\x00\x70\x00\x00" + b"\x7f" * 0x7000 + b".",
+    }
+    PressureQueue("jobs", **options).create()
+    jobs = PressureQueue("jobs", **options)
+    for item in hostile.values():
+        jobs.put(item)
+    with serving(**options, show_content=True) as dashboard:
+        page = dashboard.page("/queue?name=jobs")
+        assert len(page) < 200_000
+        assert "a pickle that cannot be shown: Exceeds the limit" in page
+        assert "BINPUT 0" in page
 
 
 def test_a_thousand_queues_are_filtered_ordered_and_shown_in_parts(name):

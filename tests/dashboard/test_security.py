@@ -5,10 +5,12 @@ from __future__ import annotations
 import httpx
 import inside
 import pytest
+from cli.runs import MAIN, python, running
 from click.testing import CliRunner
 from dashboards import TOKEN, forms, serving
 
 from pressure_mp import Queue, TaskQueue
+from pressure_mp.cli import statuses
 from pressure_mp.cli.app import app
 
 
@@ -69,26 +71,22 @@ def test_without_allow_actions_nothing_is_changed_and_no_form_offers_it(options,
     assert jobs.qsize() == 3
 
 
-@pytest.mark.parametrize(
-    ("change", "headers"),
-    [
-        ({"form_token": "0" * 64}, {}),
-        ({"form_token": ""}, {}),
-        ({}, {"Origin": "http://evil.example"}),
-        ({}, {"Origin": "null"}),
-        ({}, {"Origin": ""}),
-        ({}, {"Sec-Fetch-Site": "same-site"}),
-        ({}, {"Content-Type": "text/plain"}),
-        ({"padding": "x" * 70_000}, {}),
-        ({}, {"Cookie": ""}),
-    ],
-)
-def test_a_form_that_another_site_could_send_does_nothing(options, jobs, change, headers):
+def test_a_form_that_another_site_could_send_does_nothing(options, jobs):
     with serving(**options, allow_actions=True) as dashboard:
         form = form_that_does(dashboard, "/queue?name=jobs", "empty")
-        answer = dashboard.submit({**form, **change}, **headers)
-        assert answer.status_code == 403
-        assert jobs.qsize() == 3
+        for change, headers in (
+            ({"form_token": "0" * 64}, {}),
+            ({"form_token": ""}, {}),
+            ({}, {"Origin": "http://evil.example"}),
+            ({}, {"Origin": "null"}),
+            ({}, {"Origin": ""}),
+            ({}, {"Sec-Fetch-Site": "same-site"}),
+            ({}, {"Content-Type": "text/plain"}),
+            ({"padding": "x" * 70_000}, {}),
+            ({}, {"Cookie": ""}),
+        ):
+            answer = dashboard.submit({**form, **change}, **headers)
+            assert (answer.status_code, jobs.qsize()) == (403, 3), (change, headers)
         with dashboard.new_browser() as other:  # its session is another one
             other.get("/")
             assert dashboard.submit(form, other).status_code == 403
@@ -100,7 +98,7 @@ def test_a_form_that_another_site_could_send_does_nothing(options, jobs, change,
 def test_a_token_is_asked_for_and_opens_everything_until_one_logs_out(options, jobs):
     with serving(**options, token=TOKEN, allow_actions=True) as dashboard:
         browser = dashboard.browser
-        for path in ("/", "/queue?name=jobs", "/health", "/nothing"):
+        for path in ("/", "/queue?name=jobs", "/health", "/nothing", "/nothing/at/all"):
             answer = browser.get(path)
             assert answer.url.path == "/login"
             assert "jobs" not in answer.text
@@ -116,50 +114,51 @@ def test_a_token_is_asked_for_and_opens_everything_until_one_logs_out(options, j
         assert TOKEN not in cookie.value
         assert dashboard.submit(form_that_does(dashboard, "/queue?name=jobs", "empty")).is_success
         forged = cookie.value.partition(".")[0] + ".99999999999." + "0" * 64
-        answer = httpx.get(dashboard.url, headers={"Cookie": f"{cookie.name}={forged}"})
-        assert answer.headers["location"] == "login"
+        with dashboard.new_browser() as other:
+            other.cookies.set(cookie.name, forged)
+            assert other.get("/").url.path == "/login"
+        kept = cookie.value
         browser.post("logout", headers={"Origin": dashboard.url})
+        assert browser.get("/").url.path == "/login"
+        browser.cookies.set(cookie.name, kept)
         assert browser.get("/").url.path == "/login"
 
 
 def test_a_program_says_the_token_in_a_header(options, jobs):
     with serving(**options, token=TOKEN, allow_actions=True) as dashboard:
-        good = {"Authorization": f"Bearer {TOKEN}"}
-        bad = {"Authorization": "Bearer nonsense"}
-        assert "jobs" in httpx.get(dashboard.url, headers=good).text
-        assert httpx.get(dashboard.url, headers=bad).status_code == 401
+        program = dashboard.browser
         form = {"name": "jobs", "do": "empty"}
-        act = f"{dashboard.url}/act"
-        assert httpx.post(act, data=form, headers=bad).status_code in (401, 403)
+        program.headers["Authorization"] = "Bearer nonsense"
+        assert program.get("/").status_code == 401
+        assert program.post("act", data=form).status_code == 403
         assert jobs.qsize() == 3
-        assert httpx.post(act, data=form, headers=good).status_code == 303
+        program.headers["Authorization"] = f"Bearer {TOKEN}"
+        assert "jobs" in program.get("/").text
+        assert "3 dropped." in program.post("act", data=form).text
         assert jobs.qsize() == 0
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("localhost", 200),
-        ("192.0.2.1:8700", 200),
-        ("[::1]:8700", 200),
-        ("Dash.example", 200),
-        ("evil.example", 421),
-        ("localhost.evil.example:8700", 421),
-        ("evil.example:nonsense", 421),
-        ("", 421),
-    ],
-)
-def test_only_names_that_lead_here_by_right_are_answered(options, jobs, host, status):
+def test_only_names_that_lead_here_by_right_are_answered(options, jobs):
     with serving(**options, hosts=["dash.example"]) as dashboard:
-        answer = httpx.get(dashboard.url, headers={"Host": host})
-        assert answer.status_code == status
-        assert ("jobs" in answer.text) == (status == 200)
+        for host, status in (
+            ("localhost", 200),
+            ("192.0.2.1:8700", 200),
+            ("[::1]:8700", 200),
+            ("Dash.example", 200),
+            ("evil.example", 421),
+            ("localhost.evil.example:8700", 421),
+            ("evil.example:nonsense", 421),
+            ("", 421),
+        ):
+            answer = dashboard.browser.get("/", headers={"Host": host})
+            assert answer.status_code == status, host
+            assert ("jobs" in answer.text) == (status == 200), host
 
 
 def test_every_answer_says_what_a_browser_may_do_with_it(options, jobs):
     with serving(**options, token=TOKEN) as dashboard:
         for path in ("/", "/login", "/static/dashboard.js", "/nothing", "/static/secret"):
-            answer = httpx.get(dashboard.url + path)
+            answer = dashboard.browser.get(path)
             policy = answer.headers["content-security-policy"]
             assert "default-src 'none'" in policy
             assert "unsafe" not in policy
@@ -190,3 +189,15 @@ def test_the_command_refuses_what_would_show_queues_to_everybody(arguments, comp
     result = CliRunner().invoke(app, ["dashboard", "--port", "0", *arguments, *url])
     assert result.exit_code == 2, result.output
     assert complaint in result.output
+
+
+def test_the_command_serves_until_ctrl_c(valkey, name):
+    queue = Queue(0, "jobs", url=valkey.url, prefix=name)
+    command = python(MAIN, "dashboard", "--port", "0", "--url", valkey.url, "--token", "random")
+    with running(command, name) as run:
+        said = [run.process.stderr.readline() for _ in range(2)]
+        token, url = (line.split()[-1] for line in said)
+        assert "jobs" in httpx.get(url, headers={"Authorization": f"Bearer {token}"}).text
+        run.interrupt()
+        assert run.outcome() == (statuses.INTERRUPTED, "", "Interrupted.\n")
+    queue.delete()
