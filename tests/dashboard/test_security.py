@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import inside
 import pytest
@@ -122,6 +124,23 @@ def test_a_token_is_asked_for_and_opens_everything_until_one_logs_out(options, j
         assert browser.get("/").url.path == "/login"
         browser.cookies.set(cookie.name, kept)
         assert browser.get("/").url.path == "/login"
+
+
+def test_below_a_path_of_another_application_every_link_leads_to_it(options, jobs):
+    with serving(**options, below="/queues", token=TOKEN, allow_actions=True) as dashboard:
+        browser = dashboard.browser
+        login = browser.get("/workers")
+        assert login.url.path == "/queues/login"
+        browser.post("login", data={"token": TOKEN}, headers={"Origin": dashboard.url})
+        page = dashboard.page("/")
+        links = set(re.findall(r'(?:href|src|action)="([^"]*)"', page))
+        assert {"static/dashboard.js", "workers", "queue?name=jobs&amp;kind=fifo"} <= links
+        for link in links - {"#content", "logout"}:
+            assert browser.get(f"/{link}").url.path.startswith("/queues/"), link
+            assert browser.get(f"/{link}").status_code == 200, link
+        done = dashboard.submit(form_that_does(dashboard, "/queue?name=jobs", "empty"))
+        assert done.url.path == "/queues/queue"
+    assert jobs.qsize() == 0
 
 
 def test_a_program_says_the_token_in_a_header(options, jobs):

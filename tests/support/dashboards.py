@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from waiting import LIMIT, until
 
 from pressure_mp.dashboard.app import make_app
@@ -23,13 +25,14 @@ TOKEN = "a token of the tests"
 class Dashboard:
     """Where it is, and a browser without scripts."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, below: str) -> None:
         self.url = url
+        self.below = below
         self.browser = self.new_browser()
 
     def new_browser(self) -> httpx.Client:
         return httpx.Client(  # without what TLS would need, which takes long
-            base_url=self.url, timeout=LIMIT, follow_redirects=True, verify=False
+            base_url=self.url + self.below, timeout=LIMIT, follow_redirects=True, verify=False
         )
 
     def page(self, path: str, status: int = 200) -> str:
@@ -60,14 +63,18 @@ def forms(page: str) -> list[dict[str, str]]:
 
 
 @contextmanager
-def serving(url: str, prefix: str | None = None, **settings: Any) -> Iterator[Dashboard]:
-    """A dashboard of that broker."""
+def serving(
+    url: str, prefix: str | None = None, below: str = "", **settings: Any
+) -> Iterator[Dashboard]:
+    """A dashboard of that broker, mounted ``below`` a path if that is asked for."""
     app = make_app(url, prefix, Settings(**{"interval": 0.05, **settings}))
+    if below:
+        app = Starlette(routes=[Mount(below, app)])
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
-        dashboard = Dashboard(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        dashboard = Dashboard(f"http://127.0.0.1:{listening.getsockname()[1]}", below)
         try:
             until(lambda: server.started or not thread.is_alive())
             yield dashboard

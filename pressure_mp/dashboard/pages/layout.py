@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from ...administration import wording
 from ...administration.place import Place
-from ..markup import Child, Markup, element, join, link_to
+from ..markup import Child, Markup, element, link_to
 from ..monitor import Monitor
 from ..settings import Settings
 
@@ -202,13 +203,8 @@ def queue_link(queue: tuple[str, str], text: str | None = None) -> Markup:
 
 
 def duration(seconds: float | None) -> str:
-    """A time that has passed, in one unit."""
-    if seconds is None:
-        return NOTHING
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    """A time that has passed, where it is known."""
+    return NOTHING if seconds is None else wording.duration(seconds)
 
 
 def number(value: float) -> str:
@@ -228,21 +224,3 @@ def query_of(text: str) -> dict[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
     except ValueError:
         return {}
-
-
-__all__ = [
-    "Context",
-    "action",
-    "document",
-    "duration",
-    "facts",
-    "join",
-    "live",
-    "number",
-    "page",
-    "query_of",
-    "queue_link",
-    "rate",
-    "row",
-    "table",
-]
