@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import warnings
 
@@ -68,6 +69,8 @@ def dashboard(
         raise click.ClickException(
             f"dashboard needs {error.name}: pip install 'pressure_mp[cli,dashboard]'"
         ) from None
+    if token is None and "PRESSURE_DASHBOARD_TOKEN" in os.environ:  # click takes it for unset
+        raise click.UsageError("PRESSURE_DASHBOARD_TOKEN is empty")
     if token == "random":
         token = secrets.token_urlsafe(24)
         click.echo(f"The token is {token}", err=True)
@@ -76,10 +79,13 @@ def dashboard(
             "whoever can connect could see every queue: give a --token, or bind to 127.0.0.1"
         )
     try:
-        settings = Settings(token or None, allow_actions, show_content, hosts, interval)
+        settings = Settings(token, allow_actions, show_content, hosts, interval)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
     warnings.simplefilter("ignore", EvictionWarning)
     Place(url, prefix)  # refuses what no other process can have
     app = make_app(url, prefix, settings)
-    serve(app, bind, port, lambda where: click.echo(f"Dashboard at {where}", err=True))
+    try:
+        serve(app, bind, port, lambda where: click.echo(f"Dashboard at {where}", err=True))
+    except OSError as error:
+        raise click.ClickException(f"cannot listen at {bind}, port {port}: {error}") from error

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..administration.place import Place
 from ..administration.watching import Key, Watch, Watched
@@ -100,35 +100,40 @@ class Monitor:
         next_note = time.monotonic()
         while not self._is_stopped:
             started = time.monotonic()
-            try:
-                self._watch.look()
-                view = View(dict(self._watch.queues), frozenset(self._watch.slow), started)
-                if started >= next_note:
-                    next_note = started + history.EVERY / 1000
-                    self.history.note(one.queue for one in view.queues.values())
-            except PressureError as error:
-                _log.warning("the queues could not be looked at: %s", error)
-                view = View(self._view.queues, self._view.slow, self._view.at, str(error))
+            is_noted = started >= next_note
+            if is_noted:
+                next_note = started + history.EVERY / 1000
+            view = self._look(started, is_noted)
             took = time.monotonic() - started
             with self._changed:
                 self._view = view
                 self._tries += 1
                 self._changed.notify_all()
-                self._rest(started, max(self._interval, took / _SHARE), next_note)
+                self._rest(started + max(self._interval, took / _SHARE), next_note)
 
-    def _rest(self, started: float, interval: float, next_note: float) -> None:
+    def _look(self, started: float, is_noted: bool) -> View:
+        """The queues as they are; after an error as they were, and what is wrong."""
+        try:
+            self._watch.look()
+            view = View(dict(self._watch.queues), frozenset(self._watch.slow), started)
+            if is_noted:
+                self.history.note(one.queue for one in view.queues.values())
+        except PressureError as error:
+            _log.warning("the queues could not be looked at: %s", error)
+            return replace(self._view, error=str(error))
+        except Exception as error:  # without this thread pages would show for ever what is old
+            _log.exception("the queues could not be looked at")
+            return replace(self._view, error=repr(error))
+        return view
+
+    def _rest(self, next_look: float, next_note: float) -> None:
         """Wait until it is time for the next look."""
-
-        def is_time() -> bool:
+        while not self._is_stopped:
             now = time.monotonic()
-            is_watched = now - self._wanted <= _WATCHED_FOR
-            return self._is_stopped or now >= (started + interval if is_watched else next_note)
-
-        while not is_time():
-            now = time.monotonic()
-            is_watched = now - self._wanted <= _WATCHED_FOR
-            end = started + interval if is_watched else next_note
-            self._changed.wait(max(end - now, 0.001))
+            end = next_look if now - self._wanted <= _WATCHED_FOR else next_note
+            if now >= end:
+                return
+            self._changed.wait(end - now)
 
 
 def by_waiting(queues: Iterable[Watched]) -> list[Watched]:

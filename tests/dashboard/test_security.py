@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 import httpx
 import inside
@@ -198,7 +199,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(options, jobs):
     ("arguments", "complaint"),
     [
         (["--bind", "0.0.0.0"], "give a --token"),
-        (["--bind", "0.0.0.0", "--token", ""], "give a --token"),
+        (["--token", ""], "can be guessed"),
         (["--bind", "0.0.0.0", "--token", "short"], "can be guessed"),
         (["--url", "memory://"], "for the threads of one process"),
     ],
@@ -208,6 +209,17 @@ def test_the_command_refuses_what_would_show_queues_to_everybody(arguments, comp
     result = CliRunner().invoke(app, ["dashboard", "--port", "0", *arguments, *url])
     assert result.exit_code == 2, result.output
     assert complaint in result.output
+
+
+def test_the_command_says_why_it_cannot_serve(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = ["dashboard", "--port", port, "--url", "redis://127.0.0.1:1"]
+        result = CliRunner().invoke(app, command)
+        assert (result.exit_code, "Address already in use" in result.output) == (1, True)
+    monkeypatch.setenv("PRESSURE_DASHBOARD_TOKEN", "")
+    result = CliRunner().invoke(app, command)
+    assert (result.exit_code, "TOKEN is empty" in result.output) == (2, True)
 
 
 def test_the_command_serves_until_ctrl_c(valkey, name):
