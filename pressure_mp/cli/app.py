@@ -39,6 +39,7 @@ COMMANDS = {
     "doctor": "checking:doctor",
     "gc": "checking:gc",
     "metrics": "metrics:metrics",
+    "dashboard": "dashboard:dashboard",
     "serve": "serving:serve",
     "worker": "worker:worker",
     "postgres": "postgres:postgres",

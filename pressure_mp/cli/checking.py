@@ -5,56 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import click
 
-from ..effects import Operation
-from ..encoding.showing import content_of
-from ..engines.contract.brokers import QueueSummary
-from ..exceptions import (
-    EvictionWarning,
-    IncompleteQueueError,
-    PressureError,
-    QueueDoesNotExistError,
-)
+from ..administration.troubles import ANONYMOUS, find_troubles
+from ..exceptions import EvictionWarning, QueueDoesNotExistError
 from ..identity.client import is_gone
-from ..identity.processes import incarnation
-from ..operations.brokers import examine_server
-from ..operations.task_leases import TaskLeaseOperations
 from . import statuses
 from .mending import confirm, yes
 from .output import write_json
 from .place import Named, Place, broker_options
-
-#: What the names of queues without a name begin with.
-_ANONYMOUS = "{anonymous-"
-#: Items of a signed queue that are looked at.
-_FEW = 20
-
-
-@dataclass
-class Trouble:
-    """Something that is wrong: where, what, and what to do. ``fix`` does it, where that is safe."""
-
-    subject: str
-    problem: str
-    advice: str
-    loses: bool = False
-    fix: Callable[[], None] | None = field(default=None, repr=False)
-
-    def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return {
-            "subject": self.subject,
-            "problem": self.problem,
-            "advice": self.advice,
-            "loses_data": self.loses,
-            "fixable": self.fix is not None,
-        }
 
 
 @click.command()
@@ -73,7 +33,7 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
     warnings.simplefilter("ignore", EvictionWarning)
     place = Place(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
     found, fixed, loses = 0, 0, False
-    for trouble in _troubles(place):
+    for trouble in find_troubles(place):
         found += 1
         loses = loses or trouble.loses
         is_fixed = False
@@ -93,138 +53,6 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
         sys.exit(statuses.FOUND)
 
 
-def _troubles(place: Place) -> Iterator[Trouble]:
-    for finding in place.run(examine_server()):
-        subject, value, problem, advice, loses = finding
-        yield Trouble(f"{subject} is {value}", problem, advice, loses)
-    for page in place.pages():
-        for summary in page:
-            queue = place.named(summary.name, summary.discipline)
-            try:
-                yield from _of_queue(queue, summary)
-            except QueueDoesNotExistError:
-                continue  # it was deleted meanwhile
-            except PressureError as error:
-                yield Trouble(
-                    f"queue {queue.name!r}",
-                    f"It cannot be looked at: {error}.",
-                    f"`pressure-mp delete {queue.name}` removes it, with what it still has.",
-                    loses=isinstance(error, IncompleteQueueError),
-                )
-
-
-def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
-    if queue.name.startswith(_ANONYMOUS):
-        yield from _of_users(queue)
-    if queue.has_tasks:
-        yield from _of_takers(queue)
-    else:
-        yield from _of_roles(queue)
-        yield from _of_owners(queue)
-        yield from _of_signatures(queue)
-    if summary.rejected:
-        kept = "buried" if queue.has_tasks else "set aside"
-        show = "tasks" if queue.has_tasks else "peek --rejected"
-        yield Trouble(
-            f"queue {queue.name!r}",
-            f"{summary.rejected} {'tasks' if queue.has_tasks else 'items'} are {kept}.",
-            f"See `pressure-mp {show} {queue.name}`; then `pressure-mp requeue` or `drop`.",
-        )
-
-
-def _of_roles(queue: Named) -> Iterator[Trouble]:
-    found = queue.run(queue.items.why_blocked())
-    for side in (found.put, found.get):
-        holder = side.holder
-        if holder is None or holder.state not in ("lost", "foreign"):
-            continue
-        command = f"`pressure-mp unlock {queue.name} {side.role}`"
-        if holder.state == "lost":
-            yield Trouble(
-                f"queue {queue.name!r}",
-                f"The key that says who may {side.operation} is missing: the server or somebody "
-                "removed keys of the queue, and items may be missing too.",
-                f"{command}.",
-                loses=True,
-            )
-        else:
-            yield Trouble(
-                f"queue {queue.name!r}",
-                f"The {side.role} role is with a client of another implementation, or with a dead "
-                "one.",
-                f"{command}, if you know that it is dead.",
-            )
-
-
-def _of_owners(queue: Named) -> Iterator[Trouble]:
-    """Processes that have items in flight, or produce, and have ended."""
-    items = queue.items
-    there = queue.run(items.renew(incarnation(), False, False))
-    for owner, until in there.consumers.items():
-        if is_gone(owner):
-            yield Trouble(
-                f"queue {queue.name!r}",
-                f"What process {owner} had in flight is still there, and the process has ended.",
-                "It goes back when somebody waits for an item; --fix gives it back now.",
-                fix=partial(_run, queue, items.requeue, owner, until),
-            )
-    for owner, until in there.producers.items():
-        if is_gone(owner):
-            yield Trouble(
-                f"queue {queue.name!r}",
-                f"Process {owner} counts as a producer, and has ended.",
-                "It is struck off when somebody waits for an item; --fix does it now.",
-                fix=partial(_run, queue, items.retire, owner, until),
-            )
-
-
-def _of_takers(queue: Named) -> Iterator[Trouble]:
-    requeue = TaskLeaseOperations(queue.name).requeue
-    for taker in queue.run(queue.tasks.why_blocked(incarnation())).takers:
-        if taker.tasks and taker.peer.alive is False:
-            yield Trouble(
-                f"queue {queue.name!r}",
-                f"{taker.peer} has {taker.tasks} tasks.",
-                "They are ready again when a worker waits; --fix gives them back now.",
-                fix=partial(_run, queue, requeue, taker.peer.id, "its worker has ended"),
-            )
-
-
-def _run(queue: Named, make: Callable[..., Operation[Any]], *args: Any) -> None:
-    queue.run(make(*args))
-
-
-def _of_users(queue: Named) -> Iterator[Trouble]:
-    users = queue.run(queue.operations.users())
-    gone = [user for user in users if is_gone(user)]
-    if users and len(gone) == len(users):
-        yield Trouble(
-            f"anonymous queue {queue.name!r}",
-            "All processes that used it have ended.",
-            "The next program of this host that makes a queue removes it; --fix does it now.",
-            fix=partial(_run, queue, queue.operations.dismiss, gone),
-        )
-    elif users and all(is_gone(user) is None for user in users):
-        hosts = sorted({user.partition("/")[0].rpartition("-")[0] for user in users})
-        yield Trouble(
-            f"anonymous queue {queue.name!r}",
-            f"Only processes of {', '.join(hosts)} use it; whether they live is known only there.",
-            f"If that machine is gone: `pressure-mp gc --host {hosts[0]}`.",
-        )
-
-
-def _of_signatures(queue: Named) -> Iterator[Trouble]:
-    contents = [content_of(item) for item in queue.run(queue.items.peek_items(_FEW))]
-    unsigned = [one for one in contents if one.key is None and one.kind != "large"]
-    if unsigned and len(unsigned) < len(contents) and any(one.key for one in contents):
-        yield Trouble(
-            f"queue {queue.name!r}",
-            f"Of its next {len(contents)} items {len(unsigned)} are not signed, the others are.",
-            "Give every producer the key (authkey= or PRESSURE_AUTHKEY); consumers with the key "
-            "set these items aside.",
-        )
-
-
 @click.command()
 @click.option(
     "--host",
@@ -240,7 +68,7 @@ def gc(host_name: str | None, yes: bool, url: str | None, prefix: str | None) ->
     found: list[tuple[Named, list[str]]] = []
     for page in place.pages():
         for summary in page:
-            if not summary.name.startswith(_ANONYMOUS):
+            if not summary.name.startswith(ANONYMOUS):
                 continue
             queue = place.named(summary.name, summary.discipline)
             try:

@@ -19,10 +19,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ..administration.watching import Watch, Watched
 from ..encoding.showing import printable
 from .output import Column, number, write_rows
 from .place import Place, broker_options
-from .watching import Watch, Watched
 
 _ORDERS = ("waiting", "depth", "rate", "name")
 #: Columns from which on the rates, and the depths, are shown.

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from ..administration.clients import diagnose
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import QueueSummary
-from ..identity.processes import incarnation
 from .output import Column, duration, number, write_json, write_pairs, write_rows
 from .place import Named, Place, broker_options
 
@@ -207,11 +207,7 @@ def peek(
 def why(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
     """Say in one sentence what the queue NAME waits for, and what to do; and then who is there."""
     queue = Place(url, prefix).find(name)
-    found: Any
-    if queue.has_tasks:
-        found = queue.run(queue.tasks.why_blocked(incarnation()))
-    else:
-        found = queue.run(queue.items.why_blocked())
+    found = diagnose(queue)
     if in_json:
         write_json({"sentence": found.sentence, **_nested(found)})
     else:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from ..effects import Operation
+from ..administration.mending import buried, drop_each, empty, remove, requeue_each, shut_down
 from ..encoding.showing import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError
 from ..operations.task_queue import DecodedTask
-from ..states import BURIED, READY, TAKEN, VOID, WAITING
+from ..states import READY, TAKEN, WAITING
 from . import statuses
 from .output import write_json
 from .place import Named, Place, broker_options
@@ -28,8 +28,6 @@ time_limit = click.option(
     metavar="SECONDS",
     help="How long to wait for a client of another implementation that is at work.",
 )
-#: How many buried tasks a filter looks at.
-_MANY_TASKS = 10_000
 #: Seconds between two looks whether all is dealt with.
 _LOOK = 0.2
 
@@ -92,11 +90,8 @@ def requeue(
     queue = Place(url, prefix).find(name)
     if queue.has_tasks and everything:
         number = queue.run(queue.tasks.kick_many(None, 0, None))
-    elif queue.has_tasks:
-        number = _each(queue, _buried(queue, ids, match), lambda id: _kick(queue, id))
     else:
-        items = _rejected(queue, ids, everything, match)
-        number = _each(queue, items, queue.items.requeue_rejected)
+        number = requeue_each(queue, _chosen(queue, ids, everything, match))
     click.echo(f"{number} put back.")
 
 
@@ -116,31 +111,17 @@ def drop(
     """Remove what was set aside in the queue NAME, or its buried tasks, for good. IDs are as of
     requeue."""
     queue = Place(url, prefix).find(name)
-    if queue.has_tasks:
-        found: list[bytes] = _buried(queue, ids, match, everything)
-    else:
-        found = _rejected(queue, ids, everything, match)
+    found = _chosen(queue, ids, everything, match)
     if found:
         confirm(f"Remove {len(found)} for good?", yes)
-    if queue.has_tasks:
-        number = _each(queue, found, lambda id: _kill(queue, id))
-    else:
-        number = _each(queue, found, queue.items.drop_rejected)
+    number = drop_each(queue, found)
     click.echo(f"{number} removed.")
 
 
-def _each(queue: Named, found: Iterable[bytes], settle: Callable[[bytes], Operation[bool]]) -> int:
-    return sum(queue.run(settle(one)) for one in found)
-
-
-def _kick(queue: Named, id: bytes) -> Operation[bool]:
-    yield from queue.tasks.change("kick", id, "R")
-    return True
-
-
-def _kill(queue: Named, id: bytes) -> Operation[bool]:
-    yield from queue.tasks.change("kill", id, str(VOID))
-    return True
+def _chosen(queue: Named, ids: tuple[str, ...], everything: bool, match: str | None) -> list[bytes]:
+    if queue.has_tasks:
+        return _buried(queue, ids, everything, match)
+    return _rejected(queue, ids, everything, match)
 
 
 def _rejected(
@@ -159,9 +140,7 @@ def _rejected(
     return [one for one in items if match is None or match in content_of(one).text]
 
 
-def _buried(
-    queue: Named, ids: tuple[str, ...], match: str | None, everything: bool = False
-) -> list[bytes]:
+def _buried(queue: Named, ids: tuple[str, ...], everything: bool, match: str | None) -> list[bytes]:
     _check_selection(ids, everything, match)
     if ids:
         return [encode_id(int(one) if one.isdecimal() else one) for one in ids]
@@ -169,8 +148,7 @@ def _buried(
     def is_wanted(task: DecodedTask) -> bool:
         return match is None or match in task.record.error or match in content_of(task.data).text
 
-    found = queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
-    return [task.id for task in found if is_wanted(task)]
+    return [task.id for task in buried(queue) if is_wanted(task)]
 
 
 def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) -> None:
@@ -190,11 +168,9 @@ def purge(name: str, timeout: float, yes: bool, url: str | None, prefix: str | N
     if queue.has_tasks:
         there = sum(queue.run(queue.tasks.stats()).counts.values())
         confirm(f"Remove {there} tasks of {name!r}?", yes)
-        number = queue.run(queue.tasks.truncate())
     else:
         confirm(f"Drop {queue.stats().length} items of {name!r}?", yes)
-        number = queue.run(queue.items.purge(True, timeout))
-    click.echo(f"{number} dropped.")
+    click.echo(f"{empty(queue, timeout)} dropped.")
 
 
 @click.command()
@@ -209,10 +185,7 @@ def shutdown(
     queue = Place(url, prefix).find(name)
     if queue.has_tasks and immediate:
         raise click.UsageError("a queue of tasks has no --immediate: purge it")
-    if queue.has_tasks:
-        queue.run(queue.tasks.close())
-    else:
-        queue.run(queue.items.close(True, timeout, once=False, immediate=immediate))
+    shut_down(queue, timeout, immediate)
 
 
 @click.command()
@@ -228,10 +201,7 @@ def delete(
     queues = [place.find(name) for name in names]
     confirm(f"Delete {', '.join(map(repr, names))} with all that is in them?", yes)
     for queue in queues:
-        if queue.has_tasks:
-            queue.run(queue.tasks.delete())
-        else:
-            queue.run(queue.items.delete(True, timeout))
+        remove(queue, timeout)
 
 
 @click.command()
@@ -249,10 +219,7 @@ def drain(
     """
     queue = Place(url, prefix).find(name)
     end = None if timeout is None else time.monotonic() + timeout
-    if queue.has_tasks:
-        queue.run(queue.tasks.close())
-    else:
-        queue.run(queue.items.close(True, timeout, once=False))
+    shut_down(queue, timeout)
     while left := _left(queue):
         if end is not None and time.monotonic() >= end:
             break

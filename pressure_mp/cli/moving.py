@@ -51,8 +51,8 @@ def copy(
 
     TARGET is created as SOURCE is, if need be. Signed items need PRESSURE_AUTHKEY: they are signed
     for their queue. Items of a priority or fair queue keep their priorities and keys, but not
-    weights. Of tasks those that are ready, wait or are buried are copied, with id, priority, tube, key
-    and times; not how often they were taken, their errors and results.
+    weights. Of tasks those that are ready, wait or are buried are copied, with id, priority, tube,
+    key and times; not how often they were taken, their errors and results.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     loader.load_all(_ways(queue.discipline).look_at_all(queue))

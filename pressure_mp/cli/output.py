@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
+from ..administration import wording
 from ..encoding.showing import printable
 
 #: Columns of a terminal from which on all is shown.
@@ -86,10 +87,5 @@ def number(value: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time that passed, in one unit and a part of it."""
-    if seconds is None:
-        return ""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    """A time that passed, in one unit; nothing where it is not known."""
+    return "" if seconds is None else wording.duration(seconds)

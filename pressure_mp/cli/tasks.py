@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
+from ..administration.clients import diagnose, known_clients
 from ..encoding.showing import content_of
 from ..encoding.task_values import check_tube, decode_id
-from ..identity.processes import incarnation
 from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
 from .looking import as_json
 from .output import Column, duration, number, write_json, write_rows
-from .place import Named, Place, broker_options
+from .place import Place, broker_options
 
 
 @click.command()
@@ -93,7 +93,7 @@ def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> No
     """Show which processes put into the queue NAME and get from it, or work on its tasks, as far as
     the broker knows them, and whether they live."""
     queue = Place(url, prefix).find(name)
-    found = _of_tasks(queue) if queue.has_tasks else _of_items(queue)
+    found = known_clients(diagnose(queue))
     if in_json:
         for worker in found:
             write_json(worker)
@@ -108,29 +108,3 @@ def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> No
         Column("has", lambda row: str(row.get("tasks", "")), True),
     )
     write_rows(found, columns)
-
-
-def _of_tasks(queue: Named) -> list[dict[str, Any]]:
-    found = queue.run(queue.tasks.why_blocked(incarnation()))
-    return [
-        {"role": "worker", **_peer(taker.peer), "tasks": taker.tasks, "lease_left": taker.left}
-        for taker in found.takers
-    ]
-
-
-def _of_items(queue: Named) -> list[dict[str, Any]]:
-    found = queue.run(queue.items.why_blocked())
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for side, others in ((found.put, found.get.partners), (found.get, found.put.partners)):
-        for peer in others:
-            rows[side.role, peer.id] = {"role": side.role, **_peer(peer)}
-        for waiter in side.line:
-            rows[side.role, waiter.peer.id] |= {"waited": waiter.waited}
-        holder = side.holder
-        if holder and holder.peer and holder.state == "waiting":
-            rows[side.role, holder.peer.id] |= {"waited": holder.held}
-    return list(rows.values())
-
-
-def _peer(peer: Any) -> dict[str, Any]:
-    return {"id": peer.id, "host": peer.host, "pid": peer.pid, "alive": peer.alive}

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 #: A pickle with more opcodes, or with more values in it, is not read: it would take long to show.
-#: Few opcodes can say that a value is in others over and over.
+#: Few opcodes can say that a value is in others over and over, also a long text.
 _MOST_OPCODES = 20_000
 _MOST_VALUES = 100_000
+_MOST_CHARACTERS = 1 << 24
 
 
 class UnreadablePickle(ValueError):
@@ -81,12 +82,13 @@ def read(pickled: bytes) -> Any:
 
 def _check_size(value: Any) -> None:
     """Raise UnreadablePickle for a value of too many parts; one that contains itself has no end."""
-    waiting, number = [value], 0
+    waiting, number, characters = [value], 0, 0
     while waiting:
-        number += 1
-        if number > _MOST_VALUES:
-            raise UnreadablePickle("it is too long")
         one = waiting.pop()
+        number += 1
+        characters += len(one) if isinstance(one, (str, bytes, bytearray)) else 0
+        if number > _MOST_VALUES or characters > _MOST_CHARACTERS:
+            raise UnreadablePickle("it is too long")
         if isinstance(one, dict):
             waiting += (*one, *one.values())
         elif isinstance(one, Unmade):

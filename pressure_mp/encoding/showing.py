@@ -4,13 +4,18 @@ no signature is checked."""
 from __future__ import annotations
 
 import json
+import pickletools
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from . import large, pickles, signing
 
 #: A pickle begins with this and its protocol.
 PICKLE = b"\x80"
+
+#: Characters of an opcode's argument.
+_LONGEST_ARGUMENT = 80
 
 Kind = Literal["text", "json", "pickle", "bytes", "large"]
 
@@ -45,7 +50,12 @@ class Content:
             return printable(self.value)
         if self.kind == "bytes":
             return f"<{self.size:,} bytes: {self.value[:64]!r}>"
-        return printable(repr(self.value) if self.kind == "pickle" else _dump(self.value))
+        if self.kind == "json":
+            return printable(_dump(self.value))
+        try:
+            return printable(repr(self.value))
+        except (RecursionError, ValueError) as error:  # values in values, a number without end
+            return f"<{self.size:,} bytes: a pickle that cannot be shown: {error}>"
 
     @property
     def line(self) -> bytes:
@@ -97,6 +107,25 @@ def content_of(item: bytes) -> Content:
         except (ValueError, RecursionError):
             pass
     return Content("text", text, len(payload), key)
+
+
+def opcodes_of(item: bytes, limit: int) -> list[str]:
+    """The first opcodes of an item that is a pickle, one in a line, as far as they can be read; of
+    another item none."""
+    _, payload = signing.take_apart(item)
+    lines: list[str] = []
+    if large.is_manifest(item) or not payload.startswith(PICKLE):
+        return lines
+    try:
+        for opcode, argument, place in islice(pickletools.genops(payload), limit + 1):
+            if len(lines) == limit:
+                lines.append("…")
+                break
+            shown = "" if argument is None else f" {repr(argument)[:_LONGEST_ARGUMENT]}"
+            lines.append(printable(f"{place:>6} {opcode.name}{shown}"))
+    except Exception as error:  # whatever the reader of a broken pickle comes upon
+        lines.append(printable(f"cannot be read any further: {error}"))
+    return lines
 
 
 def printable(text: str) -> str:

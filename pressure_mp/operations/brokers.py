@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from ..effects import On, Operation
 from ..engines.contract.brokers import (
+    AppendSample,
+    AppendSampleReply,
     ExamineServer,
     ExamineServerReply,
     Finding,
     ListQueues,
     ListQueuesReply,
     QueuePage,
+    ReadSamples,
+    ReadSamplesReply,
+    Sample,
 )
 from ..engines.contract.queues import GetDiscipline, GetDisciplineReply
 from ..engines.contract.replies import Outcome
@@ -27,6 +32,19 @@ def list_page(after: str = "", limit: int = 1000) -> Operation[QueuePage]:
 def examine_server() -> Operation[list[Finding]]:
     """What at the server loses data, or may."""
     reply: ExamineServerReply = yield ExamineServer()
+    return reply
+
+
+def append_sample(data: bytes, every: int, keep: int, ttl: int) -> Operation[bool]:
+    """Keep a sample of all queues, if none was kept in the last ``every`` milliseconds; returns
+    whether it was. The newest ``keep`` stay, for ``ttl`` milliseconds after the last one."""
+    reply: AppendSampleReply = yield AppendSample(data, every, keep, ttl)
+    return reply
+
+
+def read_samples(after: int = 0) -> Operation[list[Sample]]:
+    """The samples behind that time, in milliseconds of the broker's clock, oldest first."""
+    reply: ReadSamplesReply = yield ReadSamples(after)
     return reply
 
 

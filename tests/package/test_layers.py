@@ -75,10 +75,14 @@ ROOMS = {
         "sync.tasks"
     ),
     "telemetry": "engines.contract states sync",
+    "administration": (
+        "drivers effects encoding engines engines.contract exceptions identity operations states"
+    ),
+    "dashboard": ("administration encoding engines engines.contract exceptions operations states"),
     "cli": (
-        "_version authentication drivers effects encoding engines engines.contract "
-        "engines.embedded engines.postgres exceptions executor identity operations states sync "
-        "sync.tasks telemetry"
+        "_version administration authentication dashboard drivers effects encoding engines "
+        "engines.contract engines.embedded engines.postgres exceptions executor identity "
+        "operations states sync sync.tasks telemetry"
     ),
 }
 

@@ -22,7 +22,7 @@ def test_the_wheel_carries_the_lua_and_the_type_marker(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         str(path.relative_to(CHECKOUT))
-        for pattern in ("*.lua", "*.py", "py.typed")
+        for pattern in ("*.lua", "*.py", "py.typed", "static/*")
         for path in (CHECKOUT / "pressure_mp").rglob(pattern)
     }
     assert "pressure_mp/engines/redis/lua/queue/put.lua" in expected

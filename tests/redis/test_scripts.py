@@ -64,7 +64,7 @@ PUT_TOGETHER = (
     *("tasks/put_one.lua", "tasks/ack_one.lua"),
     *("tasks/put.lua", "tasks/take.lua", "tasks/ack_many.lua", "tasks/stats.lua"),
     *("prelude/told.lua", "prelude/hearing.lua", "tasks/watch.lua", "tasks/notices.lua"),
-    *("tasks/store.lua", "tasks/sweep.lua"),
+    *("tasks/store.lua", "tasks/sweep.lua", "broker/append.lua"),
 )
 
 #: Commands without a key.

@@ -114,3 +114,37 @@ class ExamineServer(NamedTuple):
 
 
 ExamineServerReply = list[Finding]
+
+
+class Sample(NamedTuple):
+    """What was noted of all queues: when, in milliseconds of the broker's clock, and what."""
+
+    time: int
+    data: bytes
+
+
+class AppendSample(NamedTuple):
+    """Keep ``data`` at a later time than all others, unless a sample was kept less than ``every``
+    milliseconds ago: so several who note the same do not note it more often. The newest ``keep``
+    stay, and all of them for ``ttl`` milliseconds after the last one. The reply is whether it was
+    kept.
+
+    There is one line of samples for a prefix.
+    """
+
+    data: bytes
+    every: int
+    keep: int
+    ttl: int
+
+
+AppendSampleReply = bool
+
+
+class ReadSamples(NamedTuple):
+    """The samples that are there of the time behind ``after``, oldest first."""
+
+    after: int = 0
+
+
+ReadSamplesReply = list[Sample]

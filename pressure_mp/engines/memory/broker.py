@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...exhaustive import assert_never
-from ..contract.brokers import ExamineServer, Finding, ListQueues, QueuePage, QueueSummary
+from ..contract.brokers import (
+    AppendSample,
+    ExamineServer,
+    Finding,
+    ListQueues,
+    QueuePage,
+    QueueSummary,
+    ReadSamples,
+    Sample,
+)
 from ..contract.requests import BrokerRequest
+from .clock import milliseconds
 from .line import Caller
 
 #: What is said of what a program's memory does not keep.
@@ -20,10 +31,13 @@ _NOTHING_STAYS = Finding(
 
 
 class MemoryBroker:
-    """All queues of one address."""
+    """All queues of one address, and what was noted of them."""
 
     def __init__(self, summaries: Callable[[], Iterable[QueueSummary]]) -> None:
         self._summaries = summaries
+        self._lock = threading.Lock()
+        self._samples: list[Sample] = []
+        self._end = 0
 
     def call(self, request: BrokerRequest, caller: Caller) -> Any:
         """Do it."""
@@ -32,8 +46,26 @@ class MemoryBroker:
                 return QueuePage(list(self._summaries()), "")
             case ExamineServer():
                 return [_NOTHING_STAYS]
+            case AppendSample():
+                with self._lock:
+                    return self._append(request)
+            case ReadSamples(after):
+                with self._lock:
+                    return [one for one in self._kept() if one.time > after]
             case _:
                 assert_never(request)
+
+    def _append(self, request: AppendSample) -> bool:
+        kept, now = self._kept(), milliseconds()
+        if kept and 0 <= now - kept[-1].time < request.every:
+            return False
+        time = max(now, kept[-1].time + 1) if kept else now
+        self._samples = [*kept, Sample(time, request.data)][-request.keep :]
+        self._end = now + request.ttl
+        return True
+
+    def _kept(self) -> list[Sample]:
+        return self._samples if milliseconds() < self._end else []
 
     def leave(self, caller: Caller) -> None:
         """Nobody waits here."""

@@ -31,6 +31,7 @@ class MemoryEngine:
         self._lock = threading.Lock()
         self._queues: dict[tuple[type[_Queue], str], _Queue] = {}
         self._hosts: dict[str, set[QueueKey]] = {}
+        self._broker = MemoryBroker(self._summaries)
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
         return MemoryBinding(self._find(_kind(discipline), name), discipline, options)
@@ -47,7 +48,7 @@ class MemoryEngine:
             return found
 
     def broker(self, options: Options = DEFAULTS) -> MemoryBinding:
-        return MemoryBinding(MemoryBroker(self._summaries), "", options)
+        return MemoryBinding(self._broker, "", options)
 
     def _summaries(self) -> Iterator[QueueSummary]:
         for (_, name), queue in list(self._queues.items()):
@@ -67,6 +68,7 @@ class MemoryEngine:
         self._lock = threading.Lock()
         self._queues = {}
         self._hosts = {}
+        self._broker = MemoryBroker(self._summaries)
 
     def close(self) -> None:
         """There are no connections."""

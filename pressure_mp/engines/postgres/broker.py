@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...exhaustive import assert_never
-from ..contract.brokers import ExamineServer, Finding, ListQueues, QueuePage, QueueSummary, of_tasks
+from ..contract.brokers import (
+    AppendSample,
+    ExamineServer,
+    Finding,
+    ListQueues,
+    QueuePage,
+    QueueSummary,
+    ReadSamples,
+    Sample,
+    of_tasks,
+)
 from ..contract.requests import BrokerRequest
 from ..contract.session import Options
 from .hosts import AsyncHostSession, Database, HostSession
@@ -22,6 +32,7 @@ class PostgresBroker:
     def __init__(self, database: Database, options: Options) -> None:
         self._database = database
         self._options = options
+        self._prefix = database.prefix.encode()
 
     def session(self) -> HostSession:
         return HostSession(self, self._database.thread_pool)
@@ -34,19 +45,28 @@ class PostgresBroker:
         statements = self._database.statements
         match request:
             case ListQueues(after, limit):
-                params = (self._database.prefix.encode(), after.encode() or b"0", b"%d" % limit)
-                rows = await self._ask(pool, end, statements.list_queues, params)
+                asked = (self._prefix, after.encode() or b"0", b"%d" % limit)
+                rows = await self._ask(pool, end, statements.list_queues, *asked)
                 told = [json.loads(row[0] or b"") for row in rows]
                 last = str(told[-1]["id"]) if len(told) == limit else ""
                 return QueuePage(list(map(_read, told)), last)
             case ExamineServer():
-                rows = await self._ask(pool, end, statements.server_settings, ())
+                rows = await self._ask(pool, end, statements.server_settings)
                 return list(_examine(json.loads(rows[0][0] or b"")))
+            case AppendSample(data, every, keep, ttl):
+                numbers = (b"%d" % every, b"%d" % keep, b"%d" % ttl)
+                noted = (self._prefix, data, *numbers)
+                rows = await self._ask(pool, end, statements.append_sample, *noted)
+                return rows[0][0] == b"true"
+            case ReadSamples(after):
+                since = b"%d" % after
+                rows = await self._ask(pool, end, statements.read_samples, self._prefix, since)
+                return [Sample(int(at or b""), told or b"") for at, told in rows]
             case _:
                 assert_never(request)
 
     async def _ask(
-        self, pool: Pool, end: float | None, statement: Statement, params: tuple[bytes, ...]
+        self, pool: Pool, end: float | None, statement: Statement, *params: bytes
     ) -> list[Row]:
         return await persist(pool, self._options, end, statement, lambda again: params)
 

@@ -24,6 +24,8 @@ class Statements:
             "%b::bytea[])"
         )
         self.list_queues = _make(schema, "list_queues", "queue", 3)
+        self.append_sample = _make(schema, "append_sample", "append_sample::text", 5, 2)
+        self.read_samples = _make(schema, "read_samples", "at::text, data", 2)
         self.server_settings = _make(schema, "server_settings", "server_settings", 0)
 
     def call(self, kind: str) -> Statement:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
 
 from ... import states
 from ...exceptions import BrokerError
 from ...exhaustive import assert_never
-from ..contract.brokers import ExamineServer, Finding, ListQueues, QueuePage, QueueSummary, of_tasks
+from ..contract.brokers import (
+    AppendSample,
+    ExamineServer,
+    Finding,
+    ListQueues,
+    QueuePage,
+    QueueSummary,
+    ReadSamples,
+    Sample,
+    of_tasks,
+)
 from ..contract.requests import BrokerRequest
 from ..contract.session import Options
 from . import keys, scripts
 from .hosts import AsyncHostSession, HostSession, Server
 from .plain_commands import PlainCommands
+from .scripts import Script
 from .settings import examine
 
 #: So many queues are looked at in one call, which takes the server a few milliseconds.
@@ -63,6 +74,12 @@ class RedisBroker:
                 return await self._list(request, commands)
             case ExamineServer():
                 return await self._examine(commands)
+            case AppendSample(data, every, keep, ttl):
+                (status,) = await self._on_samples(commands, "append", every, keep, ttl, data)
+                return status == b"done"
+            case ReadSamples(after):
+                _, told = await self._on_samples(commands, "samples", after)
+                return [Sample(int(time), data) for time, data in _pairs(told)]
             case _:
                 assert_never(request)
 
@@ -110,15 +127,20 @@ class RedisBroker:
             by_slot.setdefault(self._server.slot(begins), []).append((name, begins))
         found: dict[str, list[Any]] = {}
         for slot, queues in by_slot.items():
-            # The server may be another one than a moment ago.
-            await commands.request(slot, "SCRIPT", "LOAD", script.source)
+            await _load(commands, slot, script)
             for first in range(0, len(queues), _AT_ONCE):
                 some = queues[first : first + _AT_ONCE]
                 asked = [begins + end for _, begins in some for end in endings]
-                called = (script.sha, len(asked), *asked, *args)
-                _, told = await commands.request(slot, "EVALSHA", *called)
+                _, told = await _call(commands, slot, script, asked, args)
                 found.update(zip((name for name, _ in some), told, strict=True))
         return found
+
+    async def _on_samples(self, commands: PlainCommands, name: str, *args: Any) -> list[Any]:
+        """What a script says that is about what was noted."""
+        key = keys.samples(self._prefix)
+        slot, script = self._server.slot(key), scripts.load_for_broker(name)
+        await _load(commands, slot, script)
+        return await _call(commands, slot, script, [key], args)
 
     async def _examine(self, commands: PlainCommands) -> list[Finding]:
         found: dict[Finding, None] = {}
@@ -127,6 +149,20 @@ class RedisBroker:
             config = await _told(commands, slot, "CONFIG", "GET", "*")
             found |= dict.fromkeys(examine(info, config))
         return list(found)
+
+
+async def _load(commands: PlainCommands, slot: int, script: Script) -> None:
+    """Give the server a script. It may be another one than a moment ago."""
+    await commands.request(slot, "SCRIPT", "LOAD", script.source)
+
+
+async def _call(
+    commands: PlainCommands, slot: int, script: Script, asked: Sequence[bytes], args: Sequence[Any]
+) -> list[Any]:
+    """The reply of a script, to these keys and arguments."""
+    called = (script.sha, len(asked), *asked, *args)
+    reply: list[Any] = await commands.request(slot, "EVALSHA", *called)
+    return reply
 
 
 async def _told(commands: PlainCommands, slot: int, *command: str) -> Any:

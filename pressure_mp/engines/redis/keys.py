@@ -148,6 +148,11 @@ def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:
     return bool(brace) and rest.find("}") > 0
 
 
+def samples(prefix: str) -> bytes:
+    """The list of what was noted of all queues, with the newest last."""
+    return f"{prefix}:mp:samples".encode()
+
+
 def registry(prefix: str, host: str) -> bytes:
     """The set of the anonymous queues that processes of one host use."""
     return f"{prefix}:mp:hosts:{host}".encode()

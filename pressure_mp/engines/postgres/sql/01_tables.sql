@@ -292,6 +292,16 @@ CREATE TABLE pressure_mp.ways (
 );
 CREATE INDEX ways_way ON pressure_mp.ways (queue, way, number);
 
+-- What was noted of all queues, at times of the clock, until a time.
+CREATE TABLE pressure_mp.samples (
+    prefix text NOT NULL,
+    at bigint NOT NULL,
+    until bigint NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (prefix, at)
+);
+ALTER TABLE pressure_mp.samples ALTER COLUMN data SET STORAGE EXTERNAL;
+
 -- Calls that callers' own transactions make when they commit, in the order of their numbers. Each row
 -- is removed by the transaction that inserted it: nobody else ever sees one, so none is logged.
 CREATE UNLOGGED TABLE pressure_mp.staged (

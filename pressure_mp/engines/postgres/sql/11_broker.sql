@@ -48,3 +48,35 @@ CREATE OR REPLACE FUNCTION pressure_mp.server_settings() RETURNS text LANGUAGE s
         'standbys', (SELECT count(*) FROM pg_stat_replication)
     )::text
 $$;
+
+-- Keep a sample of all queues, unless one was kept less than "every" milliseconds ago; whether it was.
+CREATE OR REPLACE FUNCTION pressure_mp.append_sample(a_prefix text, a_data bytea, every bigint,
+    keep bigint, ttl bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    moment bigint;
+    newest bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(pressure_mp.slot(a_prefix, 'samples', ''));
+    moment := pressure_mp.clock();
+    DELETE FROM pressure_mp.samples s WHERE s.prefix = a_prefix AND s.until <= moment;
+    SELECT max(s.at) INTO newest FROM pressure_mp.samples s WHERE s.prefix = a_prefix;
+    IF moment >= newest AND moment - newest < every THEN
+        RETURN false;
+    END IF;
+    -- The clock may have been set back: what is newest stays last.
+    moment := greatest(moment, newest + 1);
+    INSERT INTO pressure_mp.samples VALUES (a_prefix, moment, moment + ttl, a_data);
+    UPDATE pressure_mp.samples s SET until = moment + ttl WHERE s.prefix = a_prefix;
+    DELETE FROM pressure_mp.samples s WHERE s.prefix = a_prefix AND s.at <= (
+        SELECT v.at FROM pressure_mp.samples v WHERE v.prefix = a_prefix
+            ORDER BY v.at DESC OFFSET keep LIMIT 1);
+    RETURN true;
+END $$;
+
+-- The samples of the time behind that one, oldest first.
+CREATE OR REPLACE FUNCTION pressure_mp.read_samples(a_prefix text, a_after bigint)
+RETURNS TABLE (at bigint, data bytea) LANGUAGE sql VOLATILE AS $$
+    SELECT s.at, s.data FROM pressure_mp.samples s
+        WHERE s.prefix = a_prefix AND s.at > a_after AND s.until > pressure_mp.clock()
+        ORDER BY s.at
+$$;

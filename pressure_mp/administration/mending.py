@@ -1,0 +1,65 @@
+"""What puts a queue right, of whatever kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..operations.task_queue import DecodedTask
+from ..states import BURIED, READY, VOID
+from .place import Named
+
+#: How many buried tasks are looked at at once.
+_MANY_TASKS = 10_000
+
+
+def requeue_each(queue: Named, found: Iterable[bytes]) -> int:
+    """Put back items that were set aside, or make buried tasks ready, by their ids; returns how
+    many."""
+    if not queue.has_tasks:
+        return sum(queue.run(queue.items.requeue_rejected(item)) for item in found)
+    return _change_each(queue, "kick", found, str(READY))
+
+
+def drop_each(queue: Named, found: Iterable[bytes]) -> int:
+    """Remove items that were set aside, or tasks by their ids, for good; returns how many."""
+    if not queue.has_tasks:
+        return sum(queue.run(queue.items.drop_rejected(item)) for item in found)
+    return _change_each(queue, "kill", found, str(VOID))
+
+
+def _change_each(queue: Named, operation: str, ids: Iterable[bytes], state: str) -> int:
+    number = 0
+    for id in ids:
+        queue.run(queue.tasks.change(operation, id, state))
+        number += 1
+    return number
+
+
+def buried(queue: Named) -> list[DecodedTask]:
+    """The buried tasks that are next, as many as a program looks at."""
+    return queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
+
+
+def empty(queue: Named, timeout: float | None) -> int:
+    """Drop all that is queued, or all tasks in whatever state; returns how many. Waits at most
+    ``timeout`` seconds for a client of another implementation that is at work."""
+    if queue.has_tasks:
+        return queue.run(queue.tasks.truncate())
+    return queue.run(queue.items.purge(True, timeout))
+
+
+def shut_down(queue: Named, timeout: float | None, immediate: bool = False) -> None:
+    """Shut it down for everyone, for good; with ``immediate`` items that are queued are dropped.
+    ``timeout`` is as of :func:`empty`."""
+    if queue.has_tasks:
+        queue.run(queue.tasks.close())
+    else:
+        queue.run(queue.items.close(True, timeout, once=False, immediate=immediate))
+
+
+def remove(queue: Named, timeout: float | None) -> None:
+    """Remove it with all that is in it. ``timeout`` is as of :func:`empty`."""
+    if queue.has_tasks:
+        queue.run(queue.tasks.delete())
+    else:
+        queue.run(queue.items.delete(True, timeout))

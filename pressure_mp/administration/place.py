@@ -1,0 +1,135 @@
+"""The broker that is administered, and the queues there by their names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..drivers import drive
+from ..effects import AnyOperation
+from ..encoding.as_queued import AsQueued
+from ..engines import registry
+from ..engines.contract.address import Address
+from ..engines.contract.brokers import QueueSummary
+from ..engines.contract.queues import Stats
+from ..engines.contract.session import Binding, Options
+from ..exceptions import ArgumentError, QueueDoesNotExistError
+from ..identity.processes import host
+from ..operations.brokers import find_discipline, list_page
+from ..operations.deliveries import DeliveryOperations
+from ..operations.queues import QueueOperations
+from ..operations.task_queue import TASKS
+from ..operations.tasks import TaskOperations
+
+T = TypeVar("T")
+
+#: An operator who is not answered is not kept waiting as long as a program.
+_OPTIONS = Options(reconnect=5.0)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A queue, by its name."""
+
+    place: Place
+    name: str
+    discipline: str
+    binding: Binding
+    operations: QueueOperations
+
+    @property
+    def items(self) -> DeliveryOperations:
+        """What can be done to a queue of items. Refuses one of tasks."""
+        if not isinstance(self.operations, DeliveryOperations):
+            raise ArgumentError(
+                f"{self.name!r} is a queue of tasks: see `pressure-mp tasks {self.name}`"
+            )
+        return self.operations
+
+    @property
+    def tasks(self) -> TaskOperations:
+        """What can be done to a queue of tasks. Refuses one of items."""
+        if not isinstance(self.operations, TaskOperations):
+            raise ArgumentError(f"{self.name!r} is no queue of tasks ({self.discipline})")
+        return self.operations
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether it is a queue of tasks."""
+        return self.discipline == TASKS
+
+    def run(self, operation: AnyOperation[T]) -> T:
+        """Run one of its operations."""
+        return drive(operation, self.binding.session())
+
+    def stats(self) -> Stats:
+        """Of a queue of items."""
+        return self.run(self.items.stats())
+
+
+class Place:
+    """A broker."""
+
+    def __init__(
+        self, url: str | None, prefix: str | None, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        """``url`` and ``prefix`` are as of :class:`pressure_mp.Queue`. Raises AddressError."""
+        self._given = {"url": url, "prefix": prefix}
+        address = registry.resolve(url, prefix=prefix, environ=environ)
+        self.check(address)
+        self.address: Address = address.settled()
+        self.engine = registry.engine(self.address)
+
+    def check(self, address: Address) -> None:
+        """Refuse an address with which nothing can be done here."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What makes a handle to a queue here."""
+        return dict(self._given)
+
+    def run(self, operation: AnyOperation[T]) -> T:
+        """Run an operation on the broker, or one that names the binding of all that it does."""
+        return drive(operation, self.engine.broker(_OPTIONS).session())
+
+    def run_on_host(self, operation: AnyOperation[T]) -> T:
+        """Run an operation on what this host notes."""
+        return drive(operation, self.engine.host(host(), _OPTIONS).session())
+
+    def pages(self) -> Iterator[list[QueueSummary]]:
+        """The queues, each once, as they are found."""
+        told: set[tuple[str, str]] = set()
+        after = ""
+        while True:
+            page = self.run(list_page(after))
+            new = [one for one in page.queues if (one.name, one.discipline) not in told]
+            told.update((one.name, one.discipline) for one in new)
+            yield list({(one.name, one.discipline): one for one in new}.values())
+            after = page.after
+            if not after:
+                return
+
+    def find(self, name: str) -> Named:
+        """The queue of that name. Raises QueueDoesNotExistError."""
+        return self.named(name, self.run(find_discipline(self.engine, name, _OPTIONS)))
+
+    def named(self, name: str, discipline: str) -> Named:
+        """The queue of that name and discipline, whether there is one or not."""
+        binding = self.engine.bind(name, discipline, _OPTIONS)
+        operations: QueueOperations
+        if discipline == TASKS:
+            operations = tasks = TaskOperations(name)
+            tasks.codec = AsQueued(self.address.prefix, name)
+        else:
+            operations = DeliveryOperations(name, discipline)
+        return Named(self, name, discipline, binding, operations)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a queue of that name."""
+        try:
+            self.find(name)
+        except QueueDoesNotExistError:
+            return False
+        return True

@@ -1,0 +1,11 @@
+"""How what is found is said."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """A time that has passed, in one unit."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -1,0 +1,91 @@
+"""The command dashboard: pages about every queue, in a browser."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import warnings
+
+import click
+
+from ..exceptions import ArgumentError, EvictionWarning
+from .place import Place, broker_options
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True)
+@click.option(
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen at; one that is not of this machine alone needs a token.",
+)
+@click.option(
+    "--token",
+    envvar="PRESSURE_DASHBOARD_TOKEN",
+    metavar="TEXT",
+    help="What everyone has to say first. Others of this machine can see a command line: better "
+    "set PRESSURE_DASHBOARD_TOKEN. 'random' makes one and shows it.",
+)
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name under which it is reached, as of a proxy; may be given again.",
+)
+@click.option("--allow-actions", is_flag=True, help="Have the pages change queues.")
+@click.option("--show-content", is_flag=True, help="Show what is in items; nothing is unpickled.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.2),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look at the queues, while somebody looks at a page.",
+)
+@broker_options
+def dashboard(
+    port: int,
+    bind: str,
+    token: str | None,
+    hosts: tuple[str, ...],
+    allow_actions: bool,
+    show_content: bool,
+    interval: float,
+    url: str | None,
+    prefix: str | None,
+) -> None:
+    """Serve pages about every queue, until Ctrl-C: what is queued, who waits for whom, tasks and
+    their errors, workers, what holds the pipeline up, what loses data."""
+    try:
+        from ..dashboard.app import make_app
+        from ..dashboard.serving import is_loopback, serve
+        from ..dashboard.settings import Settings
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise click.ClickException(
+            f"dashboard needs {error.name}: pip install 'pressure_mp[cli,dashboard]'"
+        ) from None
+    if token is None and "PRESSURE_DASHBOARD_TOKEN" in os.environ:  # click takes it for unset
+        raise click.UsageError("PRESSURE_DASHBOARD_TOKEN is empty")
+    if token == "random":
+        token = secrets.token_urlsafe(24)
+        click.echo(f"The token is {token}", err=True)
+    if not is_loopback(bind) and not token:
+        raise click.UsageError(
+            "whoever can connect could see every queue: give a --token, or bind to 127.0.0.1"
+        )
+    try:
+        settings = Settings(token, allow_actions, show_content, hosts, interval)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from error
+    warnings.simplefilter("ignore", EvictionWarning)
+    Place(url, prefix)  # refuses what no other process can have
+    app = make_app(url, prefix, settings)
+    try:
+        serve(app, bind, port, lambda where: click.echo(f"Dashboard at {where}", err=True))
+    except OSError as error:
+        raise click.ClickException(f"cannot listen at {bind}, port {port}: {error}") from error

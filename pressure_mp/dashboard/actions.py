@@ -1,0 +1,87 @@
+"""What forms ask for: to change a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..administration import mending
+from ..administration.place import Named
+from ..exceptions import ArgumentError, TaskNotFound
+from .contents import mark_of
+from .markup import link_to
+from .pages import queue as queue_page
+from .pages.layout import Context
+
+#: Seconds to wait for a client of another implementation that is at work.
+_PATIENCE = 5.0
+
+
+def do(context: Context) -> str:
+    """Do what the form in ``context.query`` says; returns where to go then.
+
+    Raises ArgumentError for what cannot be done, and what the broker does.
+    """
+    asked = context.query
+    queue = queue_page.find(context)
+    does = _ACTIONS.get(asked.get("do", ""))
+    if does is None:
+        raise ArgumentError("the form does not say what to do")
+    number = does(queue, asked.get("id", ""))
+    if asked["do"] == "remove":
+        return "./"
+    page = "tasks" if queue.has_tasks and asked.get("back") == "tasks" else "queue"
+    return link_to(page, name=queue.name, kind=queue.discipline, done=asked["do"], n=number)
+
+
+def _requeue(queue: Named, id: str) -> int:
+    if queue.has_tasks and not id:
+        return queue.run(queue.tasks.kick_many(None, 0, None))
+    return mending.requeue_each(queue, _chosen(queue, id))
+
+
+def _drop(queue: Named, id: str) -> int:
+    return mending.drop_each(queue, _chosen(queue, id))
+
+
+def _chosen(queue: Named, id: str) -> list[bytes]:
+    """Those that were set aside, or buried; or the one that was chosen."""
+    if queue.has_tasks:
+        return [_read_id(id)] if id else [task.id for task in mending.buried(queue)]
+    there = queue.stats().rejected
+    items = queue.run(queue.items.rejected(there)) if there else []
+    if not id:
+        return items
+    chosen = [item for item in items if mark_of(item) == id][:1]
+    if not chosen:
+        raise ArgumentError("that item is not set aside any more")
+    return chosen
+
+
+def _read_id(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise TaskNotFound("that is no task's id") from None
+
+
+def _empty(queue: Named, id: str) -> int:
+    return mending.empty(queue, _PATIENCE)
+
+
+def _shut_down(queue: Named, id: str) -> int:
+    mending.shut_down(queue, _PATIENCE)
+    return 0
+
+
+def _remove(queue: Named, id: str) -> int:
+    mending.remove(queue, _PATIENCE)
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[Named, str], int]] = {
+    "requeue": _requeue,
+    "drop": _drop,
+    "empty": _empty,
+    "shut_down": _shut_down,
+    "remove": _remove,
+}

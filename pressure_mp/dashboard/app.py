@@ -1,0 +1,184 @@
+"""The dashboard as an ASGI application."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from importlib.resources import files
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from ..administration.place import Place
+from ..engines import registry
+from ..exceptions import (
+    BrokerUnavailable,
+    PressureError,
+    QueueDoesNotExistError,
+    TaskNotFound,
+)
+from . import actions
+from .markup import element
+from .monitor import Monitor
+from .pages import health, layout, listing, login, queue, tasks, work
+from .pages.layout import Context
+from .security import Guard, Sessions
+from .settings import Settings
+
+#: Bytes of a form that is read.
+_LARGEST_FORM = 1 << 16
+_STATIC = {
+    "dashboard.css": "text/css; charset=utf-8",
+    "dashboard.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+def make_app(
+    url: str | None = None, prefix: str | None = None, settings: Settings | None = None
+) -> ASGIApp:
+    """The dashboard of a broker, for any ASGI server; of ``memory://`` in the program's own.
+
+    ``url`` and ``prefix`` are as of :class:`pressure_mp.Queue`. It may be mounted below a path,
+    with a slash at its end. Nothing is asked of the broker before the application starts, or its
+    first page is asked for; what is wrong then is said on the pages. Raises AddressError.
+    """
+    # A server that removes keys is looked at as well: to say so is what the dashboard is for.
+    place = Place(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
+    shown = registry.resolve(url, prefix=prefix).url
+    chosen = settings or Settings()
+    return _App(Monitor(place, chosen.interval), shown, chosen).asgi
+
+
+class _App:
+    """The pages, and what they share."""
+
+    def __init__(self, monitor: Monitor, broker: str, settings: Settings) -> None:
+        self._monitor = monitor
+        self._broker = broker
+        self._settings = settings
+        self._sessions = Sessions(settings.token)
+        self._doctor = health.Doctor(monitor.place)
+        pages: dict[str, Callable[[Context], str]] = {
+            "/": listing.make,
+            "/queue": queue.make,
+            "/tasks": tasks.make,
+            "/workers": work.make_workers,
+            "/pipeline": work.make_pipeline,
+            "/health": lambda context: health.make(context, self._doctor),
+        }
+        routes = [Route(path, self._page(make)) for path, make in pages.items()]
+        routes += [
+            Route("/act", self._act, methods=["POST"]),
+            Route("/login", self._show_login),
+            Route("/login", self._login, methods=["POST"]),
+            Route("/logout", self._logout, methods=["POST"]),
+            Route("/static/{name}", _static),
+        ]
+        app = Starlette(routes=routes, lifespan=self._lifespan)
+        self.asgi: ASGIApp = Guard(app, settings, self._sessions)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self._monitor.start()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(self._monitor.stop)
+
+    def _page(self, make: Callable[[Context], str]) -> Callable[[Request], Response]:
+        def answer(request: Request) -> Response:  # in a thread, as it asks the broker
+            response = HTMLResponse()
+            session = self._sessions.of(request)
+            if session is None:
+                session = self._sessions.begin(request, response)
+            context = self._context(layout.query_of(request.url.query), session)
+            try:
+                response.body = response.render(make(context))
+            except PressureError as error:
+                response.status_code = _status(error)
+                response.body = response.render(_error(context, error))
+            response.headers["Content-Length"] = str(len(response.body))
+            return response
+
+        return answer
+
+    def _context(self, query: dict[str, str], session: str) -> Context:
+        form_token = self._sessions.form_token(session)
+        return Context(self._monitor, self._broker, self._settings, query, form_token)
+
+    async def _act(self, request: Request) -> Response:
+        """Do what a form asks for."""
+        if not self._settings.allow_actions:
+            return PlainTextResponse("Start the dashboard with --allow-actions.\n", 403)
+        form = await _read_form(request)
+        session = self._sessions.of(request) or ""
+        is_program = self._sessions.has_header(request)
+        if not is_program and not (
+            session and self._sessions.is_form_token(session, form.get("form_token", ""))
+        ):
+            return PlainTextResponse("The form is of another session: load the page again.\n", 403)
+        context = self._context(form, session)
+        try:
+            return RedirectResponse(await run_in_threadpool(actions.do, context), 303)
+        except PressureError as error:
+            return HTMLResponse(_error(context, error), _status(error))
+
+    def _show_login(self, request: Request) -> Response:
+        return HTMLResponse(login.make())
+
+    async def _login(self, request: Request) -> Response:
+        form = await _read_form(request)
+        if not self._sessions.is_token(form.get("token", "")):
+            return HTMLResponse(login.make(is_wrong=True), 401)
+        response = RedirectResponse("./", 303)
+        self._sessions.begin(request, response)
+        return response
+
+    async def _logout(self, request: Request) -> Response:
+        response = RedirectResponse("login", 303)
+        self._sessions.end(request, response)
+        return response
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    """What a form says; nothing if it is too long, or of another kind."""
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return {}
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST_FORM:
+            return {}
+    try:
+        return layout.query_of(body.decode())
+    except ValueError:
+        return {}
+
+
+def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        return PlainTextResponse("There is no such file.\n", 404)
+    content = (files(__package__) / "static" / name).read_bytes()
+    return Response(content, media_type=_STATIC[name], headers={"Cache-Control": "no-cache"})
+
+
+def _status(error: PressureError) -> int:
+    if isinstance(error, (QueueDoesNotExistError, TaskNotFound)):
+        return 404
+    return 503 if isinstance(error, BrokerUnavailable) else 409
+
+
+def _error(context: Context, error: PressureError) -> str:
+    return layout.page(
+        context,
+        "Error",
+        element("h1", element("a", "Queues", href="./", id="up"), " / error"),
+        layout.live("error", element("p", str(error), class_="alarm", role="alert")),
+    )

@@ -1,0 +1,120 @@
+"""Lines and bars, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from .history import EVERY, Point
+from .markup import Markup, element
+
+_WIDTH, _HEIGHT = 600, 120
+#: Seconds without a sample after which a line is broken.
+_GAP = 3 * EVERY / 1000
+
+
+class Line(NamedTuple):
+    """Values at times, and how the line is called in the style sheet."""
+
+    style: str
+    points: Sequence[tuple[float, float]]
+
+
+def bar(part: float, whole: float) -> Markup:
+    """How much of something is used."""
+    share = 100 * min(max(part / whole, 0.0), 1.0) if whole else 0.0
+    filled = element(
+        "rect", width=f"{share:.1f}", height=8, class_="full" if share >= 100 else None
+    )
+    return element(
+        "svg",
+        element("rect", width=100, height=8, class_="whole"),
+        filled,
+        class_="bar",
+        viewBox="0 0 100 8",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
+
+
+def spark(values: Sequence[float], top: float) -> Markup:
+    """A small line of the last looks, without axes."""
+    top = top or max(values, default=0) or 1
+    step = 100 / max(len(values) - 1, 1)
+    points = " ".join(
+        f"{place * step:.1f},{18 - 16 * min(value / top, 1):.1f}"
+        for place, value in enumerate(values)
+    )
+    return element(
+        "svg",
+        element("polyline", points=points),
+        class_="spark",
+        viewBox="0 0 100 20",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
+
+
+def chart(lines: Sequence[Line], text: str, bound: float = 0) -> Markup:
+    """Lines over time, from the first point to the last one. ``text`` says the same in words."""
+    times = [time for line in lines for time, _ in line.points]
+    values = [value for line in lines for _, value in line.points]
+    first, last = min(times, default=0.0), max(times, default=1.0)
+    top = max(bound, *values, 1.0) if values else 1.0
+
+    def place(time: float, value: float) -> str:
+        x = _WIDTH * (time - first) / max(last - first, 1.0)
+        return f"{x:.1f},{_HEIGHT - (_HEIGHT - 8) * value / top:.1f}"
+
+    shown = []
+    if bound:
+        y = place(first, bound).partition(",")[2]
+        shown.append(element("line", x1=0, x2=_WIDTH, y1=y, y2=y, class_="bound"))
+    for line in lines:
+        for part in _unbroken(line.points):
+            drawn = " ".join(place(*point) for point in part)
+            shown.append(element("polyline", points=drawn, class_=line.style))
+    picture = element(
+        "svg",
+        shown,
+        class_="chart",
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=text,
+    )
+    scale = element("div", element("span", f"{top:,.0f}"), element("span", "0"), class_="scale")
+    since = element(
+        "div", element("span", ago(last - first)), element("span", "now"), class_="times"
+    )
+    return element("figure", element("div", scale, picture, class_="drawing"), since)
+
+
+def _unbroken(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """The parts of a line between which nobody looked."""
+    parts: list[list[tuple[float, float]]] = []
+    for point in points:
+        if not parts or point[0] - parts[-1][-1][0] > _GAP:
+            parts.append([])
+        parts[-1].append(point)
+    return parts
+
+
+def ago(seconds: float) -> str:
+    """A time that has passed, as the beginning of a chart says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s ago"
+    return f"{seconds / 60:.0f} min ago" if seconds < 5400 else f"{seconds / 3600:.1f} h ago"
+
+
+def rates(points: Sequence[Point], which: str) -> list[tuple[float, float]]:
+    """How many items a second came (``produced``) or went (``consumed``) between the points. A
+    queue that was deleted and made again counts from 0."""
+    found = []
+    for before, after in pairwise(points):
+        passed = after.time - before.time
+        more = getattr(after, which) - getattr(before, which)
+        if 0 < passed <= _GAP and more >= 0:
+            found.append((after.time, more / passed))
+    return found

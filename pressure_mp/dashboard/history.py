@@ -1,0 +1,107 @@
+"""How queues went in the last hours, as it is kept at the broker.
+
+A sample is what :func:`write` makes of a list of queues: a JSON array in a line for each, packed by
+zlib. Whoever can write to the broker can write another one: what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..administration.place import Place
+from ..engines.contract.brokers import QueueSummary, Sample
+from ..operations.brokers import append_sample, read_samples
+
+#: Milliseconds between two samples, how many are kept, and for how long after the last one.
+EVERY, KEPT, ENDS = 60_000, 360, 86_400_000
+#: Queues in a sample, those first that have the most to show; and bytes of one that is unpacked.
+_MOST_QUEUES, _MOST_BYTES = 2_000, 4 << 20
+#: Queues whose points are kept here.
+_MOST_SERIES = 32
+
+Key = tuple[str, str]
+
+
+class Point(NamedTuple):
+    """A queue at one moment, in seconds since the epoch by the broker's clock."""
+
+    time: float
+    depth: int
+    bound: int
+    produced: int
+    consumed: int
+
+
+def write(queues: Iterable[QueueSummary]) -> bytes:
+    """A sample of these queues."""
+    chosen = sorted(queues, key=lambda one: (-one.length, -one.produced - one.consumed))
+    lines = (
+        json.dumps(
+            [one.name, one.discipline, one.length, one.maxsize, one.produced, one.consumed],
+            separators=(",", ":"),
+        )
+        for one in chosen[:_MOST_QUEUES]
+    )
+    return zlib.compress("\n".join(("", *lines, "")).encode())
+
+
+def read(sample: Sample, queue: Key) -> Point | None:
+    """What a sample says of a queue; None where it says nothing that can be read."""
+    begin = f"\n{json.dumps(queue, separators=(',', ':'))[:-1]},".encode()
+    try:
+        text = zlib.decompressobj().decompress(sample.data, _MOST_BYTES)
+        at = text.find(begin)
+        if at < 0:
+            return None
+        numbers = json.loads(b"[" + text[at + len(begin) : text.index(b"\n", at + 1)])
+        depth, bound, produced, consumed = map(int, numbers)
+    except (zlib.error, ValueError, TypeError, RecursionError):
+        return None
+    return Point(sample.time / 1000, depth, bound, produced, consumed)
+
+
+@dataclass
+class _Series:
+    """The points of one queue, as far as samples were read for it."""
+
+    points: deque[Point] = field(default_factory=lambda: deque(maxlen=KEPT))
+    read_to: int = 0
+
+
+class History:
+    """The samples of a broker, each fetched once."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._lock = threading.Lock()
+        self._samples: deque[Sample] = deque(maxlen=KEPT)
+        self._series: OrderedDict[Key, _Series] = OrderedDict()
+
+    def note(self, queues: Iterable[QueueSummary]) -> None:
+        """Keep a sample, unless another dashboard did so a short time ago. Raises what the broker
+        does."""
+        # Two of them are a whole number of looks apart, so mostly a little less than asked.
+        self._place.run(append_sample(write(queues), EVERY - EVERY // 10, KEPT, ENDS))
+
+    def points(self, queue: Key) -> list[Point]:
+        """A queue in the last hours, oldest first. Raises what the broker does."""
+        with self._lock:
+            newest = self._samples[-1].time if self._samples else 0
+            self._samples.extend(self._place.run(read_samples(newest)))
+            series = self._series.setdefault(queue, _Series())
+            self._series.move_to_end(queue)
+            if len(self._series) > _MOST_SERIES:
+                self._series.popitem(last=False)
+            for sample in self._samples:
+                if sample.time > series.read_to:
+                    point = read(sample, queue)
+                    if point is not None:
+                        series.points.append(point)
+                    series.read_to = sample.time
+            return list(series.points)

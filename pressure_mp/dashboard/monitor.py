@@ -1,0 +1,148 @@
+"""What looks at all queues again and again, for every page."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ..administration.place import Place
+from ..administration.watching import Key, Watch, Watched
+from ..exceptions import PressureError
+from . import history
+from .survey import Survey, survey
+
+_log = logging.getLogger(__name__)
+
+#: Seconds for which somebody counts as looking after a page was made.
+_WATCHED_FOR = 15.0
+#: Looks take no more than this part of the time.
+_SHARE = 0.2
+#: Seconds for which a page waits for a look.
+_PATIENCE = 8.0
+
+
+@dataclass(frozen=True)
+class View:
+    """All queues, as they were at the last look."""
+
+    queues: dict[Key, Watched] = field(default_factory=dict)
+    #: The names of those whose consumers hold others up.
+    slow: frozenset[str] = frozenset()
+    #: When that was, on the monotonic clock; 0 for never.
+    at: float = 0.0
+    #: What was wrong since.
+    error: str = ""
+
+
+class Monitor:
+    """A thread that looks every ``interval`` seconds while somebody looks at pages, and else as
+    often as history wants it."""
+
+    def __init__(self, place: Place, interval: float) -> None:
+        self.place = place
+        self.history = history.History(place)
+        self._watch = Watch(place)
+        self._interval = interval
+        self._changed = threading.Condition()
+        self._view = View()
+        self._tries = 0
+        self._wanted = -_WATCHED_FOR
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+        self._surveying = threading.Lock()
+        self._survey: tuple[float, Survey] | None = None
+
+    def start(self) -> None:
+        """Begin to look, if it does not yet."""
+        with self._changed:
+            if self._thread is None:
+                self._is_stopped = False
+                self._thread = threading.Thread(
+                    target=self._run, name="pressure_mp-dashboard", daemon=True
+                )
+                self._thread.start()
+
+    def stop(self) -> None:
+        """End. Waits for a look that is under way."""
+        with self._changed:
+            thread, self._thread = self._thread, None
+            self._is_stopped = True
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join()
+
+    def view(self) -> View:
+        """The last look. Waits for one if nobody has looked for some time."""
+        self.start()
+        with self._changed:
+            now = time.monotonic()
+            was_idle = now - self._wanted > _WATCHED_FOR
+            self._wanted = now
+            if was_idle or not self._tries:
+                tries = self._tries
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._tries > tries, _PATIENCE)
+            return self._view
+
+    def survey(self) -> Survey:
+        """Who is at work, at most some seconds ago. Raises what the broker does."""
+        view = self.view()
+        with self._surveying:
+            if self._survey is None or time.monotonic() - self._survey[0] > self._interval:
+                found = survey(self.place, view.queues.values())
+                self._survey = time.monotonic(), found
+            return self._survey[1]
+
+    def _run(self) -> None:
+        next_note = time.monotonic()
+        while not self._is_stopped:
+            started = time.monotonic()
+            is_noted = started >= next_note
+            if is_noted:
+                next_note = started + history.EVERY / 1000
+            view = self._look(started, is_noted)
+            took = time.monotonic() - started
+            with self._changed:
+                self._view = view
+                self._tries += 1
+                self._changed.notify_all()
+                self._rest(started + max(self._interval, took / _SHARE), next_note)
+
+    def _look(self, started: float, is_noted: bool) -> View:
+        """The queues as they are; after an error as they were, and what is wrong."""
+        try:
+            self._watch.look()
+            view = View(dict(self._watch.queues), frozenset(self._watch.slow), started)
+            if is_noted:
+                self.history.note(one.queue for one in view.queues.values())
+        except PressureError as error:
+            _log.warning("the queues could not be looked at: %s", error)
+            return replace(self._view, error=str(error))
+        except Exception as error:  # without this thread pages would show for ever what is old
+            _log.exception("the queues could not be looked at")
+            return replace(self._view, error=repr(error))
+        return view
+
+    def _rest(self, next_look: float, next_note: float) -> None:
+        """Wait until it is time for the next look."""
+        while not self._is_stopped:
+            now = time.monotonic()
+            end = next_look if now - self._wanted <= _WATCHED_FOR else next_note
+            if now >= end:
+                return
+            self._changed.wait(end - now)
+
+
+def by_waiting(queues: Iterable[Watched]) -> list[Watched]:
+    """Those first that somebody waits for, then by depth and name."""
+    return sorted(
+        queues,
+        key=lambda one: (
+            -one.queue.putting - one.queue.getting,
+            -one.queue.length,
+            one.queue.name,
+        ),
+    )

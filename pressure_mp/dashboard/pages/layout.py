@@ -1,0 +1,226 @@
+"""What all pages have: the head, the ways to the others, the keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from ...administration import wording
+from ...administration.place import Place
+from ..markup import Child, Markup, element, link_to
+from ..monitor import Monitor
+from ..settings import Settings
+
+#: What stands in a cell of which there is nothing to say.
+NOTHING = "–"
+#: The kinds of queues.
+KINDS = ("fifo", "lifo", "priority", "fair", "tasks")
+#: The pages about all queues: where they are, what they are called, and their key after `g`.
+_PAGES = (
+    ("./", "Queues", "q"),
+    ("pipeline", "Pipeline", "p"),
+    ("workers", "Workers", "w"),
+    ("health", "Health", "h"),
+)
+_KEYS = (
+    ("?", "these keys"),
+    ("/", "to the filter"),
+    ("j  k", "to the next, the previous queue or task"),
+    ("Enter", "open it"),
+    ("u", "back to all queues"),
+    *((f"g {key}", title.lower()) for _, title, key in _PAGES),
+    ("p", "hold the page as it is, or go on"),
+    ("Esc", "close, or leave the filter"),
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a page is made of: the queues, the broker's URL, how the dashboard is to be, what was
+    asked, and what its forms say so that they are believed."""
+
+    monitor: Monitor
+    broker: str
+    settings: Settings
+    query: dict[str, str]
+    form_token: str
+
+    @property
+    def place(self) -> Place:
+        """The broker."""
+        return self.monitor.place
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """A number that was asked for."""
+        asked = self.query.get(name, "")
+        return min(int(asked), most) if asked.isdecimal() and len(asked) < 9 else default
+
+
+def page(context: Context, title: str, *body: Child, here: str = "") -> str:
+    """A whole page."""
+    ways = [
+        element("a", name, href=where, aria_current="page" if where == here else None)
+        for where, name, _ in _PAGES
+    ]
+    if context.settings.token is not None:
+        ways.append(element("form", element("button", "Log out"), method="post", action="logout"))
+    return document(
+        title,
+        element(
+            "header",
+            element("a", "Skip to the content", href="#content", class_="skip"),
+            element("strong", "pressure_mp"),
+            element("nav", ways, aria_label="Pages"),
+            element(
+                "div",
+                element("span", context.broker, class_="broker"),
+                element("span", "", id="state", role="status"),
+                element("button", "Hold", type="button", id="hold", hidden=True),
+                element("button", "?", type="button", id="ask", aria_label="Keys", hidden=True),
+                class_="tools",
+            ),
+        ),
+        element("main", body, id="content", tabindex=-1),
+        _keys(),
+        element("noscript", element("p", "Without scripts, reload the page to see what is new.")),
+        interval=context.settings.interval,
+    )
+
+
+def document(title: str, *body: Child, interval: float | None = None) -> str:
+    """The page around a body; with ``interval`` one that is renewed so often, in seconds."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("title", f"{title} · pressure_mp"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("link", rel="icon", href="static/icon.svg", type="image/svg+xml"),
+        element("link", rel="stylesheet", href="static/dashboard.css"),
+        element("script", src="static/dashboard.js", defer=True) if interval else None,
+    )
+    shown = element("body", body, data_interval=interval)
+    return f"<!doctype html>\n{element('html', head, shown, lang='en')}\n"
+
+
+def live(id: str, *children: Child) -> Markup:
+    """A part of a page that the script renews."""
+    return element("div", children, id=id, data_live=True)
+
+
+def _keys() -> Markup:
+    rows = [
+        element("div", element("dt", element("kbd", key)), element("dd", text))
+        for key, text in _KEYS
+    ]
+    return element(
+        "dialog",
+        element("h2", "Keys"),
+        element("dl", rows),
+        element("form", element("button", "Close"), method="dialog"),
+        id="keys",
+    )
+
+
+def table(heads: list[str], rows: list[Markup], empty: str, **attributes: str) -> Markup:
+    """A table of rows that :func:`row` made; in its place a sentence if there are none."""
+    if not rows:
+        return element("p", empty, class_="note")
+    head = element("tr", [element("th", text, scope="col") for text in heads])
+    shown = element("table", element("thead", head), element("tbody", rows), **attributes)
+    return element("div", shown, class_="table")
+
+
+def row(heads: list[str], cells: list[Child], class_: str | None = None) -> Markup:
+    """A row. On a phone its cells are below each other, each says what it is, and those with
+    nothing to say are left out."""
+    return element(
+        "tr",
+        [
+            element(
+                "td",
+                element("div", cell, class_="value"),
+                data_label=head,
+                class_="nothing" if cell in ("0", NOTHING) else None,
+            )
+            for head, cell in zip(heads, cells, strict=True)
+        ],
+        class_=class_,
+    )
+
+
+def facts(pairs: list[tuple[str, Child]]) -> Markup:
+    """Numbers, and what they are."""
+    return element(
+        "dl",
+        [element("div", element("dt", what), element("dd", value)) for what, value in pairs],
+        class_="facts",
+    )
+
+
+def action(
+    context: Context,
+    queue: tuple[str, str],
+    do: str,
+    title: str,
+    warning: str = "",
+    id: str = "",
+    back: str = "",
+) -> Markup | None:
+    """A form that changes a queue; one with a ``warning`` is opened first. None unless the
+    dashboard may change anything."""
+    if not context.settings.allow_actions:
+        return None
+    name, kind = queue
+    hidden = {"name": name, "kind": kind, "do": do, "id": id, "back": back}
+    form = element(
+        "form",
+        [
+            element("input", type="hidden", name=key, value=value)
+            for key, value in {**hidden, "form_token": context.form_token}.items()
+            if value
+        ],
+        element("p", warning) if warning else None,
+        element("button", f"Yes, {title.lower()}" if warning else title),
+        method="post",
+        action="act",
+        class_="action",
+    )
+    if not warning:
+        return form
+    return element(
+        "details", element("summary", f"{title}…"), form, class_="action", id=f"do-{do}-{id}"
+    )
+
+
+def queue_link(queue: tuple[str, str], text: str | None = None) -> Markup:
+    """The way to the page of a queue."""
+    name, kind = queue
+    shown = name if text is None else text
+    return element(
+        "a", shown or "(no name)", href=link_to("queue", name=name, kind=kind), class_="queue"
+    )
+
+
+def duration(seconds: float | None) -> str:
+    """A time that has passed, where it is known."""
+    return NOTHING if seconds is None else wording.duration(seconds)
+
+
+def number(value: float) -> str:
+    """A count."""
+    return f"{value:,.0f}"
+
+
+def rate(value: float) -> str:
+    """Items in a second."""
+    return number(value) if value >= 100 or not value else f"{value:.1f}"
+
+
+def query_of(text: str) -> dict[str, str]:
+    """What an address, or a form, says, of a name that comes twice the last; nothing where it says
+    more than any of ours."""
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
+    except ValueError:
+        return {}

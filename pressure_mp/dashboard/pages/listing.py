@@ -1,0 +1,178 @@
+"""The page of all queues."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...administration.watching import Watched
+from ...engines.contract.brokers import QueueSummary
+from ..charts import bar, spark
+from ..markup import Child, Markup, element, link_to
+from ..monitor import View, by_waiting
+from . import layout
+from .layout import NOTHING, Context, duration, number, queue_link, rate
+
+#: Queues on one page.
+_MOST = 100
+_HEADS = ["Queue", "Kind", "Depth", "Bound", "Last looks", "In/s", "Out/s", "Waiting"]
+_HEADS += ["In flight", "Rejected", "Oldest", "State"]
+_ORDERS: dict[str, Callable[[Watched], Any]] = {
+    "depth": lambda one: (-one.queue.length, one.queue.name),
+    "rate": lambda one: (-one.puts - one.gets, one.queue.name),
+    "rejected": lambda one: (-one.queue.rejected, one.queue.name),
+    "name": lambda one: one.queue.name,
+}
+
+
+def make(context: Context) -> str:
+    """The page."""
+    view = context.monitor.view()
+    found = _chosen(context, view)
+    start = context.number("start", 0, len(found))
+    shown = found[start : start + _MOST]
+    now = time.monotonic()
+    rows = [_row(one, view, now) for one in shown]
+    table = layout.table(_HEADS, rows, "No queue is found here.", class_="queues")
+    return layout.page(
+        context,
+        "Queues",
+        element("h1", "Queues"),
+        _filter(context),
+        layout.live("list", summary(view), table, _turn(context, start, len(found))),
+        here="./",
+    )
+
+
+def _chosen(context: Context, view: View) -> list[Watched]:
+    pattern, kind = context.query.get("find", ""), context.query.get("kind", "")
+    if not any(one in pattern for one in "*?["):
+        pattern = f"*{pattern}*"
+    found = [
+        one
+        for one in view.queues.values()
+        if fnmatch.fnmatchcase(one.queue.name, pattern) and kind in ("", one.queue.discipline)
+    ]
+    order = _ORDERS.get(context.query.get("sort", ""))
+    return sorted(found, key=order) if order else by_waiting(found)
+
+
+def _filter(context: Context) -> Markup:
+    def choice(name: str, label: str, first: str, others: Any) -> Markup:
+        chosen = context.query.get(name, "")
+        options = [
+            element("option", text, value=value, selected=value == chosen)
+            for value, text in (("", first), *((one, one) for one in others))
+        ]
+        return element("label", label, " ", element("select", options, name=name))
+
+    find = element(
+        "input",
+        type="search",
+        name="find",
+        id="find",
+        value=context.query.get("find", ""),
+        placeholder="part of a name, or jobs-*",
+        autocomplete="off",
+    )
+    return element(
+        "form",
+        element("label", "Name ", find),
+        choice("kind", "Kind", "all", layout.KINDS),
+        choice("sort", "Order", "waiting", _ORDERS),
+        element("button", "Show"),
+        method="get",
+        action="./",
+        role="search",
+        class_="filter",
+    )
+
+
+def summary(view: View) -> Child:
+    """What is to be known of all queues first."""
+    if view.error:
+        return element(
+            "p", f"The broker cannot be asked: {view.error}", class_="alarm", role="alert"
+        )
+    queues = [one.queue for one in view.queues.values()]
+    parts = [f"{number(len(queues))} {'queue' if len(queues) == 1 else 'queues'}"]
+    for text, some in (
+        ("full", sum(0 < one.maxsize <= one.length for one in queues)),
+        ("shut down", sum(one.closed for one in queues)),
+        ("with rejected items", sum(one.rejected > 0 for one in queues)),
+    ):
+        if some:
+            parts.append(f"{number(some)} {text}")
+    waiting = sum(one.putting for one in queues), sum(one.getting for one in queues)
+    parts.append(f"{number(waiting[0])} wait to put, {number(waiting[1])} to get")
+    return [element("p", ", ".join(parts), class_="summary"), bottleneck(view)]
+
+
+def bottleneck(view: View) -> Markup | None:
+    """Which queues' consumers hold the others up."""
+    slow = [key for key in sorted(view.queues) if key[0] in view.slow]
+    if not slow:
+        return None
+    links: list[Child] = []
+    for key in slow[:5]:
+        links += [", " if links else "", queue_link(key)]
+    more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
+    return element("p", "Held up by the consumers of ", links, more, ".", class_="alarm")
+
+
+def _row(one: Watched, view: View, now: float) -> Markup:
+    queue = one.queue
+    return layout.row(
+        _HEADS,
+        [
+            queue_link((queue.name, queue.discipline)),
+            queue.discipline,
+            depth(queue),
+            number(queue.maxsize) if queue.maxsize else NOTHING,
+            spark(list(one.depths), queue.maxsize),
+            rate(one.puts),
+            rate(one.gets),
+            one.blocked(now) or NOTHING,
+            number(queue.in_flight),
+            number(queue.rejected),
+            duration(queue.age),
+            state(one, view),
+        ],
+        "slow" if queue.name in view.slow else None,
+    )
+
+
+def depth(queue: QueueSummary, bound: str = "") -> Markup:
+    """How many there are, and how much of the bound that is."""
+    used = bar(queue.length, queue.maxsize) if queue.maxsize else None
+    return element("span", number(queue.length), bound, used, class_="depth")
+
+
+def state(one: Watched, view: View) -> str:
+    """In a word or two."""
+    if one.queue.name in view.slow:
+        return "its consumers are slow"
+    if one.is_full:
+        return "full"
+    return "shut down" if one.queue.closed else "open"
+
+
+def _turn(context: Context, start: int, there: int) -> Markup | None:
+    if there <= _MOST:
+        return None
+
+    def way(text: str, to: int) -> Child:
+        if not 0 <= to < there or to == start:
+            return None
+        return element("a", text, href=link_to("./", **{**context.query, "start": to or None}))
+
+    return element(
+        "nav",
+        way("Previous", max(start - _MOST, 0)),
+        element("span", f"{start + 1} to {min(start + _MOST, there)} of {number(there)}"),
+        way("Next", start + _MOST),
+        aria_label="Parts of the list",
+        class_="turn",
+    )

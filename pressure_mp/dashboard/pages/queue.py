@@ -1,0 +1,250 @@
+"""The page of one queue."""
+
+from __future__ import annotations
+
+import time
+
+from ...administration.clients import diagnose, known_clients
+from ...administration.place import Named
+from ...administration.watching import Watched
+from ...exceptions import QueueDoesNotExistError
+from ...operations.diagnosis import Diagnosis
+from ...operations.sides import Side
+from ...operations.task_diagnosis import TaskDiagnosis
+from ..charts import Line, bar, chart, rates
+from ..contents import mark_of, show
+from ..history import Point
+from ..markup import Child, Markup, element, link_to
+from . import layout
+from .layout import NOTHING, Context, action, duration, number, rate
+
+#: Items that are shown of those that are next, and of those that were set aside.
+_MOST_ITEMS = 10
+MOST_REJECTED = 50
+_ALIVE = {True: "alive", False: "has ended", None: "not known"}
+_DONE = {
+    "empty": "{} dropped.",
+    "requeue": "{} put back.",
+    "drop": "{} removed.",
+    "shut_down": "The queue is shut down.",
+}
+
+
+def make(context: Context) -> str:
+    """The page."""
+    queue = find(context)
+    key = queue.name, queue.discipline
+    found = diagnose(queue)
+    watched = context.monitor.view().queues.get(key)
+    body: list[Child] = [_title(queue), told(context)]
+    where = link_to("tasks", name=queue.name)
+    tasks = element("p", element("a", "Its tasks, and their errors", href=where))
+    sentence = element("p", found.sentence, class_="sentence")
+    body.append(layout.live("why", sentence, tasks if queue.has_tasks else None))
+    body.append(layout.live("charts", _charts(context, key, watched, found)))
+    body.append(layout.live("numbers", _numbers(queue, watched)))
+    body.append(layout.live("clients", _clients(found)))
+    if not queue.has_tasks:
+        body.append(layout.live("items", _items(context, queue), _rejected(context, queue)))
+    body.append(_actions(context, queue))
+    return layout.page(context, queue.name, body)
+
+
+def find(context: Context) -> Named:
+    """The queue that is asked for. Raises QueueDoesNotExistError."""
+    name, kind = context.query.get("name", ""), context.query.get("kind", "")
+    found = context.place.find(name)
+    if kind in ("", found.discipline):
+        return found
+    if kind in layout.KINDS:
+        named = context.place.named(name, kind)  # there may be one of items and one of tasks
+        if named.run(named.operations.exists()):
+            return named
+    raise QueueDoesNotExistError(f"there is no queue {name!r} of the kind {kind!r}")
+
+
+def told(context: Context) -> Child:
+    """What was just done."""
+    text = _DONE.get(context.query.get("done", ""))
+    if text is None:
+        return None
+    done = text.format(number(context.number("n", 0, 10**9)))
+    return element("p", done, class_="done", role="status")
+
+
+def _title(queue: Named) -> Markup:
+    up = element("a", "Queues", href="./", id="up")
+    return element(
+        "h1", up, " / ", queue.name or "(no name)", " ", element("small", queue.discipline)
+    )
+
+
+def _charts(
+    context: Context,
+    key: tuple[str, str],
+    watched: Watched | None,
+    found: Diagnosis | TaskDiagnosis,
+) -> Child:
+    points = context.monitor.history.points(key)
+    if watched is not None:
+        queue = watched.queue
+        counted = queue.length, queue.maxsize, queue.produced, queue.consumed
+        seen = time.time() - (time.monotonic() - watched.seen)
+        points.append(Point(max(seen, points[-1].time if points else 0), *counted))
+    if len(points) < 2:
+        return element("p", "Its history begins now: a point is noted each minute.", class_="note")
+    depths = [point.depth for point in points]
+    least, most, now = min(depths), max(depths), depths[-1]
+    what = "ready" if isinstance(found, TaskDiagnosis) else "queued"
+    text = f"{number(now)} were {what} all this time."
+    if least != most:
+        text = f"{number(now)} are {what} now; before, from {number(least)} to {number(most)}."
+    depth = Line("depth", [(point.time, point.depth) for point in points])
+    come, go = Line("in", rates(points, "produced")), Line("out", rates(points, "consumed"))
+    fastest = [max((value for _, value in line.points), default=0.0) for line in (come, go)]
+    speed = f"At most {rate(fastest[0])} a second came and {rate(fastest[1])} went."
+    return element(
+        "div",
+        element(
+            "section",
+            element("h2", "Depth"),
+            chart([depth], text, points[-1].bound),
+            element("p", text),
+        ),
+        element(
+            "section",
+            element(
+                "h2",
+                element("span", "In", class_="in"),
+                " and ",
+                element("span", "out", class_="out"),
+                " a second",
+            ),
+            chart([come, go], speed),
+            element("p", speed),
+        ),
+        class_="charts",
+    )
+
+
+def _numbers(queue: Named, watched: Watched | None) -> Markup:
+    speeds: list[tuple[str, Child]] = []
+    if watched is not None:
+        speeds = [("in a second", rate(watched.puts)), ("out a second", rate(watched.gets))]
+    if queue.has_tasks:
+        told = queue.run(queue.tasks.stats())
+        pairs: list[tuple[str, Child]] = [(word, number(of)) for word, of in told.words.items()]
+        pairs += speeds
+        pairs += [
+            ("deliveries", number(told.deliveries)),
+            ("oldest ready", duration(told.oldest_ready_age)),
+            ("state", "shut down" if told.closed else "open"),
+        ]
+        return layout.facts(pairs)
+    stats = queue.stats()
+    bound: Child = "none"
+    if stats.maxsize:
+        bound = [number(stats.maxsize), bar(stats.length, stats.maxsize)]
+    return layout.facts(
+        [
+            ("queued", number(stats.length)),
+            ("bound", bound),
+            *speeds,
+            ("in flight", number(stats.in_flight)),
+            ("set aside", number(stats.rejected)),
+            ("unfinished", number(stats.unfinished)),
+            ("put so far", number(stats.produced_messages)),
+            ("got so far", number(stats.consumed_messages)),
+            ("state", "shut down" if stats.closed else "open"),
+        ]
+    )
+
+
+def _clients(found: Diagnosis | TaskDiagnosis) -> Child:
+    heads = ["Role", "Who", "Alive", "Has waited", "Tasks"]
+    rows = []
+    for client in known_clients(found):
+        who = client["id"] if client["host"] is None else f"pid {client['pid']} on {client['host']}"
+        cells: list[Child] = [
+            client["role"],
+            who,
+            _ALIVE[client["alive"]],
+            duration(client.get("waited")),
+            number(client["tasks"]) if "tasks" in client else NOTHING,
+        ]
+        rows.append(layout.row(heads, cells, "gone" if client["alive"] is False else None))
+    lines: list[Child] = []
+    if isinstance(found, Diagnosis):
+        lines = [element("p", _waiting(found, side)) for side in (found.put, found.get)]
+    return [
+        element("h2", "Who is there"),
+        layout.table(heads, rows, "Nobody is known to use it."),
+        lines,
+    ]
+
+
+def _waiting(found: Diagnosis, side: Side) -> str:
+    """Who waits for whom, at one end."""
+    if side.waits_for == "nothing":
+        return f"A {side.operation} would not wait."
+    waits_for = {"item": "an item", "role": f"the {side.role} role"}.get(side.waits_for, "space")
+    why = found.explain(side.operation)
+    return f"A {side.operation} waits for {waits_for}; the queue {why}."
+
+
+def _items(context: Context, queue: Named) -> Child:
+    if not context.settings.show_content:
+        return element("p", "What is in items is hidden: start with --show-content.", class_="note")
+    items = queue.run(queue.items.peek_items(_MOST_ITEMS))
+    shown = [element("li", show(item, True)) for item in items]
+    empty = element("p", "Nothing is queued.", class_="note")
+    return [element("h2", "Next"), element("ol", shown, class_="items") if shown else empty]
+
+
+def _rejected(context: Context, queue: Named) -> Child:
+    there = queue.stats().rejected
+    if not there:
+        return None
+    items = queue.run(queue.items.rejected(min(there, MOST_REJECTED)))
+    key = queue.name, queue.discipline
+    heads = ["Item", "Do"] if context.settings.allow_actions else ["Item"]
+    rows = []
+    for item in items:
+        doing = _each(context, key, mark_of(item))
+        cells: list[Child] = [show(item, context.settings.show_content)]
+        rows.append(layout.row(heads, [*cells, doing] if doing else cells))
+    more = f", the oldest {len(items)} of them" if there > len(items) else ""
+    return [element("h2", f"Set aside: {number(there)}{more}"), layout.table(heads, rows, "")]
+
+
+def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
+    """What can be done with one that was set aside."""
+    doing = [
+        action(context, key, "requeue", "Put back", id=id),
+        action(context, key, "drop", "Remove", "It is gone for good.", id=id),
+    ]
+    return [one for one in doing if one is not None]
+
+
+def _actions(context: Context, queue: Named) -> Child:
+    """What can be done with the whole queue."""
+    key = queue.name, queue.discipline
+    kept = "buried tasks" if queue.has_tasks else "items that were set aside"
+    whole = "all its tasks, in whatever state" if queue.has_tasks else "all that is queued"
+    doing = [
+        action(context, key, "requeue", "Put all back", f"All {kept} are queued again."),
+        action(context, key, "drop", "Remove rejected", f"All {kept} are gone for good."),
+        action(context, key, "empty", "Purge", f"This drops {whole}, for good."),
+        action(context, key, "shut_down", "Shut down", "Nobody can put any more, for good."),
+        action(
+            context,
+            key,
+            "remove",
+            "Delete",
+            "The queue goes, with all that is in it, for everyone.",
+        ),
+    ]
+    shown = [one for one in doing if one is not None]
+    if not shown:
+        return None
+    return element("section", element("h2", "Do"), element("div", shown, class_="actions"))

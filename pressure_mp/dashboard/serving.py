@@ -1,0 +1,35 @@
+"""A server of its own for the dashboard."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.types import ASGIApp
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can connect to what listens there."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def serve(app: ASGIApp, address: str, port: int, tell: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C or SIGTERM. ``tell`` is told the URL. With port 0 it is a free one. Raises
+    OSError where nobody can listen."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, port), family=family) as listening:
+        host = f"[{address}]" if ":" in address else address
+        tell(f"http://{host}:{listening.getsockname()[1]}/")
+        uvicorn.Server(config).run(sockets=[listening])

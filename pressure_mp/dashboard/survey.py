@@ -1,0 +1,125 @@
+"""Which processes are at work, on which queues, and which queue leads to which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..administration.clients import diagnose, known_clients
+from ..administration.place import Place
+from ..administration.watching import Key, Watched
+from ..exceptions import PressureError
+
+#: Of so many queues it is asked who uses them: of those first where the most happens.
+MOST_QUEUES = 100
+
+
+@dataclass
+class Use:
+    """What a process has to do with a queue: its role, for how many seconds it has waited, how many
+    tasks it has."""
+
+    queue: Key
+    role: str
+    waited: float | None = None
+    tasks: int = 0
+
+
+@dataclass
+class Worker:
+    """A process, by what is known of it. ``alive`` is None where that cannot be known."""
+
+    id: str
+    host: str | None
+    pid: int | None
+    alive: bool | None
+    uses: list[Use] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Those who were found, the plain sentence of each queue that was asked, and which queues their
+    consumers put into."""
+
+    workers: list[Worker]
+    sentences: dict[Key, str]
+    leads_to: dict[Key, list[Key]]
+    #: Queues that were not asked.
+    left_out: int
+
+
+def survey(place: Place, queues: Iterable[Watched]) -> Survey:
+    """Ask who uses the queues. One that is gone, or cannot be asked, is left out."""
+    in_use = sorted(queues, key=_business, reverse=True)
+    workers: dict[str, Worker] = {}
+    sentences: dict[Key, str] = {}
+    for watched in in_use[:MOST_QUEUES]:
+        key = watched.queue.name, watched.queue.discipline
+        try:
+            found = diagnose(place.named(*key))
+        except PressureError:
+            continue
+        sentences[key] = found.sentence
+        for row in known_clients(found):
+            _add(workers, key, row)
+    return Survey(
+        sorted(
+            workers.values(), key=lambda one: (one.alive is False, one.host or one.id, one.pid or 0)
+        ),
+        sentences,
+        _ways(workers.values()),
+        max(len(in_use) - MOST_QUEUES, 0),
+    )
+
+
+def _business(watched: Watched) -> tuple[float, ...]:
+    queue = watched.queue
+    return (
+        queue.putting + queue.getting + queue.in_flight,
+        watched.puts + watched.gets,
+        queue.length,
+    )
+
+
+def _add(workers: dict[str, Worker], queue: Key, row: dict[str, object]) -> None:
+    """Note what a row of :func:`known_clients` says. Threads of one process are one worker."""
+    host, pid, id = row["host"], row["pid"], str(row["id"])
+    name = id if host is None else f"{host}:{pid}"
+    worker = workers.get(name)
+    if worker is None:
+        worker = workers[name] = Worker(id, host, pid, row["alive"])  # type: ignore[arg-type]
+    use = next((one for one in worker.uses if (one.queue, one.role) == (queue, row["role"])), None)
+    if use is None:
+        use = Use(queue, str(row["role"]))
+        worker.uses.append(use)
+    waited, tasks = row.get("waited"), row.get("tasks")
+    if isinstance(waited, float):
+        use.waited = max(waited, use.waited or 0.0)
+    if isinstance(tasks, int):
+        use.tasks += tasks
+
+
+def _ways(workers: Iterable[Worker]) -> dict[Key, list[Key]]:
+    """From each queue to those that its consumers put into."""
+    found: dict[Key, dict[Key, None]] = {}
+    for worker in workers:
+        targets = [use.queue for use in worker.uses if use.role == "producer"]
+        for use in worker.uses:
+            if use.role != "producer":
+                others = (one for one in targets if one != use.queue)
+                found.setdefault(use.queue, {}).update(dict.fromkeys(others))
+    return {queue: sorted(targets) for queue, targets in found.items() if targets}
+
+
+def in_order(queues: Iterable[Key], leads_to: dict[Key, list[Key]]) -> list[Key]:
+    """The queues, each behind those that lead to it, and behind one of these at once where that can
+    be; in a circle, by name."""
+    left = sorted(set(queues))
+    found: list[Key] = []
+    while left:
+        targets = {target for one in left for target in leads_to.get(one, ())}
+        free = [one for one in left if one not in targets] or left
+        next_ones = leads_to.get(found[-1], []) if found else []
+        found.append(next((one for one in free if one in next_ones), free[0]))
+        left.remove(found[-1])
+    return found

@@ -1,0 +1,143 @@
+"""What the pages of the dashboard show, on every engine, over a real socket."""
+
+from __future__ import annotations
+
+import inside
+import pytest
+from dashboards import serving
+from waiting import until
+
+from pressure_mp import JoinableQueue, LifoQueue, PressureQueue, Queue, TaskQueue
+
+
+@pytest.fixture
+def options(full_url, name):
+    return {"url": full_url, "prefix": name}
+
+
+def test_every_view_tells_of_queues_of_every_kind(options):
+    jobs = Queue(3, "jobs <1>", **options)
+    jobs.put_many(["one", "two", "three"])
+    inside.run(jobs, inside.operations(jobs).reject(b"aside"))
+    LifoQueue(0, "other", **options).shutdown()
+    tasks = TaskQueue("tasks", **options)
+    tasks.put_many([1, 2, 3])
+    tasks.take().bury(error=ValueError("no <such> file"))
+    taken = tasks.take()
+    with serving(**options) as dashboard:
+        listed = dashboard.text("/")
+        assert "3 queues, 1 full, 1 shut down, 2 with rejected items" in listed
+        assert "jobs <1> fifo 3 3" in listed
+        assert "other lifo 0 " in listed
+        queue = dashboard.text("/queue?name=jobs+%3C1%3E&kind=fifo")
+        assert "The queue is full (3 of 3)" in queue
+        assert "queued 3 bound 3" in queue
+        assert "producer pid" in queue
+        assert "A put waits for space; the queue holds 3 of 3 items" in queue
+        assert "Set aside: 1" in queue
+        assert "1 task is ready" in dashboard.text("/queue?name=tasks&kind=tasks")
+        shown = dashboard.text("/tasks?name=tasks")
+        assert "all 3 ready 1 waiting 0 taken 1 buried 1" in shown
+        assert "ValueError: no <such> file" in shown
+        buried = dashboard.text("/tasks?name=tasks&state=B")
+        assert "The first 1 of 1" in buried
+        workers = dashboard.text("/workers")
+        assert "has 1" in workers
+        assert "jobs <1>" in workers
+        assert "1 task is ready" in dashboard.text("/pipeline")
+        health = dashboard.text("/health")
+        assert "queue 'tasks' 1 tasks are buried." in health
+        assert "1 items are set aside." in health
+        assert "does not exist" in dashboard.text("/queue?name=nothing", 404)
+        for strange in ("%00", "%ff", "jobs&kind=nonsense", "tasks&kind=fifo", "x" * 5000):
+            dashboard.page(f"/queue?name={strange}", 404)
+        assert "3 queues" in dashboard.text("/?" + "&".join(f"a{one}=1" for one in range(99)))
+        jobs.delete()
+        until(lambda: "2 queues," in dashboard.text("/"))
+    taken.ack()
+
+
+class Makes:
+    """Unpickling it would make a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_what_is_in_items_is_hidden_unless_asked_for_and_never_unpickled(name, tmp_path):
+    options = {"url": f"memory://{name}", "prefix": name}
+    queue = JoinableQueue(0, "jobs", **options)
+    queue.put_many(["<script>alert(1)</script>", {"secret": 1}, "x" * 5000, bytes(1 << 19)])
+    made = tmp_path / "made"
+    queue.put(Makes(str(made)))
+    text = Queue(0, "text", serializer="text", **options)
+    text.put('{"json": ["<b>"]}')
+    inside.run(text, inside.operations(text).reject(b"\x80\x05 broken"))
+    tasks = TaskQueue("tasks", **options)
+    tasks.put("secret")
+    pages = ("/queue?name=jobs", "/queue?name=text", "/tasks?name=tasks")
+    with serving(**options) as dashboard:
+        for page in pages:
+            assert "secret" not in dashboard.page(page)
+            assert "hidden" in dashboard.page(page)
+    with serving(**options, show_content=True) as dashboard:
+        jobs = dashboard.page(pages[0])
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in jobs
+        assert "<script>alert" not in jobs
+        assert "(5,000 characters)" in jobs
+        assert "x" * 2001 not in jobs
+        assert "bytes, kept apart" in jobs
+        assert "STACK_GLOBAL" in jobs
+        assert "open" in dashboard.text(pages[0])
+        assert "{&quot;json&quot;: [&quot;&lt;b&gt;&quot;]}" in dashboard.page(pages[1])
+        assert "cannot be read any further" in dashboard.page(pages[1])
+        assert "secret" in dashboard.page(pages[2])
+    assert not made.exists()
+
+
+def test_items_that_would_be_long_or_deep_are_shown_in_short(name):
+    options = {"url": f"memory://{name}", "prefix": name}
+    text = b"X\xc0\xd4\x01\x00" + b"x" * 120_000 + b"q\x00"
+    hostile = {
+        "text": b"\x80\x02](" + text + b"h\x00" * 19_000 + b"e.",
+        "depth": b"\x80\x02cmodule\nname\n" + b"]" * 9000 + b"a" * 8999 + b"\x85R.",
+        "number": b"\x80\x02\x8b\x00\x70\x00\x00" + b"\x7f" * 0x7000 + b".",
+    }
+    PressureQueue("jobs", **options).create()
+    jobs = PressureQueue("jobs", **options)
+    for item in hostile.values():
+        jobs.put(item)
+    with serving(**options, show_content=True) as dashboard:
+        page = dashboard.page("/queue?name=jobs")
+        assert len(page) < 200_000
+        assert "a pickle that cannot be shown: Exceeds the limit" in page
+        assert "BINPUT 0" in page
+
+
+def test_a_thousand_queues_are_filtered_ordered_and_shown_in_parts(name):
+    options = {"url": f"memory://{name}", "prefix": name}
+    for number in range(1000):
+        Queue(0, f"tenant-{number:03}", **options)
+    Queue.attach("tenant-500", **options).put_many([1] * 20)
+    with serving(**options) as dashboard:
+        first = dashboard.text("/?sort=name")
+        assert "1,000 queues" in first
+        assert "1 to 100 of 1,000 Next" in first
+        assert "tenant-099 fifo" in first
+        assert "tenant-100 fifo" not in first
+        last = dashboard.text("/?sort=name&start=900")
+        assert "tenant-999 fifo" in last
+        assert "Previous 901 to 1000 of 1,000" in last
+        deepest = dashboard.text("/?sort=depth")
+        assert deepest.index("tenant-500") < deepest.index("tenant-000")
+        found = dashboard.text("/?find=tenant-5%3F5")
+        assert found.count(" fifo 0") == 10
+        assert "No queue is found" in dashboard.text("/?find=nothing&kind=fifo")
+
+
+def test_without_its_broker_the_pages_say_what_is_wrong(name):
+    with serving("redis://127.0.0.1:1", name) as dashboard:
+        assert "The broker cannot be asked: no broker answers" in dashboard.text("/")
