@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 
 import click
@@ -11,17 +12,19 @@ import click
 from .. import LifoQueue, Queue, ShutDown, TaskQueue
 from ..authentication import AuthenticationError
 from ..encoding.showing import content_of
-from ..exceptions import PressureError
+from ..exceptions import PressureError, QueueDoesNotExistError
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from ..sync.passing import NextIsLarge, Passing
 from . import statuses
-from .place import Place, broker_options
+from .place import Named, Place, broker_options
 
 #: Bytes that are read, and written, at once; items that are put at once.
 _READ = 1 << 18
 _WRITE = 1 << 18
 _BATCH = 1000
+#: Seconds between two looks for a queue, and after which it is told that there is none.
+_LOOK, _QUIET = 0.1, 1.0
 _KINDS = {FIFO: Queue, "lifo": LifoQueue}
 
 
@@ -137,7 +140,8 @@ def _check_json(batch: list[bytes], before: int) -> None:
     "--timeout",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End with status 3 when no item came for so long; 0 takes what is there.",
+    help="End with status 3 when no item came for so long, or with 4 when there was no queue; 0 "
+    "takes what is there.",
 )
 @click.option("-0", "null", is_flag=True, help="End each item with a zero byte.")
 @click.option("--raw", is_flag=True, help="Write the items' bytes with nothing between them.")
@@ -152,13 +156,14 @@ def get(
     prefix: str | None,
 ) -> None:
     """Write each item of the queue NAME to the standard output, until it is shut down and empty.
+    Waits for a queue of that name, as one may be created in another place of a pipeline.
 
     An item leaves the queue when it is written: when the reader goes away, or Ctrl-C comes, the
     others go back to the front. A pickle of the language's own kinds of values is written as JSON,
     a str in one as it is; any other pickle stays in the queue, and ends the command.
     """
     place = Place(url, prefix)
-    queue = place.find(name)
+    queue = _wait_for(place, name, timeout)
     end = b"" if raw else b"\0" if null else b"\n"
     with Passing(queue.name, queue.items.discipline, place.options) as source:
         writer = _Writer(source, end)
@@ -171,6 +176,23 @@ def get(
             pass
         except NextIsLarge as error:
             raise click.ClickException(str(error)) from None
+
+
+def _wait_for(place: Place, name: str, timeout: float | None) -> Named:
+    """The queue of that name, when it is there. Raises QueueDoesNotExistError."""
+    began = time.monotonic()
+    is_told = False
+    while True:
+        try:
+            return place.find(name)
+        except QueueDoesNotExistError:
+            passed = time.monotonic() - began
+            if timeout is not None and passed >= timeout:
+                raise
+        if passed >= _QUIET and not is_told:
+            click.echo(f"There is no queue {name!r} yet: waiting for it.", err=True)
+            is_told = True
+        time.sleep(_LOOK)
 
 
 class _Writer:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from cli.runs import MAIN, finished, python
+from cli.runs import MAIN, PIPELINE, finished, python
 
 import pressure_mp._version
 from pressure_mp.cli.app import app
@@ -35,7 +35,7 @@ def test_without_its_libraries_it_says_how_to_install_them(name, library):
 def test_another_missing_module_is_not_taken_for_a_missing_library(name, module, tmp_path):
     (tmp_path / "program.py").touch()
     block = f"import sys; sys.modules[{module!r}] = None; "
-    run = finished(python(block + MAIN, "demo", "--url", "redis://127.0.0.1:1", tmp_path), name)
+    run = finished(python(block + MAIN, *PIPELINE, "--url", "redis://127.0.0.1:1", tmp_path), name)
     assert run.returncode == 1
     assert f"import of {module} halted" in run.stderr
     assert "pip install" not in run.stderr
@@ -50,7 +50,7 @@ def test_neither_the_entry_point_nor_a_demos_child_process_imports_the_libraries
 def test_the_help_of_demo_shows_the_options_of_the_first_one_and_names_all(name):
     run = finished(python(MAIN, "demo", "--help"), name)
     assert run.returncode == 0
-    for text in ("demo [OPTIONS] [DIRECTORY]", "--url", "--workers", "\n  pipeline "):
+    for text in ("demo [OPTIONS]", "--url", "\n  pipeline ", "\n  fair "):
         assert text in run.stdout
 
 
@@ -63,7 +63,7 @@ def test_every_subcommand_and_demo_has_help():
 
 
 def test_a_directory_that_is_missing_is_an_error(name, tmp_path):
-    run = finished(python(MAIN, "demo", tmp_path / "missing"), name)
+    run = finished(python(MAIN, *PIPELINE, tmp_path / "missing"), name)
     assert run.returncode == 2
     assert f"Directory '{tmp_path / 'missing'}' does not exist" in run.stderr
 
@@ -71,7 +71,7 @@ def test_a_directory_that_is_missing_is_an_error(name, tmp_path):
 def test_a_directory_without_programs_is_an_error(name, tmp_path):
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "README.txt").write_text("nothing")
-    run = finished(python(MAIN, "demo", tmp_path), name)
+    run = finished(python(MAIN, *PIPELINE, tmp_path), name)
     assert run.returncode == 2
     assert f"no .py files below {tmp_path}" in run.stderr
 
@@ -81,14 +81,14 @@ def test_a_directory_without_programs_is_an_error(name, tmp_path):
     [("nonsense", "has no scheme"), ("memory://", "for the threads of one process")],
 )
 def test_a_url_that_cannot_do_is_an_error(name, tmp_path, url, complaint):
-    run = finished(python(MAIN, "demo", "--url", url, tmp_path), name)
+    run = finished(python(MAIN, *PIPELINE, "--url", url, tmp_path), name)
     assert run.returncode == 2
     assert complaint in run.stderr
 
 
 def test_a_broker_that_is_not_there_is_an_error_without_a_traceback(name, tmp_path):
     (tmp_path / "program.py").touch()
-    run = finished(python(MAIN, "demo", "--url", "redis://127.0.0.1:1", tmp_path), name)
+    run = finished(python(MAIN, *PIPELINE, "--url", "redis://127.0.0.1:1", tmp_path), name)
     assert run.returncode == 1
     waits, error = run.stderr.splitlines()
     assert waits.startswith("trying for another ")

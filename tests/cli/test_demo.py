@@ -1,4 +1,4 @@
-"""``pressure-mp demo``, run as its users run it."""
+"""``pressure-mp demo pipeline``, run as its users run it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from cli.runs import (
     LINES,
     LOSSY,
     MAIN,
+    PIPELINE,
     environment,
     finished,
     python,
@@ -101,7 +102,7 @@ pressure_mp\.Queue [\d.]+ s, multiprocessing\.Queue [\d.]+ s
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.usefixtures("no_keys_left")
 def test_it_counts_the_same_as_on_the_standard_librarys_queues(method, valkey, name, programs):
-    command = started_by(method, "demo", "--url", valkey.url, "--workers", 2, programs)
+    command = started_by(method, *PIPELINE, "--url", valkey.url, "--workers", 2, programs)
     run = finished(command, name)
     assert run.stderr == ""
     assert all_the_output(programs).fullmatch(run.stdout)
@@ -110,7 +111,7 @@ def test_it_counts_the_same_as_on_the_standard_librarys_queues(method, valkey, n
 
 @pytest.mark.parametrize("method", METHODS)
 def test_its_own_server_needs_no_setting_up(method, name, programs):
-    run = finished(started_by(method, "demo", "pipeline", "--workers", 2, programs), name)
+    run = finished(started_by(method, *PIPELINE, "--workers", 2, programs), name)
     assert run.stderr == ""
     assert all_the_output(programs).fullmatch(run.stdout)
     assert run.returncode == 0
@@ -123,7 +124,7 @@ def test_the_standard_library_is_read_without_what_was_installed_into_it(program
 
 @pytest.mark.usefixtures("no_keys_left")
 def test_without_a_terminal_it_writes_a_line_about_every_second(valkey, name, much_work):
-    command = python(MAIN, "demo", "--url", valkey.url, much_work)
+    command = python(MAIN, *PIPELINE, "--url", valkey.url, much_work)
     begin = time.monotonic()
     with running(command, name) as run:
         lines = [PROGRESS.fullmatch(run.line_with("read,")) for _ in range(4)]
@@ -146,7 +147,7 @@ def test_without_a_terminal_it_writes_a_line_about_every_second(valkey, name, mu
 def test_on_a_terminal_it_shows_the_depth_and_the_rate_of_each_queue(valkey, name, tmp_path):
     directory = write_programs(tmp_path, 60)
     ours, theirs = os.openpty()
-    command = python(MAIN, "demo", "--url", valkey.url, directory)
+    command = python(MAIN, *PIPELINE, "--url", valkey.url, directory)
     settings = {**environment(name), "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=settings)
     os.close(theirs)
@@ -180,7 +181,7 @@ def read_all(terminal, process):
 
 def test_counts_that_differ_are_told_and_the_exit_status_is_1(valkey, name, programs):
     (programs / "lost.py").write_text("lost_in_transit = name\n")
-    lossy = python(LOSSY, "demo", "--url", valkey.url)
+    lossy = python(LOSSY, *PIPELINE, "--url", valkey.url)
     run = finished([*lossy, str(programs)], name)
     assert run.returncode == 1
     difference = re.fullmatch(
@@ -213,7 +214,7 @@ def test_every_count_is_compared():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.usefixtures("no_keys_left")
 def test_an_interrupt_ends_it_quickly_and_quietly(method, valkey, name, much_work):
-    with running(started_by(method, "demo", "--url", valkey.url, much_work), name) as run:
+    with running(started_by(method, *PIPELINE, "--url", valkey.url, much_work), name) as run:
         run.line_with(EVERYONE_WORKS)
         ends_when_interrupted(run)
 
@@ -221,14 +222,14 @@ def test_an_interrupt_ends_it_quickly_and_quietly(method, valkey, name, much_wor
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.usefixtures("no_keys_left")
 def test_an_interrupt_ends_processes_that_only_just_start(method, valkey, name, much_work):
-    with running(started_by(method, "demo", "--url", valkey.url, much_work), name) as run:
+    with running(started_by(method, *PIPELINE, "--url", valkey.url, much_work), name) as run:
         run.children(1)
         ends_when_interrupted(run)
 
 
 def test_an_interrupt_ends_the_standard_librarys_pipeline_too(name, tmp_path):
     directory = write_programs(tmp_path, 10)
-    with running(python(ENDLESS, "demo", directory), name) as run:
+    with running(python(ENDLESS, *PIPELINE, directory), name) as run:
         run.line_with("multiprocessing.Queue:")
         ends_when_interrupted(run)
 
@@ -236,7 +237,8 @@ def test_an_interrupt_ends_the_standard_librarys_pipeline_too(name, tmp_path):
 @pytest.mark.usefixtures("no_keys_left")
 def test_one_that_was_started_without_interrupts_ignores_them(valkey, name, tmp_path):
     directory = write_programs(tmp_path, 30)
-    command = python(MAIN, "demo", "--url", valkey.url, directory, first=IGNORES_INTERRUPTS)
+    arguments = (*PIPELINE, "--url", valkey.url, directory)
+    command = python(MAIN, *arguments, first=IGNORES_INTERRUPTS)
     with running(command, name) as run:
         run.line_with("read,")
         run.interrupt()
@@ -255,7 +257,7 @@ def ends_when_interrupted(run):
 @pytest.mark.parametrize(("index", "job"), [(0, "reading"), (1, "tokenising"), (3, "counting")])
 @pytest.mark.usefixtures("no_keys_left")
 def test_a_process_that_is_killed_makes_it_fail(valkey, name, much_work, index, job):
-    command = started_by("fork", "demo", "--url", valkey.url, "--workers", 2, much_work)
+    command = started_by("fork", *PIPELINE, "--url", valkey.url, "--workers", 2, much_work)
     with running(command, name) as run:
         fails_when_killed(run, index, job)
 
@@ -263,7 +265,7 @@ def test_a_process_that_is_killed_makes_it_fail(valkey, name, much_work, index, 
 def test_a_process_that_is_killed_makes_the_standard_librarys_pipeline_fail(valkey, name, tmp_path):
     directory = write_programs(tmp_path, 10)
     command = started_by(
-        "fork", "demo", "--url", valkey.url, "--workers", 2, directory, main=ENDLESS
+        "fork", *PIPELINE, "--url", valkey.url, "--workers", 2, directory, main=ENDLESS
     )
     with running(command, name) as run:
         run.line_with("multiprocessing.Queue:")
@@ -285,7 +287,7 @@ def fails_when_killed(run, index, job):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.usefixtures("no_keys_left")
 def test_when_the_demo_itself_is_killed_its_processes_end(method, valkey, name, much_work):
-    command = started_by(method, "demo", "--url", valkey.url, "--workers", 2, much_work)
+    command = started_by(method, *PIPELINE, "--url", valkey.url, "--workers", 2, much_work)
     with running(command, name) as run:
         run.line_with(EVERYONE_WORKS)
         run.note_descendants()
@@ -308,9 +310,9 @@ def writes_to(output, arguments, name):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no /dev/full")
-@pytest.mark.parametrize("arguments", [["demo"], ["demo", "fair"], ["--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [[*PIPELINE], ["demo", "fair"], ["--help"], ["--version"]])
 def test_a_full_disk_ends_the_command_with_one_line(tmp_path, name, arguments):
-    directory = [str(write_programs(tmp_path, 2))] if arguments == ["demo"] else []
+    directory = [str(write_programs(tmp_path, 2))] if "pipeline" in arguments else []
     with open("/dev/full", "w") as full:
         run = writes_to(full, [*arguments, *directory], name)
     assert re.fullmatch(r"Error: cannot write to the standard output: .+\n", run.stderr)
@@ -321,6 +323,6 @@ def test_a_reader_that_has_enough_ends_the_demo_without_a_word(tmp_path, name):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as nobody_reads:
-        arguments = ["demo", str(write_programs(tmp_path, 2))]
+        arguments = [*PIPELINE, str(write_programs(tmp_path, 2))]
         run = writes_to(nobody_reads, arguments, name)
     assert (run.returncode, run.stderr) == (statuses.READER_GONE, "")

@@ -142,6 +142,18 @@ def test_ctrl_c_in_a_wait_leaves_no_role_held(run, make):
     assert queue.why_blocked().get.holder is None
 
 
+def test_a_get_waits_for_the_queue_that_another_command_creates(run, make):
+    getting = run("get", "jobs")
+    assert getting.stderr.readline() == b"There is no queue 'jobs' yet: waiting for it.\n"
+    with make() as queue:
+        queue.put("item")
+        queue.shutdown()
+        assert outcome(getting) == (0, b"item\n", "")
+        queue.delete()
+    status, _, errors = outcome(run("get", "jobs", "--timeout", 0))
+    assert (status, "does not exist" in errors) == (statuses.MISSING, True)
+
+
 def test_items_end_as_is_asked_for_on_another_engine_too(run, postgres, name):
     environ = {**environment(name), "PRESSURE_URL": postgres.url}
     run = partial(run, env=environ)

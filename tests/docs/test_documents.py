@@ -7,10 +7,11 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
-from waiting import until
+from waiting import lasting, until
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -50,6 +51,31 @@ def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path, reque
 
     until(lambda: not lasting_keys())
     client.close()
+
+
+COMMAND_PAGE = ROOT / "docs" / "command.md"
+#: Of that page each block of commands, and what they write.
+COMMANDS = re.findall(
+    r"^```(?:ba)?sh\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", COMMAND_PAGE.read_text(), re.M | re.S
+)
+
+
+@pytest.mark.parametrize(("commands", "shown"), COMMANDS, ids=range(len(COMMANDS)))
+def test_the_commands_on_their_page_write_what_is_shown(commands, shown, valkey, name, tmp_path):
+    scripts = sysconfig.get_path("scripts")
+    environ = {**os.environ, "PRESSURE_URL": valkey.url, "PRESSURE_PREFIX": name}
+    environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-e", "-c", commands],
+        env=environ,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout) == (0, shown)
+    with valkey.client() as client:
+        assert lasting(client, f"{name}*") == []
 
 
 def test_the_diff_in_the_readme_is_the_diff_of_the_examples():
@@ -97,7 +123,7 @@ def test_every_command_is_one_that_is_run_somewhere(document):
         "export PRESSURE_URL=redis://broker.example:6379",  # a setting, not a program
     ]
     for language, text in BLOCK.findall(document.read_text()):
-        if language == "sh":
+        if language == "sh" and document != COMMAND_PAGE:
             for line in text.splitlines():
                 assert line in known
 

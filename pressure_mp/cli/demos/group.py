@@ -9,6 +9,7 @@ import click
 from .fair import fair
 from .pipeline import pipeline
 from .processes import ProcessFailed
+from .tour import tour
 
 
 class Demos(click.Group):
@@ -41,5 +42,6 @@ class Demos(click.Group):
         self.format_commands(ctx, formatter)
 
 
-demo = Demos(pipeline, name="demo", short_help="Show the queues at work.")
+demo = Demos(tour, name="demo", short_help="Show the queues at work.")
+demo.add_command(pipeline)
 demo.add_command(fair)

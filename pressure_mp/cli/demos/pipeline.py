@@ -10,6 +10,7 @@ import os
 import sysconfig
 import time
 from collections.abc import Callable
+from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from ...exceptions import AddressError
 from . import stages
 from .processes import Processes
 from .progress import Flow, Stopwatch, View, showing
-from .stages import AnyQueue, Totals
+from .stages import AnyQueue, Counted, Totals
 
 DEPTH = 16
 
@@ -115,39 +116,43 @@ def on_pressure_queues(
     def make(maxsize: int) -> Queue[Any]:
         return Queue(maxsize, url=url)
 
-    def watch(sources: Queue[Any], counts: Queue[Any]) -> Callable[[], Flow]:
+    def watch(sources: Queue[Any], counts: Queue[Any], _: Counted) -> Callable[[], Flow]:
         click.echo(f"pressure_mp.Queue at {sources.url}")
         return Flow(len(paths), sources, counts).look
 
-    return run(make, paths, workers, console, watch)
+    with showing(console) as show:
+        return run(make, paths, workers, watch, show)
 
 
 def on_standard_queues(paths: list[Path], workers: int, console: Console) -> tuple[Totals, float]:
     """The totals, and the seconds it took, with the standard library's queues."""
     stopwatch = Stopwatch("multiprocessing.Queue")
-    return run(multiprocessing.Queue, paths, workers, console, lambda *_: lambda: stopwatch)
+    with showing(console) as show:
+        return run(multiprocessing.Queue, paths, workers, lambda *_: lambda: stopwatch, show)
 
 
 def run(
     make: Callable[[int], AQueue],
     paths: list[Path],
     workers: int,
-    console: Console,
-    watch: Callable[[AQueue, AQueue], Callable[[], View]],
+    watch: Callable[[AQueue, AQueue, Counted], Callable[[], View]],
+    show: Callable[[View], None],
 ) -> tuple[Totals, float]:
     """Join the stages with queues that ``make`` makes of their bound; run them to the end.
 
-    Raises ProcessFailed when one of the processes fails.
+    ``watch`` is given both queues and the number of files that are counted, and returns what makes
+    the view that is shown. Raises ProcessFailed when one of the processes fails.
     """
     sources, counts, totals = make(DEPTH), make(DEPTH), make(1)
+    counted: Counted = RawValue("L")
     processes = Processes()
     processes.add("reading", stages.read, paths, sources, workers)
     for _ in range(workers):
         processes.add("tokenising", stages.tokenise, sources, counts)
-    processes.add("counting", stages.total, counts, totals, workers)
-    look = watch(sources, counts)
+    processes.add("counting", stages.total, counts, totals, workers, counted)
+    look = watch(sources, counts, counted)
     begin = time.perf_counter()
-    with showing(console) as show, processes.at_work():
+    with processes.at_work():
         result: Totals = processes.wait_for(totals, lambda: show(look()))
         seconds = time.perf_counter() - begin
         show(look())

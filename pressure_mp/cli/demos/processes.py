@@ -29,14 +29,14 @@ class Processes:
 
     def add(self, name: str, stage: Callable[..., None], *args: Any) -> None:
         """A process that is to call ``stage(*args)``."""
-        process = Process(target=_work, args=(stage, *args), name=name, daemon=True)
+        process = Process(target=attended, args=(stage, *args), name=name, daemon=True)
         self._processes.append(process)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """The processes run meanwhile; when the block raises, they are killed."""
         try:
-            with _without_interrupts():
+            with without_interrupts():
                 for process in self._processes:
                     process.start()
             yield
@@ -78,7 +78,7 @@ def _fate(exitcode: int) -> str:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
+def without_interrupts() -> Iterator[None]:
     """Processes that start now never see Ctrl-C: it goes to all of them, but one is to act."""
     if get_start_method() != "fork":
         # Started only with the first process, it would unblock the signal.
@@ -90,7 +90,7 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(stage: Callable[..., None], *args: Any) -> None:
+def attended(stage: Callable[..., None], *args: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     stage(*args)
 

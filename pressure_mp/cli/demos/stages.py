@@ -25,6 +25,12 @@ class AnyQueue(Protocol):
     def get(self, block: bool = True, timeout: float | None = None) -> Any: ...
 
 
+class Counted(Protocol):
+    """A number that processes share."""
+
+    value: int
+
+
 @dataclass
 class Totals:
     """What was counted; ``skipped`` of the ``files`` could not be read or tokenised."""
@@ -50,8 +56,8 @@ def tokenise(sources: AnyQueue, counts: AnyQueue) -> None:
     counts.put(END)
 
 
-def total(counts: AnyQueue, totals: AnyQueue, workers: int) -> None:
-    """Add up what all workers counted; put the result."""
+def total(counts: AnyQueue, totals: AnyQueue, workers: int, files: Counted) -> None:
+    """Add up what all workers counted; put the result. ``files`` is how many they were."""
     result = Totals()
     working = workers
     while working:
@@ -60,6 +66,7 @@ def total(counts: AnyQueue, totals: AnyQueue, workers: int) -> None:
             working -= 1
             continue
         result.files += 1
+        files.value = result.files
         if isinstance(counted, str):
             result.skipped += 1
             continue

@@ -19,6 +19,9 @@ MAIN = "from pressure_mp.cli import main; main()"
 LOSSY = "from cli import faulty; faulty.lossy_main()"
 ENDLESS = "from cli import faulty; faulty.endless_main()"
 
+#: The arguments for the demo of which most is tested.
+PIPELINE = ("demo", "pipeline")
+
 #: What programs the tests need is one of these lines, over and over: 6 tokens each.
 LINE = "total = total + amount\n"
 LINES = 2000

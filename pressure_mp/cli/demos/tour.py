@@ -1,0 +1,133 @@
+"""``pressure-mp demo``: a consumer dies and its item comes back; then what that costs a program."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sysconfig
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from ... import Queue
+from .crash import Crash
+from .pipeline import check_url, differences, python_files, run
+from .progress import showing
+from .stages import Counted
+
+OURS, THEIRS = "pressure_mp.Queue", "multiprocessing.Queue"
+#: Each runs twice, in an order that favours none.
+TURNS = (OURS, THEIRS, THEIRS, OURS)
+WORKERS = 2
+#: Of the standard library's files each of so many is counted.
+EACH = 2
+DIFF = """\
+-from multiprocessing import JoinableQueue, Queue
++from pressure_mp import JoinableQueue, Queue"""
+
+
+@click.command()
+@click.option(
+    "--url",
+    default="embedded://",
+    show_default=True,
+    callback=check_url,
+    help="Where the broker is.",
+)
+@click.pass_context
+def tour(ctx: click.Context, url: str) -> None:
+    """Kill a consumer and see its item come back; then compare with multiprocessing.Queue.
+
+    The comparison: one process reads files of the standard library, two tokenise them, one counts
+    their identifiers, four times in turns. Takes less than a minute. Exit status 1: they counted
+    differently.
+    """
+    console = Console()
+    click.echo("A queue with a name, between processes as on two machines; one of them is killed.")
+    if console.is_interactive:
+        with showing(console) as show:
+            Crash(url, lambda line: None).run(show)
+    else:
+        Crash(url, click.echo).run(lambda view: None)
+    click.echo(f"\nA program of multiprocessing moves here by one line:\n\n{DIFF}\n")
+    root = Path(sysconfig.get_path("stdlib"))
+    paths = python_files(root, skip=("site-packages",))[::EACH]
+    click.echo(f"The same pipeline on both, {len(paths)} files of the standard library, in turns:")
+    race, totals = Race(len(paths)), {}
+    with showing(console) as show:
+        for title in TURNS:
+            make: Any = multiprocessing.Queue if title == THEIRS else partial(Queue, url=url)
+            totals[title], seconds = run(make, paths, WORKERS, partial(race.start, title), show)
+            race.finish(seconds)
+            show(race)
+    different = differences(totals[OURS], totals[THEIRS])
+    if different:
+        click.echo("\n".join(["They counted differently:", *different]), err=True)
+        ctx.exit(1)
+    click.echo(f"Equal: {totals[OURS].tokens:,} tokens each time.")
+    click.echo(race.result())
+
+
+@dataclass
+class Lap:
+    """One run: on which queues, how many files were counted, since when, and how long it took."""
+
+    title: str
+    counted: Counted
+    began: float
+    took: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it runs, or ran."""
+        return time.perf_counter() - self.began if self.took is None else self.took
+
+
+class Race:
+    """The view of all runs."""
+
+    def __init__(self, files: int) -> None:
+        self._files = files
+        self._laps: list[Lap] = []
+
+    def start(self, title: str, sources: Any, counts: Any, counted: Counted) -> Callable[[], Race]:
+        """The next run."""
+        self._laps.append(Lap(title, counted, time.perf_counter()))
+        return lambda: self
+
+    def finish(self, seconds: float) -> None:
+        """It took so long."""
+        self._laps[-1].took = seconds
+
+    def line(self) -> str:
+        """As one line of text: the run that goes on."""
+        lap = self._laps[-1]
+        done = lap.counted.value
+        turn = f"{len(self._laps)} of {len(TURNS)}, {lap.title}"
+        return f"{turn}: {done} of {self._files} files, {lap.seconds:.1f} s"
+
+    def picture(self) -> RenderableType:
+        """For a terminal."""
+        grid = Table.grid(padding=(0, 2))
+        for lap in self._laps:
+            done = lap.counted.value
+            bar = ProgressBar(self._files, done, width=30)
+            grid.add_row(lap.title, bar, f"{done}/{self._files}", f"{lap.seconds:.1f} s")
+        return grid
+
+    def result(self) -> str:
+        """What all took."""
+        took = {
+            title: " + ".join(f"{lap.seconds:.2f}" for lap in self._laps if lap.title == title)
+            for title in (OURS, THEIRS)
+        }
+        cores = os.cpu_count()
+        return f"{OURS} {took[OURS]} s, {THEIRS} {took[THEIRS]} s, on {cores} cores, in turns."
