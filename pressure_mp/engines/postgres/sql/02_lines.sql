@@ -141,7 +141,8 @@ DECLARE
     q pressure_mp.queues;
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     IF NOT FOUND THEN
         PERFORM pressure_mp.wake_all(a_slot, line, own) FROM unnest(ARRAY['p', 'c', 'j']) line;

@@ -131,7 +131,7 @@ BEGIN
     IF (t.priority, t.arrival) <= (q.ready_priority, q.ready_arrival) THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.arrival - 1
-            WHERE v.id = q.id AND v.version >= q.version
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id
                 AND (t.priority, t.arrival) <= (v.ready_priority, v.ready_arrival);
     END IF;
     RETURN t;
@@ -217,7 +217,7 @@ BEGIN
     PERFORM pressure_mp.sweep_results(q.id, moment);
     IF n < 100 AND (was_set_back OR moment - q.swept >= 1000) THEN
         UPDATE pressure_mp.queues v SET version = v.version + 1, swept = moment
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         RETURN true;
     END IF;
     RETURN n > 0;
@@ -252,7 +252,8 @@ DECLARE
     given jsonb := '{}';
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     IF NOT FOUND OR q.closed THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);

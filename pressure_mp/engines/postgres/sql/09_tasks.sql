@@ -7,8 +7,9 @@ BEGIN
         IF args->>'how' = 'attach' THEN
             RETURN pressure_mp.said('missing');
         END IF;
-        INSERT INTO pressure_mp.queues (prefix, kind, name, discipline, settings, created)
-            VALUES (a_prefix, 'tasks', a_name, 'tasks', args->'settings', pressure_mp.clock())
+        INSERT INTO pressure_mp.queues (slot, prefix, kind, name, discipline, settings, created)
+            VALUES (pressure_mp.slot(a_prefix, 'tasks', a_name), a_prefix, 'tasks', a_name,
+                'tasks', args->'settings', pressure_mp.clock())
             RETURNING * INTO q;
     ELSIF args->>'how' = 'create' THEN
         RETURN pressure_mp.said('existing', q.settings);
@@ -44,7 +45,7 @@ BEGIN
             IF there IS NOT NULL OR (n > 1 AND new = ANY (ids)) THEN
                 UPDATE pressure_mp.queues v
                     SET version = v.version + 1, counter = q.counter
-                    WHERE v.id = q.id AND v.version >= q.version;
+                    WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
                 RETURN pressure_mp.told('there', to_jsonb(coalesce(there, a_state)), ARRAY[new], NULL);
             END IF;
         ELSIF args->>'ids' = 'auto_increment' THEN
@@ -84,7 +85,7 @@ BEGIN
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, counter = q.counter, arrival = a_arrival,
             ready_priority = q.ready_priority, ready_arrival = q.ready_arrival
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     IF args ? 'awaited' THEN
         DELETE FROM pressure_mp.watchers w WHERE w.slot = c.slot AND w.seen < moment - 86400000;
         PERFORM pressure_mp.watch(c, ids[1], moment);
@@ -192,7 +193,7 @@ BEGIN
         t := taken[cardinality(taken)];
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.arrival
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     END IF;
     IF cardinality(taken) > 0 THEN
         PERFORM pressure_mp.renew_lease(q.id, 't', args->>'owner', c.lease);
@@ -259,7 +260,7 @@ BEGIN
                 (q.settings->>CASE t.state WHEN 'T' THEN 'ttr' ELSE 'ttl' END)::bigint));
             UPDATE pressure_mp.tasks v SET due = t.due WHERE v.queue = q.id AND v.id = t.id;
             UPDATE pressure_mp.queues v SET version = v.version + 1, swept = t.due - 1
-                WHERE t.due <= q.swept AND v.id = q.id AND v.version >= q.version;
+                WHERE t.due <= q.swept AND v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         END IF;
     END CASE;
     IF a_op <> 'touch' THEN
