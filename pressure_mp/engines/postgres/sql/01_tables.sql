@@ -34,6 +34,8 @@ CREATE TABLE pressure_mp.queues (
     -- also while it cannot be cleaned up, since somebody has an old snapshot.
     head_rank bytea NOT NULL DEFAULT '',
     head_position bigint NOT NULL DEFAULT -9223372036854775808,
+    -- Every place in its lines is behind this one: those before it are not looked at again.
+    passed bigint NOT NULL DEFAULT 0,
     -- Whether there was ever a process with a lease as a producer.
     had_producers boolean NOT NULL DEFAULT false,
     -- Of tasks: their options, when it was created, the last arrival and the last id.

@@ -125,6 +125,7 @@ BEGIN
     PERFORM pressure_mp.first_place(a_slot, a_line);
     RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(w.client, w.since, w.seen, w.lease)), '[]')
         FROM (SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = a_line
+                AND v.place > pressure_mp.passed(a_slot)
             ORDER BY v.place LIMIT a_limit) w);
 END $$;
 

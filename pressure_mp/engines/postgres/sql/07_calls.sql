@@ -121,7 +121,8 @@ BEGIN
             END IF;
         ELSIF a_placed THEN
             DELETE FROM pressure_mp.waiting w
-                WHERE w.slot = a_slot AND w.line = a_line AND w.session = a_session;
+                WHERE w.slot = a_slot AND w.line = a_line AND w.place > coalesce(q.passed, 0)
+                    AND w.session = a_session;
         END IF;
     END IF;
     IF a_lane IS NOT NULL AND (a_again OR r.undo IS NOT NULL
@@ -129,7 +130,8 @@ BEGIN
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
     END IF;
-    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot AND w.line IN ('p', 'c', 'j')
+        AND w.place > coalesce(q.passed, 0) LIMIT 1;
     IF FOUND THEN
         PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, a_listener);
         woken := pressure_mp.woken_of(a_slot, a_listener);
@@ -241,11 +243,15 @@ CREATE OR REPLACE FUNCTION pressure_mp.leave(a_prefix text, a_kind text, a_name 
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_slot bigint := pressure_mp.slot(a_prefix, a_kind, a_name);
+    before bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(a_slot);
-    DELETE FROM pressure_mp.waiting w WHERE w.slot = a_slot AND w.session = a_session;
+    before := pressure_mp.passed(a_slot);
+    DELETE FROM pressure_mp.waiting w WHERE w.slot = a_slot
+        AND w.line IN ('p', 'c', 'j', 't') AND w.place > before AND w.session = a_session;
     DELETE FROM pressure_mp.watchers w WHERE w.slot = a_slot AND w.session = a_session;
-    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot
+        AND w.line IN ('p', 'c', 'j', 't') AND w.place > before LIMIT 1;
     IF FOUND THEN
         IF a_kind = 'items' THEN
             PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, NULL);

@@ -262,9 +262,11 @@ BEGIN
     SELECT count(*) INTO left_over FROM (SELECT FROM pressure_mp.tasks t
         WHERE t.queue = q.id AND t.state = 'R'
             AND (t.priority, t.arrival) > (q.ready_priority, q.ready_arrival)
-        LIMIT (SELECT count(*) FROM pressure_mp.waiting v WHERE v.slot = a_slot)) r;
+        LIMIT (SELECT count(*) FROM pressure_mp.waiting v
+            WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed)) r;
     FOR w IN
-        SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't' ORDER BY v.place
+        SELECT * FROM pressure_mp.waiting v
+            WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed ORDER BY v.place
     LOOP
         EXIT WHEN left_over <= 0;
         IF NOT pressure_mp.is_there(w.listener, w.seen, w.lease) THEN

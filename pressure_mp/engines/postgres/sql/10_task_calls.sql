@@ -53,7 +53,8 @@ BEGIN
             PERFORM pressure_mp.stand(c, 't', false, NULL, parts[1]);
         ELSIF a_placed THEN
             DELETE FROM pressure_mp.waiting v
-                WHERE v.slot = a_slot AND v.line = 't' AND v.session = a_session;
+                WHERE v.slot = a_slot AND v.line = 't' AND v.place > coalesce(q.passed, 0)
+                    AND v.session = a_session;
         END IF;
     END IF;
     IF a_lane IS NOT NULL AND (a_again
@@ -61,7 +62,8 @@ BEGIN
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
     END IF;
-    PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot LIMIT 1;
+    PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't'
+        AND v.place > coalesce(q.passed, 0) LIMIT 1;
     IF FOUND THEN
         PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, a_listener);
         woken := pressure_mp.woken_of(a_slot, a_listener);

@@ -22,7 +22,8 @@ BEGIN
                 ORDER BY w.version DESC LIMIT 1)
             AND v.discipline = 'fifo' AND NOT v.closed AND (v.bound <= 0 OR v.length < v.bound)
             AND substr(a_item, 1, 4) <> '\xfa6d7031'::bytea
-            AND NOT EXISTS (SELECT FROM pressure_mp.waiting w WHERE w.slot = a_slot)
+            AND NOT EXISTS (SELECT FROM pressure_mp.waiting w WHERE w.slot = a_slot
+                AND w.line IN ('p', 'c') AND w.place > v.passed)
         RETURNING v.id, v.position INTO a_queue, a_position;
     IF NOT FOUND THEN
         RETURN false;
@@ -55,7 +56,8 @@ BEGIN
                 AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
             ORDER BY v.version DESC LIMIT 1) q
         WHERE q.length > 0 AND q.discipline <> 'fair'
-            AND NOT EXISTS (SELECT FROM pressure_mp.waiting w WHERE w.slot = a_slot);
+            AND NOT EXISTS (SELECT FROM pressure_mp.waiting w WHERE w.slot = a_slot
+                AND w.line IN ('p', 'c') AND w.place > q.passed);
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
