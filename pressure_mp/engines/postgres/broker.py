@@ -25,6 +25,9 @@ from .outage import persist
 from .pool import Pool
 from .wire import Row, Statement
 
+#: Before the slot of every queue.
+_FIRST = b"%d" % -(2**63)
+
 
 class PostgresBroker:
     """One schema."""
@@ -45,10 +48,10 @@ class PostgresBroker:
         statements = self._database.statements
         match request:
             case ListQueues(after, limit):
-                asked = (self._prefix, after.encode() or b"0", b"%d" % limit)
+                asked = (self._prefix, after.encode() or _FIRST, b"%d" % limit)
                 rows = await self._ask(pool, end, statements.list_queues, *asked)
                 told = [json.loads(row[0] or b"") for row in rows]
-                last = str(told[-1]["id"]) if len(told) == limit else ""
+                last = told[-1]["slot"] if len(told) == limit else ""
                 return QueuePage(list(map(_read, told)), last)
             case ExamineServer():
                 rows = await self._ask(pool, end, statements.server_settings)
@@ -68,7 +71,7 @@ class PostgresBroker:
     async def _ask(
         self, pool: Pool, end: float | None, statement: Statement, *params: bytes
     ) -> list[Row]:
-        return await persist(pool, self._options, end, statement, lambda again: params)
+        return await persist(pool, self._options, end, lambda again: (statement, params))
 
 
 def _read(told: Mapping[str, Any]) -> QueueSummary:

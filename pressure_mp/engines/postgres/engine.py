@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...exceptions import PressureError
 from ..contract.session import DEFAULTS, ONE_TRY, Options
@@ -17,6 +17,7 @@ from .listener import Listener
 from .outage import persist
 from .packing import texts
 from .pool import LoopPool, Pool
+from .quick import Quick
 from .session import AsyncPostgresSession, PostgresSession
 from .statements import Statements
 from .transactions import AsyncTransactionSession, TransactionSession
@@ -87,8 +88,7 @@ class PostgresEngine:
                         self.thread_pool,
                         DEFAULTS,
                         ONE_TRY,
-                        self.statements.call_host,
-                        lambda again: params,
+                        lambda again: (self.statements.call_host, params),
                     )
                 )
         self.listener.close()
@@ -104,6 +104,7 @@ class PostgresQueue:
     kind: str
     discipline: str
     options: Options
+    quick: Quick = field(default_factory=Quick, compare=False)
 
     @property
     def prefix(self) -> str:

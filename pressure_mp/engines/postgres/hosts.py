@@ -89,7 +89,7 @@ class PostgresHost:
             texts(lanes),
         )
         statement = database.statements.call_host
-        rows = await persist(pool, self._options, end, statement, lambda again: params)
+        rows = await persist(pool, self._options, end, lambda again: (statement, params))
         return [_read_key(row) for row in rows]
 
 

@@ -15,6 +15,9 @@ from .wire import Row, Statement
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
+#: A statement, and its parameters.
+Call = tuple[Statement, Sequence["bytes | None"]]
+
 #: Seconds without a broker after which the log is told.
 _QUIET = 1.0
 #: Seconds after a call's end for the reply to what was sent just before it.
@@ -29,13 +32,12 @@ async def persist(
     pool: Pool,
     options: Options,
     end: float | None,
-    statement: Statement,
-    params: Callable[[bool], Sequence[bytes | None]],
+    call: Callable[[bool], Call],
     settles: bool = False,
 ) -> list[Row]:
-    """Execute it until there is a reply: over new connections, when the one in use is lost.
+    """Make a call until there is a reply: over new connections, when the one in use is lost.
 
-    ``params`` is told whether the same may have been executed before. What was never sent is tried
+    ``call`` is told whether the same may have been made before. What was never sent is tried
     until ``end`` or for ``SHORTEST_TRY`` seconds, unless it ``settles`` something; what was sent
     for ``reconnect`` seconds. Raises BrokerUnavailable when the time is up.
     """
@@ -45,7 +47,7 @@ async def persist(
     while True:
         try:
             return await pool.execute(
-                statement, params(again), _patience(options, end, began, tried, again or settles)
+                *call(again), _patience(options, end, began, tried, again or settles)
             )
         except MadeBefore:
             again = True

@@ -15,7 +15,8 @@ _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: to the tables.
 ENTRIES = (
     *("call_items", "call_tasks", "look_at", "leave", "call_host"),
-    *("list_queues", "server_settings", "append_sample", "read_samples", "stage", "version"),
+    *("put_one", "take_one", "list_queues", "server_settings", "append_sample", "read_samples"),
+    *("stage", "version"),
 )
 #: What runs with the rights of the schema's owner: these, and what a commit calls.
 _DEFINED = (*ENTRIES, "call_staged")

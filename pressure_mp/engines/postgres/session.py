@@ -20,9 +20,10 @@ from ..put_off import put_off, to_its_end
 from . import table
 from .bells import Bell, LoopBell, ThreadBell
 from .listener import Listener
-from .outage import persist
+from .outage import Call, persist
 from .packing import array, dump, load, read_array
 from .pool import Lane, LoopPool, Pool
+from .quick import Quick
 from .statements import Statements
 from .ways import Asked, Reply, Way
 from .wire import finish
@@ -63,6 +64,9 @@ class Bound(Protocol):
     def prefix(self) -> str: ...
 
     def session(self) -> PostgresSession: ...
+
+    @property
+    def quick(self) -> Quick: ...
 
 
 class BaseSession:
@@ -121,7 +125,7 @@ class BaseSession:
             array(asked.items),
         )
         rows = await persist(
-            self._pool, binding.options, end, binding.statements.look_at, lambda again: params
+            self._pool, binding.options, end, lambda again: (binding.statements.look_at, params)
         )
         return _reply(rows[0])
 
@@ -135,17 +139,78 @@ class BaseSession:
         heard: int | None,
     ) -> Any:
         binding = self.binding
+        lane, number = self._number(way)
+        quick = None
+        if lane is not None and not self._placed and binding.kind == "items":
+            quick = binding.quick.statement(binding.statements, asked, binding.discipline)
+        if way.takes:
+            assert lane is not None
+            self._taken = lane.id, number
+
+        def call(again: bool) -> Call:
+            if again:
+                self._is_lane_clean = False
+            elif quick is not None and lane is not None:
+                return quick, self._in_short(asked, lane, number)
+            return self._in_full(asked, waits, heard, lane, number, again)
+
+        settles = asked.op in _SETTLING or "ack" in asked.args
+        try:
+            row = (await persist(self._pool, binding.options, end, call, settles))[0]
+            if quick is not None and len(row) == 1:
+                reply = binding.quick.read(asked, row)
+                if reply is not None:
+                    return way.read(request, reply)
+                quick = None
+                row = (await persist(self._pool, binding.options, end, call, settles))[0]
+        except PressureError as error:
+            if way.takes and not isinstance(error, ConnectionError):
+                self._taken = None  # a statement that fails does nothing
+            raise
+        *said, woken = row
+        for session in read_array(woken):
+            binding.listener.ring(session.decode())
+        told = way.read(request, _reply(said))
+        if way.takes and not isinstance(told, Taken):
+            self._taken = None
+        if asked.op in _PLACED and not (waits and isinstance(told, Later)):
+            self._placed = False
+        return told
+
+    def _in_short(self, asked: Asked, lane: Lane, number: int) -> list[bytes | None]:
+        """The parameters of ``put_one`` or ``take_one``."""
+        binding = self.binding
+        return [
+            binding.prefix.encode(),
+            binding.name.encode(),
+            client_id_bytes(),
+            lane.id.encode(),
+            b"%d" % number,
+            *map(bytes, asked.items),
+        ]
+
+    def _in_full(
+        self,
+        asked: Asked,
+        waits: bool,
+        heard: int | None,
+        lane: Lane | None,
+        number: int,
+        again: bool,
+    ) -> Call:
+        binding = self.binding
         if waits:
             if not self._ticket:
                 self._ticket = ticket()
                 binding.listener.register(self._ticket, self._bell.ring)
             self._bell.silence()
-        lane, number = self._number(way)
-        if way.takes:
-            assert lane is not None
-            self._taken = lane.id, number
         # What asks to wait may have a place, until it is served.
         placed, self._placed = self._placed, self._placed or waits
+        name: list[bytes | None] = [binding.prefix.encode(), binding.name.encode()]
+        what: list[bytes | None] = [asked.op.encode(), dump(asked.args), array(asked.items)]
+        if binding.kind == "items":
+            name.append(binding.discipline.encode())
+            what.append(array(asked.keys) if asked.keys else _NO_PARTS)
         common: list[bytes | None] = [
             client_id_bytes(),
             b"%d" % binding.options.lease,
@@ -154,40 +219,9 @@ class BaseSession:
             None if heard is None else b"%d" % heard,
             None if lane is None else lane.id.encode(),
             b"%d" % number,
+            b"t" if again else b"f",
         ]
-        what: list[bytes | None] = [asked.op.encode(), dump(asked.args), array(asked.items)]
-        name: list[bytes | None] = [binding.prefix.encode(), binding.name.encode()]
-        if binding.kind == "items":
-            name.append(binding.discipline.encode())
-            what.append(array(asked.keys) if asked.keys else _NO_PARTS)
-
-        def params(again: bool) -> list[bytes | None]:
-            if again:
-                self._is_lane_clean = False
-            return [*name, *common, b"t" if again else b"f", *what]
-
-        try:
-            rows = await persist(
-                self._pool,
-                binding.options,
-                end,
-                binding.statements.call(binding.kind),
-                params,
-                settles=asked.op in _SETTLING or "ack" in asked.args,
-            )
-        except PressureError as error:
-            if way.takes and not isinstance(error, ConnectionError):
-                self._taken = None  # a statement that fails does nothing
-            raise
-        *said, woken = rows[0]
-        for session in read_array(woken):
-            binding.listener.ring(session.decode())
-        reply = way.read(request, _reply(said))
-        if way.takes and not isinstance(reply, Taken):
-            self._taken = None
-        if asked.op in _PLACED and not (waits and isinstance(reply, Later)):
-            self._placed = False
-        return reply
+        return binding.statements.call(binding.kind), [*name, *common, *what]
 
     def _number(self, way: Way) -> tuple[Lane | None, int]:
         if not way.once:
@@ -229,7 +263,7 @@ class BaseSession:
         end = time.monotonic() + _LAST_WORDS if binding.options.reconnect else ONE_TRY
         try:
             await persist(
-                self._pool, binding.options, end, binding.statements.leave, lambda again: params
+                self._pool, binding.options, end, lambda again: (binding.statements.leave, params)
             )
         except PressureError:
             pass  # it ends by its lease

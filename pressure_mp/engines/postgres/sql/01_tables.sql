@@ -4,7 +4,9 @@
 -- Every queue, of items (kind 'items') or of tasks (kind 'tasks').
 CREATE TABLE pressure_mp.queues (
     id bigint GENERATED ALWAYS AS IDENTITY,
-    -- One more with each change. It is in the indexes, so that what is there now is found before all
+    -- What the function "slot" makes of prefix, kind and name: also the number of the queue's lock.
+    slot bigint NOT NULL,
+    -- One more with each change. It is in the index, so that what is there now is found before all
     -- that was, also while that cannot be cleaned up.
     version bigint NOT NULL DEFAULT 0,
     prefix text NOT NULL,
@@ -32,6 +34,8 @@ CREATE TABLE pressure_mp.queues (
     -- also while it cannot be cleaned up, since somebody has an old snapshot.
     head_rank bytea NOT NULL DEFAULT '',
     head_position bigint NOT NULL DEFAULT -9223372036854775808,
+    -- Every place in its lines is behind this one: those before it are not looked at again.
+    passed bigint NOT NULL DEFAULT 0,
     -- Whether there was ever a process with a lease as a producer.
     had_producers boolean NOT NULL DEFAULT false,
     -- Of tasks: their options, when it was created, the last arrival and the last id.
@@ -46,8 +50,7 @@ CREATE TABLE pressure_mp.queues (
     swept bigint NOT NULL DEFAULT 0
 );
 -- There is one of each: who creates a queue holds the lock of its name.
-CREATE INDEX queues_id ON pressure_mp.queues (id, version);
-CREATE INDEX queues_name ON pressure_mp.queues (prefix, kind, name, version);
+CREATE INDEX queues_slot ON pressure_mp.queues (slot, version);
 
 -- What is queued. The next one has the lowest rank, and of these the lowest position.
 CREATE TABLE pressure_mp.items (

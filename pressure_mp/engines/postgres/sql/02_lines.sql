@@ -29,16 +29,43 @@ BEGIN
     RETURN a_listener IS NULL OR NOT pg_try_advisory_xact_lock_shared(a_listener);
 END $$;
 
+-- Behind which place of a queue's lines all are. Places are numbered in the order in which they are
+-- given.
+CREATE OR REPLACE FUNCTION pressure_mp.passed(a_slot bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce((SELECT v.passed FROM pressure_mp.queues v WHERE v.slot = a_slot
+        ORDER BY v.version DESC LIMIT 1), 0);
+END $$;
+
+-- Note how far those go that are gone, if somebody was given that place.
+CREATE OR REPLACE FUNCTION pressure_mp.pass(a_slot bigint, a_place bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    before bigint := pressure_mp.passed(a_slot);
+BEGIN
+    IF a_place > before + 32 THEN  -- not with each place
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1, passed = (SELECT min(w.place) - 1
+                FROM pressure_mp.waiting w WHERE w.slot = a_slot
+                    AND w.line IN ('p', 'c', 'j', 't') AND w.place > before)
+            WHERE v.ctid = (SELECT u.ctid FROM pressure_mp.queues u WHERE u.slot = a_slot
+                ORDER BY u.version DESC LIMIT 1);
+    END IF;
+END $$;
+
 -- The first of a line. Those before it that are gone lose their places.
 CREATE OR REPLACE FUNCTION pressure_mp.first_place(a_slot bigint, a_line text)
 RETURNS pressure_mp.waiting
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     one pressure_mp.waiting;
+    before bigint := pressure_mp.passed(a_slot);
 BEGIN
     LOOP
         SELECT * INTO one FROM pressure_mp.waiting w
-            WHERE w.slot = a_slot AND w.line = a_line ORDER BY w.place LIMIT 1;
+            WHERE w.slot = a_slot AND w.line = a_line AND w.place > before
+            ORDER BY w.place LIMIT 1;
         IF NOT FOUND THEN
             RETURN NULL;
         END IF;
@@ -56,7 +83,8 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     one pressure_mp.waiting;
 BEGIN
-    PERFORM FROM pressure_mp.waiting w WHERE w.slot = c.slot AND w.line = a_line LIMIT 1;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = c.slot AND w.line = a_line
+        AND w.place > pressure_mp.passed(c.slot) LIMIT 1;
     IF NOT FOUND THEN
         RETURN true;
     END IF;
@@ -69,7 +97,8 @@ RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN (SELECT count(*) FROM pressure_mp.waiting w
-        WHERE w.slot = c.slot AND w.line = a_line AND w.session <> c.session);
+        WHERE w.slot = c.slot AND w.line = a_line AND w.place > pressure_mp.passed(c.slot)
+            AND w.session <> c.session);
 END $$;
 
 -- Keep the caller's place, or give it the last one.
@@ -78,16 +107,20 @@ CREATE OR REPLACE FUNCTION pressure_mp.stand(c pressure_mp.caller, a_line text,
     a_owner text, a_tube bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     moment bigint := pressure_mp.clock();
+    a_place bigint;
 BEGIN
     UPDATE pressure_mp.waiting w
         SET listener = c.listener, client = c.client, seen = moment, lease = c.lease,
             woken = false, until_ended = a_until_ended, owner = a_owner, tube = a_tube
-        WHERE w.slot = c.slot AND w.line = a_line AND w.session = c.session;
+        WHERE w.slot = c.slot AND w.line = a_line AND w.place > pressure_mp.passed(c.slot)
+            AND w.session = c.session;
     IF NOT FOUND THEN
         INSERT INTO pressure_mp.waiting
             (slot, line, session, listener, client, since, seen, lease, until_ended, owner, tube)
             VALUES (c.slot, a_line, c.session, c.listener, c.client, moment, moment, c.lease,
-                a_until_ended, a_owner, a_tube);
+                a_until_ended, a_owner, a_tube)
+            RETURNING place INTO a_place;
+        PERFORM pressure_mp.pass(c.slot, a_place);
     END IF;
 END $$;
 
@@ -123,7 +156,8 @@ CREATE OR REPLACE FUNCTION pressure_mp.wake_all(a_slot bigint, a_line text, own 
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM pressure_mp.wake(w, own) FROM pressure_mp.waiting w
-        WHERE w.slot = a_slot AND w.line = a_line AND NOT w.woken;
+        WHERE w.slot = a_slot AND w.line = a_line AND w.place > pressure_mp.passed(a_slot)
+            AND NOT w.woken;
 END $$;
 
 -- Those of the caller's process who were woken, and did not call since.
@@ -131,7 +165,8 @@ CREATE OR REPLACE FUNCTION pressure_mp.woken_of(a_slot bigint, own bigint) RETUR
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN (SELECT array_agg(convert_to(w.session, 'UTF8')) FROM pressure_mp.waiting w
-        WHERE w.slot = a_slot AND w.woken AND w.listener = own);
+        WHERE w.slot = a_slot AND w.line IN ('p', 'c', 'j', 't')
+            AND w.place > pressure_mp.passed(a_slot) AND w.woken AND w.listener = own);
 END $$;
 
 -- Wake those at a queue of items who would be told something else than to wait.
@@ -141,7 +176,8 @@ DECLARE
     q pressure_mp.queues;
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     IF NOT FOUND THEN
         PERFORM pressure_mp.wake_all(a_slot, line, own) FROM unnest(ARRAY['p', 'c', 'j']) line;
@@ -158,7 +194,8 @@ BEGIN
         PERFORM pressure_mp.wake_all(a_slot, 'c', own);
     ELSIF q.had_producers THEN
         PERFORM pressure_mp.wake(w, own) FROM pressure_mp.waiting w
-            WHERE w.slot = a_slot AND w.line = 'c' AND NOT w.woken AND w.until_ended
+            WHERE w.slot = a_slot AND w.line = 'c' AND w.place > q.passed
+                AND NOT w.woken AND w.until_ended
                 AND pressure_mp.has_ended(q, w.owner);
     END IF;
     IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN

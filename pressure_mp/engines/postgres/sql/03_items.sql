@@ -104,7 +104,7 @@ BEGIN
     IF (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, head_rank = a_rank, head_position = a_position - 1
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     END IF;
 END $$;
 
@@ -197,7 +197,7 @@ BEGIN
             length = q.length + added, position = q.position + added, producer = c.client,
             produced_messages = q.produced_messages + added,
             produced_bytes = q.produced_bytes + bytes
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     RETURN pressure_mp.said('added', to_jsonb(added));
 END $$;
 
@@ -281,7 +281,7 @@ BEGIN
             head_rank = one.rank, head_position = one.position,
             consumed_messages = q.consumed_messages + n,
             consumed_bytes = q.consumed_bytes + bytes
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     RETURN removed;
 END $$;
 

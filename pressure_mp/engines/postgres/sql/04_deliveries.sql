@@ -12,7 +12,7 @@ BEGIN
     IF q.dropping THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, done = v.done + n
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         RETURN;
     END IF;
     INSERT INTO pressure_mp.items SELECT * FROM unnest(entries);
@@ -20,7 +20,7 @@ BEGIN
         SET version = v.version + 1,
             length = v.length + n, consumed_messages = v.consumed_messages - n,
             consumed_bytes = v.consumed_bytes - (SELECT sum(e.size) FROM unnest(entries) e)
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     PERFORM pressure_mp.lower_head(q, e.rank, e.position)
         FROM (SELECT u.rank, u.position FROM unnest(entries) u
             ORDER BY u.rank, u.position LIMIT 1) e;
@@ -44,7 +44,7 @@ BEGIN
     END LOOP;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, number = last
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     PERFORM pressure_mp.renew_lease(q.id, 'c', a_owner, c.lease);
     RETURN departed;
 END
@@ -192,7 +192,7 @@ BEGIN
     END IF;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, done = v.done + 1
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     RETURN pressure_mp.said('done');
 END $$;
 
@@ -202,7 +202,7 @@ BEGIN
     INSERT INTO pressure_mp.rejected (queue, item) VALUES (q.id, a_item);
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, done = v.done + 1
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.set_aside(q pressure_mp.queues, args jsonb, a_item bytea)
@@ -260,7 +260,7 @@ BEGIN
             END IF;
             UPDATE pressure_mp.queues v
                 SET version = v.version + 1, done = v.done + 1
-                WHERE v.id = q.id AND v.version >= q.version;
+                WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         ELSIF d.most > 0 AND d.most <= entry.deliveries THEN
             PERFORM pressure_mp.reject(q, entry.item);
         ELSE
@@ -317,7 +317,7 @@ BEGIN
     IF (args->>'produces')::boolean THEN
         PERFORM pressure_mp.set_lease(q.id, 'p', args->>'owner', moment + c.lease);
         UPDATE pressure_mp.queues v SET version = v.version + 1, had_producers = true
-            WHERE v.id = q.id AND v.version >= q.version AND NOT v.had_producers;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id AND NOT v.had_producers;
     END IF;
     RETURN pressure_mp.said('attendance', jsonb_build_object('now', moment,
         'consumers', pressure_mp.leases_of(q.id, 'c'),

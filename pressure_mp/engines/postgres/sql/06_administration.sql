@@ -9,8 +9,9 @@ BEGIN
             RETURN pressure_mp.said('missing');
         END IF;
         DELETE FROM pressure_mp.calls v WHERE v.made < clock_timestamp() - interval '1 day';
-        INSERT INTO pressure_mp.queues (prefix, kind, name, discipline, bound)
-            VALUES (a_prefix, 'items', a_name, a_discipline, (args->>'bound')::bigint)
+        INSERT INTO pressure_mp.queues (slot, prefix, kind, name, discipline, bound)
+            VALUES (pressure_mp.slot(a_prefix, 'items', a_name), a_prefix, 'items', a_name,
+                a_discipline, (args->>'bound')::bigint)
             RETURNING * INTO q;
     ELSIF args->>'how' = 'create' THEN
         RETURN pressure_mp.said('existing', to_jsonb(q.bound));
@@ -44,32 +45,33 @@ BEGIN
     DELETE FROM pressure_mp.users u WHERE u.queue = q.id AND args->'users' ? u.who;
     SELECT count(*) INTO n FROM pressure_mp.users u WHERE u.queue = q.id;
     IF n = 0 THEN
-        PERFORM pressure_mp.drop_queue(q.id);
+        PERFORM pressure_mp.drop_queue(q);
     END IF;
     RETURN pressure_mp.said('number', to_jsonb(n));
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.drop_queue(a_queue bigint) RETURNS void
+CREATE OR REPLACE FUNCTION pressure_mp.drop_queue(q pressure_mp.queues) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    DELETE FROM pressure_mp.queues v WHERE v.id = a_queue;
-    DELETE FROM pressure_mp.items v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.tenants v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.deliveries v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.readers v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.leases v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.users v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.rejected v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.contents v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.chunks v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.tasks v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.lanes v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.ways v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.results v WHERE v.queue = a_queue;
+    DELETE FROM pressure_mp.queues v
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+    DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.deliveries v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.readers v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.leases v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.users v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.rejected v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.contents v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.chunks v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.tasks v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.lanes v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.ways v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.results v WHERE v.queue = q.id;
     PERFORM pressure_mp.tell(v.listener, v.session, NULL) FROM pressure_mp.inboxes v
-        WHERE v.queue = a_queue AND v.session IS NOT NULL;
-    DELETE FROM pressure_mp.inboxes v WHERE v.queue = a_queue;
-    DELETE FROM pressure_mp.notices v WHERE v.queue = a_queue;
+        WHERE v.queue = q.id AND v.session IS NOT NULL;
+    DELETE FROM pressure_mp.inboxes v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.notices v WHERE v.queue = q.id;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.close_queue(q pressure_mp.queues, c pressure_mp.caller,
@@ -82,12 +84,12 @@ BEGIN
     IF NOT q.closed THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, closed = true, producer = c.client
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     END IF;
     IF args ? 'immediate' THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, dropping = true, done = v.done + v.length, length = 0
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
         DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
         PERFORM pressure_mp.end_queued_contents(q.id);
@@ -124,6 +126,7 @@ BEGIN
     PERFORM pressure_mp.first_place(a_slot, a_line);
     RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(w.client, w.since, w.seen, w.lease)), '[]')
         FROM (SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = a_line
+                AND v.place > pressure_mp.passed(a_slot)
             ORDER BY v.place LIMIT a_limit) w);
 END $$;
 
@@ -166,7 +169,7 @@ BEGIN
         SET version = v.version + 1, done = v.done + v.length, length = 0,
             consumed_messages = v.consumed_messages + v.length,
             consumed_bytes = greatest(v.consumed_bytes, v.produced_bytes)
-        WHERE v.id = q.id AND v.version >= q.version AND v.length > 0;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id AND v.length > 0;
     DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
     PERFORM pressure_mp.end_queued_contents(q.id);

@@ -14,15 +14,23 @@ BEGIN
         coalesce(made.items, pressure_mp.items_of(made.undo)), NULL)::pressure_mp.reply;
 END $$;
 
+-- Forget the calls of a lane that nobody will ask for. One may be undone while its session makes
+-- others.
+CREATE OR REPLACE FUNCTION pressure_mp.forget_calls(a_lane text, a_number bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    DELETE FROM pressure_mp.calls v
+        WHERE v.lane = a_lane AND v.number >= a_number - 16 AND v.number < a_number - 8;
+END $$;
+
 -- Keep a reply. A call of that number that was made before is an error: then nothing is done.
 CREATE OR REPLACE FUNCTION pressure_mp.keep_call(a_lane text, a_number bigint, a_queue bigint,
     r pressure_mp.reply) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     INSERT INTO pressure_mp.calls VALUES (a_lane, a_number, a_queue, r.status, r.info,
         CASE WHEN r.undo IS NULL THEN r.items END, r.undo, clock_timestamp());
-    IF a_number % 8 = 0 THEN  -- a call may be undone while its session makes others
-        DELETE FROM pressure_mp.calls v
-            WHERE v.lane = a_lane AND v.number >= a_number - 16 AND v.number < a_number - 8;
+    IF a_number % 8 = 0 THEN
+        PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
 END $$;
 
@@ -87,7 +95,8 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
     IF a_op = 'open' THEN
@@ -107,12 +116,13 @@ BEGIN
                     SET version = v.version + 1,
                         producer = CASE a_line WHEN 'p' THEN a_client ELSE v.producer END,
                         consumer = CASE a_line WHEN 'c' THEN a_client ELSE v.consumer END
-                    WHERE v.id = q.id AND v.version >= q.version AND a_client IS DISTINCT FROM
+                    WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id AND a_client IS DISTINCT FROM
                         CASE a_line WHEN 'p' THEN v.producer ELSE v.consumer END;
             END IF;
         ELSIF a_placed THEN
             DELETE FROM pressure_mp.waiting w
-                WHERE w.slot = a_slot AND w.line = a_line AND w.session = a_session;
+                WHERE w.slot = a_slot AND w.line = a_line AND w.place > coalesce(q.passed, 0)
+                    AND w.session = a_session;
         END IF;
     END IF;
     IF a_lane IS NOT NULL AND (a_again OR r.undo IS NOT NULL
@@ -120,7 +130,8 @@ BEGIN
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
     END IF;
-    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot AND w.line IN ('p', 'c', 'j')
+        AND w.place > coalesce(q.passed, 0) LIMIT 1;
     IF FOUND THEN
         PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, a_listener);
         woken := pressure_mp.woken_of(a_slot, a_listener);
@@ -174,12 +185,12 @@ BEGIN
     WHEN 'drop_rejected' THEN
         RETURN pressure_mp.drop_rejected(q, a_items[1]);
     WHEN 'delete' THEN
-        PERFORM pressure_mp.drop_queue(q.id);
+        PERFORM pressure_mp.drop_queue(q);
         RETURN pressure_mp.said('done');
     WHEN 'set_bound' THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, bound = (args->>'bound')::bigint
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         RETURN pressure_mp.said('done');
     WHEN 'enlist' THEN
         RETURN pressure_mp.enlist(q, args);
@@ -205,12 +216,14 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
     r pressure_mp.reply;
+    a_slot bigint := pressure_mp.slot(a_prefix, a_kind, a_name);
 BEGIN
     IF a_op NOT IN ('exists', 'get_length', 'is_closed', 'get_discipline') THEN
-        PERFORM pg_advisory_xact_lock(pressure_mp.slot(a_prefix, a_kind, a_name));
+        PERFORM pg_advisory_xact_lock(a_slot);
     END IF;
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     IF a_op = 'exists' THEN
         r := pressure_mp.said('exists', to_jsonb(q.id IS NOT NULL));
@@ -230,11 +243,15 @@ CREATE OR REPLACE FUNCTION pressure_mp.leave(a_prefix text, a_kind text, a_name 
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_slot bigint := pressure_mp.slot(a_prefix, a_kind, a_name);
+    before bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(a_slot);
-    DELETE FROM pressure_mp.waiting w WHERE w.slot = a_slot AND w.session = a_session;
+    before := pressure_mp.passed(a_slot);
+    DELETE FROM pressure_mp.waiting w WHERE w.slot = a_slot
+        AND w.line IN ('p', 'c', 'j', 't') AND w.place > before AND w.session = a_session;
     DELETE FROM pressure_mp.watchers w WHERE w.slot = a_slot AND w.session = a_session;
-    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot LIMIT 1;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot
+        AND w.line IN ('p', 'c', 'j', 't') AND w.place > before LIMIT 1;
     IF FOUND THEN
         IF a_kind = 'items' THEN
             PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, NULL);

@@ -81,8 +81,8 @@ $$;
 
 -- Something became of a task of a key: the one in line becomes the one that is to be. That is the first
 -- that is ready, unless as many are taken as the queue lets be.
-CREATE OR REPLACE FUNCTION pressure_mp.settle_lane(a_queue bigint, a_tube bytea, a_key bytea)
-RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.settle_lane(a_slot bigint, a_queue bigint, a_tube bytea,
+    a_key bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     l pressure_mp.lanes;
     first pressure_mp.tasks;
@@ -92,7 +92,7 @@ DECLARE
     most bigint;
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.id = a_queue ORDER BY v.version DESC LIMIT 1;
+        WHERE v.slot = a_slot AND v.id = a_queue ORDER BY v.version DESC LIMIT 1;
     most := (q.settings->>'per_key')::bigint;
     SELECT * INTO l FROM pressure_mp.lanes v
         WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key;
@@ -119,7 +119,7 @@ BEGIN
             WHERE v.queue = a_queue AND v.id = first.id;
         UPDATE pressure_mp.queues v SET version = v.version + 1,
                 ready_priority = first.priority, ready_arrival = first.line - 1
-            WHERE v.id = a_queue AND v.version >= q.version
+            WHERE v.slot = a_slot AND v.version >= q.version AND v.id = a_queue
                 AND (first.priority, first.line) <= (v.ready_priority, v.ready_arrival);
     END IF;
     IF first.id IS NULL AND next.id IS NULL AND taken = 0 THEN
@@ -132,12 +132,12 @@ BEGIN
 END $$;
 
 -- The task in line for a key was taken: its lane is the last in line from now on.
-CREATE OR REPLACE FUNCTION pressure_mp.begin_lane(t pressure_mp.tasks, number bigint)
+CREATE OR REPLACE FUNCTION pressure_mp.begin_lane(a_slot bigint, t pressure_mp.tasks, number bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     UPDATE pressure_mp.lanes v SET last = number, first = NULL
         WHERE v.queue = t.queue AND v.tube = t.tube AND v.key = t.key;
-    PERFORM pressure_mp.settle_lane(t.queue, t.tube, t.key);
+    PERFORM pressure_mp.settle_lane(a_slot, t.queue, t.tube, t.key);
 END $$;
 
 -- Bring a task into another state, which ends by itself at "ends", and into a tube, if one is
@@ -163,9 +163,9 @@ BEGIN
         WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
     IF t.key <> '' THEN
         IF old_tube <> t.tube THEN
-            PERFORM pressure_mp.settle_lane(t.queue, old_tube, t.key);
+            PERFORM pressure_mp.settle_lane(a_slot, t.queue, old_tube, t.key);
         END IF;
-        PERFORM pressure_mp.settle_lane(t.queue, t.tube, t.key);
+        PERFORM pressure_mp.settle_lane(a_slot, t.queue, t.tube, t.key);
     END IF;
     IF after = 'B' THEN
         PERFORM pressure_mp.conclude(a_slot, moment, t, 'buried', before);
@@ -182,7 +182,7 @@ BEGIN
     PERFORM pressure_mp.count_way(t.queue, t.state, 'X', t.tube);
     DELETE FROM pressure_mp.tasks v WHERE v.queue = t.queue AND v.id = t.id;
     IF t.key <> '' THEN
-        PERFORM pressure_mp.settle_lane(t.queue, t.tube, t.key);
+        PERFORM pressure_mp.settle_lane(a_slot, t.queue, t.tube, t.key);
     END IF;
     t.state := 'X';
     t.since := moment;
@@ -203,7 +203,7 @@ BEGIN
     IF t.key = '' AND (t.priority, t.line) <= (q.ready_priority, q.ready_arrival) THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.line - 1
-            WHERE v.id = q.id AND v.version >= q.version
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id
                 AND (t.priority, t.line) <= (v.ready_priority, v.ready_arrival);
     END IF;
     RETURN t;
@@ -289,7 +289,7 @@ BEGIN
     PERFORM pressure_mp.sweep_results(q.id, moment);
     IF n < 100 AND (was_set_back OR moment - q.swept >= 1000) THEN
         UPDATE pressure_mp.queues v SET version = v.version + 1, swept = moment
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         RETURN true;
     END IF;
     RETURN n > 0;
@@ -333,7 +333,8 @@ DECLARE
     given jsonb := '{}';
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     IF NOT FOUND OR (q.closed AND NOT pressure_mp.has_keyed(q.id, '')) THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
@@ -342,9 +343,11 @@ BEGIN
     SELECT count(*) INTO left_over FROM (SELECT FROM pressure_mp.tasks t
         WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0
             AND (t.priority, t.line) > (q.ready_priority, q.ready_arrival)
-        LIMIT (SELECT count(*) FROM pressure_mp.waiting v WHERE v.slot = a_slot)) r;
+        LIMIT (SELECT count(*) FROM pressure_mp.waiting v
+            WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed)) r;
     FOR w IN
-        SELECT * FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't' ORDER BY v.place
+        SELECT * FROM pressure_mp.waiting v
+            WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed ORDER BY v.place
     LOOP
         EXIT WHEN left_over <= 0 AND NOT q.closed;
         IF NOT pressure_mp.is_there(w.listener, w.seen, w.lease) THEN

@@ -7,8 +7,9 @@ BEGIN
         IF args->>'how' = 'attach' THEN
             RETURN pressure_mp.said('missing');
         END IF;
-        INSERT INTO pressure_mp.queues (prefix, kind, name, discipline, settings, created)
-            VALUES (a_prefix, 'tasks', a_name, 'tasks', args->'settings', pressure_mp.clock())
+        INSERT INTO pressure_mp.queues (slot, prefix, kind, name, discipline, settings, created)
+            VALUES (pressure_mp.slot(a_prefix, 'tasks', a_name), a_prefix, 'tasks', a_name,
+                'tasks', args->'settings', pressure_mp.clock())
             RETURNING * INTO q;
     ELSIF args->>'how' = 'create' THEN
         RETURN pressure_mp.said('existing', q.settings);
@@ -45,7 +46,7 @@ BEGIN
             IF there IS NOT NULL OR (n > 1 AND new = ANY (ids)) THEN
                 UPDATE pressure_mp.queues v
                     SET version = v.version + 1, counter = q.counter
-                    WHERE v.id = q.id AND v.version >= q.version;
+                    WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
                 RETURN pressure_mp.told('there', to_jsonb(coalesce(there, a_state)), ARRAY[new], NULL);
             END IF;
         ELSIF args->>'ids' = 'auto_increment' THEN
@@ -86,9 +87,9 @@ BEGIN
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, counter = q.counter, arrival = a_arrival,
             ready_priority = q.ready_priority, ready_arrival = q.ready_arrival
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     IF a_state = 'R' AND a_key <> '' THEN
-        PERFORM pressure_mp.settle_lane(q.id, a_tube, a_key);
+        PERFORM pressure_mp.settle_lane(q.slot, q.id, a_tube, a_key);
     END IF;
     IF args ? 'awaited' THEN
         DELETE FROM pressure_mp.watchers w WHERE w.slot = c.slot AND w.seen < moment - 86400000;
@@ -166,7 +167,8 @@ BEGIN
         acknowledged := pressure_mp.process(q, c.slot, moment, acknowledged, NULL, NULL);
         PERFORM pressure_mp.say_result(acknowledged, parts[3], args->>'token');
         IF acknowledged.key <> '' THEN  -- another one of its key may be next
-            SELECT * INTO q FROM pressure_mp.queues v WHERE v.id = q.id AND v.version >= q.version
+            SELECT * INTO q FROM pressure_mp.queues v
+                WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id
                 ORDER BY v.version DESC LIMIT 1;
         END IF;
     END IF;
@@ -197,8 +199,8 @@ BEGIN
         IF t.key <> '' THEN
             q.arrival := greatest(q.arrival + 1, moment * 1000);
             UPDATE pressure_mp.queues v SET version = v.version + 1, arrival = q.arrival
-                WHERE v.id = q.id AND v.version >= q.version;
-            PERFORM pressure_mp.begin_lane(t, q.arrival);
+                WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+            PERFORM pressure_mp.begin_lane(q.slot, t, q.arrival);
         END IF;
         IF pressure_mp.count_way(q.id, 'R', 'T', t.tube) % 32 = 0 THEN
             moves := true;
@@ -210,7 +212,7 @@ BEGIN
         t := taken[cardinality(taken)];
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, ready_priority = t.priority, ready_arrival = last_line
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     END IF;
     IF cardinality(taken) > 0 THEN
         PERFORM pressure_mp.renew_lease(q.id, 't', args->>'owner', c.lease);
@@ -277,7 +279,7 @@ BEGIN
                 (q.settings->>CASE t.state WHEN 'T' THEN 'ttr' ELSE 'ttl' END)::bigint));
             UPDATE pressure_mp.tasks v SET due = t.due WHERE v.queue = q.id AND v.id = t.id;
             UPDATE pressure_mp.queues v SET version = v.version + 1, swept = t.due - 1
-                WHERE t.due <= q.swept AND v.id = q.id AND v.version >= q.version;
+                WHERE t.due <= q.swept AND v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         END IF;
     END CASE;
     IF a_op <> 'touch' THEN
@@ -356,8 +358,8 @@ BEGIN
                 SET tube = coalesce(a_tube, ''), line = CASE t.key WHEN '' THEN t.line ELSE 0 END
                 WHERE v.queue = q.id AND v.id = t.id RETURNING * INTO t;
             IF t.key <> '' THEN
-                PERFORM pressure_mp.settle_lane(q.id, old_tube, t.key);
-                PERFORM pressure_mp.settle_lane(q.id, t.tube, t.key);
+                PERFORM pressure_mp.settle_lane(q.slot, q.id, old_tube, t.key);
+                PERFORM pressure_mp.settle_lane(q.slot, q.id, t.tube, t.key);
             END IF;
         END IF;
     ELSIF after = 'X' THEN

@@ -29,7 +29,8 @@ BEGIN
     END IF;
     moment := pressure_mp.clock();
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
     IF a_op = 'open_tasks' THEN
@@ -42,7 +43,7 @@ BEGIN
         THEN
             IF pressure_mp.sweep_tasks(q, a_slot, moment) THEN
                 SELECT * INTO q FROM pressure_mp.queues v
-                    WHERE v.id = q.id AND v.version >= q.version;
+                    WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
             END IF;
         END IF;
         r := pressure_mp.do_tasks(q, c, moment, a_op, args, parts);
@@ -52,7 +53,8 @@ BEGIN
             PERFORM pressure_mp.stand(c, 't', false, NULL, parts[1]);
         ELSIF a_placed THEN
             DELETE FROM pressure_mp.waiting v
-                WHERE v.slot = a_slot AND v.line = 't' AND v.session = a_session;
+                WHERE v.slot = a_slot AND v.line = 't' AND v.place > coalesce(q.passed, 0)
+                    AND v.session = a_session;
         END IF;
     END IF;
     IF a_lane IS NOT NULL AND (a_again
@@ -60,13 +62,14 @@ BEGIN
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
     END IF;
-    PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot LIMIT 1;
+    PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't'
+        AND v.place > coalesce(q.passed, 0) LIMIT 1;
     IF FOUND THEN
         PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, a_listener);
         woken := pressure_mp.woken_of(a_slot, a_listener);
     END IF;
     IF a_op IN ('delete', 'dismiss') AND NOT EXISTS (SELECT FROM pressure_mp.queues v
-        WHERE v.id = q.id AND v.version >= q.version)
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id)
     THEN
         FOR w IN DELETE FROM pressure_mp.watchers v WHERE v.slot = a_slot RETURNING * LOOP
             PERFORM pressure_mp.tell(w.listener, w.session, NULL);
@@ -144,10 +147,10 @@ BEGIN
     WHEN 'close' THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, closed = true
-            WHERE v.id = q.id AND v.version >= q.version;
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         RETURN pressure_mp.said('done');
     WHEN 'delete' THEN
-        PERFORM pressure_mp.drop_queue(q.id);
+        PERFORM pressure_mp.drop_queue(q);
         RETURN pressure_mp.said('done');
     WHEN 'enlist' THEN
         RETURN pressure_mp.enlist(q, args);

@@ -1,10 +1,10 @@
 -- The database as a whole: which queues it has, and how its server is set.
 
--- Up to so many queues behind that one, by their numbers, each as JSON.
+-- Up to so many queues behind that one, by their slots, each as JSON.
 CREATE OR REPLACE FUNCTION pressure_mp.list_queues(a_prefix text, a_after bigint, a_limit bigint)
 RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
     SELECT jsonb_build_object(
-        'id', q.id,
+        'slot', q.slot::text,
         'name', q.name,
         'discipline', q.discipline,
         'length', q.length,
@@ -29,10 +29,9 @@ RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
                 FROM pressure_mp.ways w WHERE w.queue = q.id
                     AND position('\x20'::bytea IN w.way) = 0) END
     )::text
-    FROM (SELECT v.*, pressure_mp.slot(v.prefix, v.kind, v.name) slot
-        FROM pressure_mp.queues v WHERE v.prefix = a_prefix AND v.id > a_after
-        ORDER BY v.id LIMIT a_limit) q
-    ORDER BY q.id
+    FROM (SELECT v.* FROM pressure_mp.queues v WHERE v.prefix = a_prefix AND v.slot > a_after
+        ORDER BY v.slot LIMIT a_limit) q
+    ORDER BY q.slot
 $$;
 
 -- What says whether the server can lose what it confirmed.

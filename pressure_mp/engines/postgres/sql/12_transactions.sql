@@ -18,7 +18,8 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
     a_items := coalesce(a_items, '{}');
     a_keys := coalesce(a_keys, '{}');
@@ -160,7 +161,7 @@ BEGIN
         SET version = v.version + 1,
             counter = CASE WHEN counts THEN last ELSE v.counter END,
             arrival = CASE WHEN counts THEN v.arrival ELSE last END
-        WHERE v.id = q.id AND v.version >= q.version;
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     PERFORM set_config('synchronous_commit', 'off', true);
     RETURN pressure_mp.told('ids', NULL, ids, NULL);
 END $$;
