@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import large, pickles, signing
+from . import envelope, large, pickles, signing
 
 #: A pickle begins with this and its protocol.
 _PICKLE = b"\x80"
@@ -81,6 +81,7 @@ def content_of(item: bytes) -> Content:
     if large.is_manifest(item):
         return Content("large", None, large.weight(item))
     key, payload = signing.take_apart(item)
+    payload = envelope.payload_of(payload)
     if payload.startswith(_PICKLE):
         try:
             value = pickles.read(payload)
