@@ -72,6 +72,7 @@ ROOMS = {
         "sync.tasks telemetry.events"
     ),
     "telemetry": "_version engines.contract states sync telemetry.events",
+    "testing": "drivers engines exceptions operations sync",
     "cli": (
         "_version authentication drivers effects encoding engines engines.contract "
         "engines.embedded engines.postgres exceptions executor identity operations states sync "
