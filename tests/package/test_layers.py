@@ -39,6 +39,7 @@ ROOMS = {
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",
     "telemetry.events": "encoding",
+    "telemetry.json_logs": "",
     "effects": "engines.contract",
     "drivers": "effects engines.contract exceptions",
     "operations": (
@@ -62,7 +63,7 @@ ROOMS = {
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
-        "operations states sync sync.tasks"
+        "operations states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
     "joblib": "executor",
