@@ -68,6 +68,8 @@ def reference() -> dict[str, tuple[str, list[str]]]:
             [
                 "pressure_mp.telemetry.otel",
                 "pressure_mp.telemetry.prometheus",
+                "pressure_mp.telemetry.durations",
+                "pressure_mp.telemetry.json_logs",
                 "pressure_mp.testing",
             ],
         ),
