@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ["pytester"]
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
 
 CONFTEST = """
 pytest_plugins = ["pressure_mp.testing"]
@@ -50,5 +55,6 @@ def test_each_test_has_a_server_for_its_processes(pressure_embedded, again):
 
 def test_each_test_of_a_program_has_its_own_broker(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(TESTS)
-    pytester.runpytest_inprocess("-p", "no:randomly").assert_outcomes(passed=4)
+    (example,) = re.findall("```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    pytester.makepyfile(test_own=TESTS, test_of_the_document=example)
+    pytester.runpytest_inprocess("-p", "no:randomly").assert_outcomes(passed=5)
