@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from ..deadlines import deadline, seconds_left
 from ..effects import AnyOperation, T
+from ..encoding.large import Large
 from ..engines.contract.queues import How
 from ..exceptions import (
     ArgumentError,
@@ -28,6 +29,7 @@ from ..sync.handles import check_max_items, check_maxsize
 from ..sync.object_queue import Item
 from ..sync.options import QueueOptions, SignatureOf
 from ..sync.transactions import check_waits_for_nothing
+from ..telemetry import events
 from .administered import AdministeredQueue
 from .incoming import Reserving
 from .outgoing import Outgoing
@@ -160,10 +162,12 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             await self._put_in(connection, item, timeout)
             return
         seconds = handle._seconds(timeout) if block else None
+        encoded: bytes | Large | None = None
         try:
             ahead = handle._sends_ahead and not self._was_shut_down
             if ahead and (outgoing := await self._buffer()) is not None:
-                encoded = handle._codec.encode(item)
+                headers = events.created(self._operations.destination) if events.listeners else b""
+                encoded = handle._codec.encode(item, headers)
                 if type(encoded) is bytes:
                     await outgoing.put(encoded)
                     return
@@ -171,7 +175,10 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             if self._here.outgoing is not None:
                 await self._here.outgoing.make_way(bool(block), end)
             order, left = handle._order(item), seconds_left(end)
-            await self._put(self._operations.put_object(item, bool(block), left, order))
+            if encoded is not None:
+                await self._put(self._operations.put(encoded, bool(block), left))
+            else:
+                await self._put(self._operations.put_object(item, bool(block), left, order))
         except Full as error:
             error.item = item
             raise
@@ -300,7 +307,9 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def _accept(self, item: bytes) -> Item:
         try:
-            return self._sync._codec.decode(item)
+            found = self._sync._codec.decode(item)
+            self._operations.tell_received([item])
+            return found
         except PressureError:
             await self._run(self._operations.reject(item))
             raise

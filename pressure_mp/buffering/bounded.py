@@ -14,6 +14,7 @@ from ..encoding.large import THRESHOLD, Large
 from ..engines.contract.items import Added
 from ..exceptions import ProducerInUseError
 from ..identity.processes import may_be_terminated
+from ..telemetry import events
 from . import space, unsent
 from .outgoing import Outgoing
 from .sender import Begun
@@ -43,7 +44,7 @@ class BoundedOutgoing(Outgoing):
     # Putting
 
     def put(self, handle: BufferedHandle, item: Any, block: bool, timeout: float | None) -> None:
-        if self._is_ready:
+        if self._is_ready and not events.listeners:
             try:
                 encoded = self._encode(item)
             except Exception as error:
@@ -58,8 +59,9 @@ class BoundedOutgoing(Outgoing):
                     encoded = handle._codec.encode(item)
         else:
             handle._check_open()
-            encoded = handle._codec.encode(item)
-            self._make_ready(handle)
+            encoded = handle._codec.encode(item, self._headers(handle))
+            if not self._is_ready:
+                self._make_ready(handle)
         end = deadline(block, timeout)
         if isinstance(encoded, Large):
             self._put_large(handle, encoded, block, end)

@@ -502,7 +502,10 @@ def _decoded(
     """The objects in what was fetched; or what was fetched, if one of them cannot be used, which is
     not the others' fault."""
     try:
-        return handle._codec.decode_many([delivery.item for delivery in deliveries]), []
+        items = [delivery.item for delivery in deliveries]
+        found = handle._codec.decode_many(items)
+        handle._operations.tell_received(items)
+        return found, []
     except Exception as error:
         if interrupts.is_from_outside(error):
             raise

@@ -20,6 +20,7 @@ from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError
 from ..identity.processes import may_be_terminated
 from ..operations.batches import next_items
+from ..telemetry import events
 from . import sender, unsent
 from .sender import Begun, Run
 
@@ -94,7 +95,7 @@ class Outgoing:
     def put(self, handle: BufferedHandle, item: Any, block: bool, timeout: float | None) -> None:
         """Note an item to be sent; waits while there is no room for it, here or in the queue."""
         items = self._items
-        if len(items) < self._limit and timeout is None:
+        if len(items) < self._limit and timeout is None and not events.listeners:
             try:
                 encoded = self._encode(item)
             except Exception as error:
@@ -111,12 +112,17 @@ class Outgoing:
                 encoded = handle._codec.encode(item)
         else:
             handle._check_open()
-            encoded = handle._codec.encode(item)
+            encoded = handle._codec.encode(item, self._headers(handle))
         end = deadline(block, timeout)
         if isinstance(encoded, Large):
             self._put_large(handle, encoded, block, end)
         else:
             self._put_with_care(handle, encoded, block, end)
+
+    @staticmethod
+    def _headers(handle: BufferedHandle) -> bytes:
+        """The beginning of an item's envelope, for those who listen."""
+        return events.created(handle._operations.destination) if events.listeners else b""
 
     def _put_large(
         self, handle: BufferedHandle, item: Large, block: bool, end: float | None

@@ -26,6 +26,7 @@ from ..engines.contract.session import ONE_TRY
 from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
 from ..identity.hand_outs import BITS, HandOuts
+from ..telemetry import events
 from .pace import Pace
 
 if TYPE_CHECKING:
@@ -191,7 +192,10 @@ class Reserving:
     @staticmethod
     def _decode(handle: BufferedHandle, found: list[HandedOut]) -> Any:
         try:
-            return handle._codec.decode(found[0][0])
+            decoded = handle._codec.decode(found[0][0])
+            if events.listeners:
+                handle._operations.tell_received([found[0][0]])
+            return decoded
         except PressureError:
             handle._run_at_once(handle._operations.reject(found[0][0]))
             found[0] = _REJECTED

@@ -14,16 +14,18 @@ class AsQueued(Codec[bytes]):
     def __init__(self, prefix: str, queue: str) -> None:
         super().__init__(find("raw"), (), prefix, queue, False)
 
-    def encode(self, obj: bytes) -> bytes:
+    def encode(self, obj: bytes, headers: bytes = b"") -> bytes:
         return obj
 
-    def encode_many(self, objects: Sequence[bytes]) -> list[bytes]:  # type: ignore[override]
+    def encode_many(  # type: ignore[override]
+        self, objects: Sequence[bytes], headers: bytes = b""
+    ) -> list[bytes]:
         return list(objects)
 
-    def encode_whole(self, obj: bytes) -> bytes:
+    def encode_whole(self, obj: bytes, headers: bytes = b"") -> bytes:
         return obj
 
-    def encode_many_whole(self, objects: Sequence[bytes]) -> list[bytes]:
+    def encode_many_whole(self, objects: Sequence[bytes], headers: bytes = b"") -> list[bytes]:
         return list(objects)
 
     def decode(self, item: bytes) -> bytes:

@@ -8,9 +8,17 @@ from typing import Any, Generic, TypeVar
 
 from ..exceptions import DecodingError, PressureError
 from ..interrupts import is_from_outside
-from . import serializers, signing
+from . import envelope, serializers, signing
 from .kinds import ITEM, Kind
-from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
+from .large import (
+    HEAD_SIZE,
+    THRESHOLD,
+    Large,
+    Manifest,
+    digest,
+    is_manifest,
+    read_unchecked,
+)
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Keys, Signatures
 
@@ -29,7 +37,11 @@ class Codec(Generic[Item]):
         queue: str,
         anonymous: bool,
         kind: Kind = ITEM,
+        *,
+        is_bare: bool = False,
     ) -> None:
+        """``is_bare``: unless they are pickles or signed, items are what the serializer makes and
+        nothing else, since programs in other languages may put and get them."""
         self._serializer = serializer
         self._prefix = prefix
         self._queue = queue
@@ -39,6 +51,7 @@ class Codec(Generic[Item]):
         self._key_ids = tuple(key.id for key in keys)
         self._signatures: Signatures | None = None
         self._divides = isinstance(serializer, PickleSerializer)
+        self._has_envelopes = self._divides or bool(keys) or not is_bare
 
     @property
     def serializer(self) -> Serializer:
@@ -49,6 +62,11 @@ class Codec(Generic[Item]):
     def queue(self) -> str:
         """The queue's name."""
         return self._queue
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether the queue is an anonymous one."""
+        return self._anonymous
 
     @property
     def is_signed(self) -> bool:
@@ -74,30 +92,57 @@ class Codec(Generic[Item]):
             self._keys = signing.recall(self._key_ids, self._anonymous, self._queue, os.environ)
         return signing.Signer(self._keys, self._prefix, self._queue, self._kind)
 
-    def encode(self, obj: Item) -> bytes | Large:
+    def encode(self, obj: Item, headers: bytes = b"") -> bytes | Large:
         """Raises EncodingError, and AuthenticationError when there is no key to sign with.
 
-        What a large item has in common with ``obj`` is its memory: it is not copied.
+        What a large item has in common with ``obj`` is its memory: it is not copied. ``headers``
+        are the beginning of an envelope; items that are bare do without it.
         """
         if self._divides:
             payload, buffers = serializers.pickle_apart(obj, self._queue)
-            if buffers or len(payload) >= THRESHOLD:
-                return self._divide(payload, buffers)
+            if buffers or len(headers) + len(payload) >= THRESHOLD:
+                return self._divide(payload, buffers, headers)
             if not self._key_ids:
-                return payload  # a pickle cannot begin as what is signed
+                # A pickle cannot begin as what is signed.
+                return headers + payload if headers else payload
+            if not headers:
+                return self.prepare().sign(payload)
         else:
             payload = serializers.encode(self._serializer, obj, self._queue)
-        return self.prepare().sign(payload)
+        return self._seal(payload, headers)
 
-    def _divide(self, payload: bytes, buffers: LargeBuffers) -> Large:
+    def _divide(self, payload: bytes, buffers: LargeBuffers, headers: bytes) -> Large:
         segments = [memoryview(payload), *(buffer.raw() for buffer in buffers)]
-        return Large(segments, self.prepare().sign, bool(self._key_ids))
+        return Large(segments, self.prepare().sign, bool(self._key_ids), headers)
+
+    def _seal(self, payload: bytes, headers: bytes) -> bytes:
+        """A payload in its envelope, if it has one, and signed, if it is to be."""
+        sign = self.prepare().sign
+        if not self._has_envelopes:
+            return sign(payload)
+        if not headers and payload.startswith(envelope.MARK):
+            headers = envelope.EMPTY  # it is not taken for one
+        return sign(headers + payload) if self._key_ids else headers + sign(payload)
+
+    def _payload(self, item: bytes) -> bytes:
+        """What the serializer made of an item that was checked."""
+        return envelope.payload_of(item) if self._has_envelopes else item
+
+    def headers_of(self, item: bytes) -> dict[str, str]:
+        """The headers of an item that was decoded."""
+        if not self._has_envelopes:
+            return {}
+        if self._divides and is_manifest(item):
+            return envelope.headers_of(read_unchecked(item).headers)
+        return envelope.headers_of(signing.take_apart(item)[1] if self._key_ids else item)
 
     def decode(self, item: bytes) -> Item:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
         is_checked = bool(self._key_ids) or not self._divides  # no pickle begins as what is signed
         payload = self.prepare().check(item) if is_checked else item
         try:
+            if not self._divides:  # no pickle begins as an envelope: it is looked at if it fails
+                payload = self._payload(payload)
             found: Item = self._serializer.loads(payload)
             return found
         except Exception as error:
@@ -105,6 +150,17 @@ class Codec(Generic[Item]):
                 raise
             if not is_checked:
                 self.prepare().check(item)
+            if self._divides and payload.startswith(envelope.MARK):
+                return self._decode_in_envelope(payload, item)
+            raise serializers.undecodable(self._queue, error, item, self._kind) from error
+
+    def _decode_in_envelope(self, payload: bytes, item: bytes) -> Item:
+        try:
+            found: Item = self._serializer.loads(envelope.payload_of(payload))
+            return found
+        except Exception as error:
+            if is_from_outside(error):
+                raise
             raise serializers.undecodable(self._queue, error, item, self._kind) from error
 
     @property
@@ -171,40 +227,47 @@ class Codec(Generic[Item]):
 
         return pickle_and_sign
 
-    def encode_many(self, objects: Sequence[Item]) -> list[bytes | Large]:
+    def encode_many(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes | Large]:
         """As :meth:`encode`, for each."""
         if self._divides and objects:
             payloads, buffers = serializers.pickle_many_apart(objects)
-            if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
-                return list(map(self.encode, objects))
+            if buffers or not payloads or len(headers) + max(map(len, payloads)) >= THRESHOLD:
+                return [self.encode(obj, headers) for obj in objects]
             if not self._key_ids:
-                return [*payloads]
+                return [headers + payload for payload in payloads] if headers else [*payloads]
         else:
             payloads = serializers.encode_many(self._serializer, objects, self._queue)
-        return list(map(self.prepare().sign, payloads))
+        return [*self._seal_many(payloads, headers)]
 
-    def encode_whole(self, obj: Item) -> bytes:
+    def _seal_many(self, payloads: list[bytes], headers: bytes) -> list[bytes]:
+        if self._divides and not headers:  # no pickle begins as an envelope
+            return list(map(self.prepare().sign, payloads))
+        return [self._seal(payload, headers) for payload in payloads]
+
+    def encode_whole(self, obj: Item, headers: bytes = b"") -> bytes:
         """As :meth:`encode`, for a queue that keeps nothing apart, however large it is."""
-        return self.prepare().sign(serializers.encode(self._serializer, obj, self._queue))
+        return self._seal(serializers.encode(self._serializer, obj, self._queue), headers)
 
-    def encode_many_whole(self, objects: Sequence[Item]) -> list[bytes]:
+    def encode_many_whole(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes]:
         """As :meth:`encode_whole`, for each."""
         payloads = serializers.encode_many(self._serializer, objects, self._queue)
-        return list(map(self.prepare().sign, payloads))
+        return self._seal_many(payloads, headers)
 
     def decode_many(self, items: Sequence[bytes]) -> list[Item]:
         """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
         item."""
         check, loads = self.prepare().check, self._serializer.loads
-        if not self._key_ids and isinstance(self._serializer, PickleSerializer):
-            return list(map(loads, items))  # it refuses what is signed
-        payloads = list(map(check, items))  # all, before anything is decoded
-        return list(map(loads, payloads))
+        if self._key_ids or not self._divides:
+            items = list(map(check, items))  # all, before anything is decoded
+        # A pickle is refused that is signed or in an envelope: it is enough to look at the first.
+        if not self._divides or any(item.startswith(envelope.MARK) for item in items[:1]):
+            items = list(map(self._payload, items))
+        return list(map(loads, items))
 
     def __getstate__(self) -> tuple[Any, ...]:
         keys: Keys = self._keys if signing.is_spawning() else ()
         where = self._prefix, self._queue, self._anonymous, self._kind
-        return self._serializer, *where, self._key_ids, keys
+        return self._serializer, *where, self._key_ids, keys, self._has_envelopes
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         (
@@ -215,6 +278,7 @@ class Codec(Generic[Item]):
             self._kind,
             self._key_ids,
             self._keys,
+            self._has_envelopes,
         ) = state
         self._signatures = None
         self._divides = isinstance(self._serializer, PickleSerializer)

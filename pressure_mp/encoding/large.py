@@ -2,13 +2,13 @@
 
 What is queued is a manifest::
 
-    mark | token | size | seal(mark | token | size | table | digest)
+    mark | token | size | seal(mark | token | size | table | digest | headers)
 
 The token is a random name and how many chunks there are, the size counts the content's bytes; both
 are hexadecimal digits, which scripts read. The table has the lengths of the content's segments: a
 pickle, and the buffers that belong to it. The seal is the signature of a signed queue, which has
 also the digest of the content, so that nobody can exchange a chunk; of another queue it is nothing,
-and there is no digest.
+and there is no digest. The headers are an envelope without a payload, if there are any.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+from . import envelope
 from .signing import take_apart
 
 #: What a manifest begins with: no UTF-8 text, no pickle and no signed item does. The 1 is the
@@ -40,7 +41,11 @@ class Large:
     __slots__ = ("manifest", "segments", "size", "token")
 
     def __init__(
-        self, segments: Sequence[memoryview], seal: Callable[[bytes], bytes], is_signed: bool
+        self,
+        segments: Sequence[memoryview],
+        seal: Callable[[bytes], bytes],
+        is_signed: bool,
+        headers: bytes = b"",
     ) -> None:
         self.segments = segments
         self.size = sum(segment.nbytes for segment in segments)
@@ -49,14 +54,14 @@ class Large:
         table = [len(segments).to_bytes(_COUNT_SIZE, "big")]
         table += [segment.nbytes.to_bytes(_LENGTH_SIZE, "big") for segment in segments]
         self.manifest = head + seal(
-            b"".join((head, *table, digest(segments) if is_signed else b""))
+            b"".join((head, *table, digest(segments) if is_signed else b"", headers))
         )
 
 
 class Manifest:
     """What a consumer knows of an item before it reads the content."""
 
-    __slots__ = ("digest", "lengths", "size", "token")
+    __slots__ = ("digest", "headers", "lengths", "size", "token")
 
     def __init__(self, item: bytes, sealed: bytes, is_signed: bool) -> None:
         """``sealed`` is what the seal had in it. Raises ValueError for what is no manifest."""
@@ -71,11 +76,13 @@ class Manifest:
             int.from_bytes(rest[at : at + _LENGTH_SIZE], "big")
             for at in range(_COUNT_SIZE, min(end, len(rest)), _LENGTH_SIZE)
         ]
-        self.digest = rest[end:]
+        end_of_digest = end + (_DIGEST_SIZE if is_signed else 0)
+        self.digest, self.headers = rest[end:end_of_digest], rest[end_of_digest:]
         chunks = int(self.token[_NAME_SIZE:], 16)
         if (
             count == 0
-            or len(rest) != end + (_DIGEST_SIZE if is_signed else 0)
+            or len(rest) < end_of_digest
+            or envelope.payload_of(self.headers)
             or sum(self.lengths) != self.size
             or chunks != -(-self.size // CHUNK)
         ):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from . import large, pickles, signing
+from . import envelope, large, pickles, signing
 
 #: A pickle begins with this and its protocol.
 PICKLE = b"\x80"
@@ -91,6 +91,7 @@ def content_of(item: bytes) -> Content:
     if large.is_manifest(item):
         return Content("large", None, large.weight(item))
     key, payload = signing.take_apart(item)
+    payload = envelope.payload_of(payload)
     if payload.startswith(PICKLE):
         try:
             value = pickles.read(payload)

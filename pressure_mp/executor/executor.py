@@ -86,7 +86,7 @@ class Executor(Submitter, futures.Executor):
             :meth:`options`. None is no limit. It is recorded with a named executor.
         :param result_ttl: seconds for which what came of a call of a named executor is kept.
         :param max_pending: :meth:`submit` blocks while so many calls of this executor wait for a
-            worker. None is no bound.
+            worker. None means no bound.
 
         ``serializer`` encodes calls: ``"pickle"``, or an object with ``dumps`` whose bytes pickle
         can load, such as the module ``cloudpickle``. Results are always pickled. The other options

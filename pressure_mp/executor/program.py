@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
+from ..telemetry.json_logs import JsonFormatter
 from .call_queue import CallQueue
 from .worker import Setup
 from .worker_processes import WorkerProcesses
@@ -47,7 +48,7 @@ _log = logging.getLogger("pressure_mp")
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m pressure_mp.worker") -> int:
     """Run the program with these arguments; returns its exit code."""
     asked = _parser(prog).parse_args(arguments)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    begin_logging(asked.log_json)
     try:
         return Program(asked).run()
     except ArgumentError as error:
@@ -56,6 +57,14 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m pressure
     except PressureError as error:
         print(f"{prog}: {error}", file=sys.stderr)
         return FAILED
+
+
+def begin_logging(in_json: bool) -> None:
+    """Log to the standard error, unless this process logs already."""
+    handler = logging.StreamHandler()
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if in_json else plain)
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
@@ -109,6 +118,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         metavar="FILE",
         help=f"touched every {_LOOK:g} seconds while the workers run and the broker answers",
     )
+    parser.add_argument("--log-json", action="store_true", help="log one JSON object a line")
     parser.add_argument(
         "--start-method",
         choices=_START_METHODS,
@@ -143,7 +153,7 @@ class Program:
             context: Any = multiprocessing.get_context(asked.start_method)
             if asked.start_method == "forkserver":
                 context.set_forkserver_preload(asked.preload)
-            begin = partial(prepare, asked.preload, asked.main, asked.initializer)
+            begin = partial(prepare, asked.preload, asked.main, asked.initializer, asked.log_json)
             setup = Setup(begin, (), asked.max_tasks_per_child, _SIGNALS)
             self._workers = workers = WorkerProcesses(queue, asked.concurrency, context, setup)
             _log.info("executor %r at %s: %d workers", queue.name, queue.url, asked.concurrency)
@@ -215,8 +225,11 @@ class Program:
             self._workers.wake()
 
 
-def prepare(preload: Sequence[str], main: str | None, initializer: str | None) -> None:
+def prepare(
+    preload: Sequence[str], main: str | None, initializer: str | None, log_json: bool
+) -> None:
     """What each worker does first."""
+    begin_logging(log_json)
     if main is not None:
         import_main(main)
     for module in preload:

@@ -173,7 +173,8 @@ def serve(
         if task is not None:
             number += 1
             note(task)
-            task.result = calls.run(task.data)
+            with task.processing():
+                task.result = calls.run(task.data)
             note(None)
             done = task
         del task

@@ -16,6 +16,8 @@ from ..exceptions import PressureError, TaskDoneError
 from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim, InFlight
 from ..interrupts import is_from_outside
+from ..telemetry import events
+from ..telemetry.events import Destination, Message
 from .deliveries import Delivery, DeliveryOperations
 from .large import fetch, sweep
 from .waiting import served_after
@@ -56,19 +58,41 @@ class ObjectOperations(DeliveryOperations):
     #: From objects to items and back. Given once the handle has its keys.
     codec: Codec[Any]
 
+    # Telling
+
+    @cached_property
+    def destination(self) -> Destination:
+        """The queue, for those who listen."""
+        return Destination(self.name, self.discipline, self.codec.anonymous)
+
+    def tell_received(self, items: Sequence[bytes], since: int = 0) -> None:
+        """Tell those who listen of items that were got and decoded."""
+        if events.listeners:
+            messages = [Message(self.codec.headers_of(item)) for item in items]
+            events.received(self.destination, messages, since)
+
     # Putting
 
     def put_object(
         self, item: Any, block: bool, timeout: float | None, order: bytes = b""
     ) -> AnyOperation[None]:
         """As ``put``. Raises EncodingError, AuthenticationError."""
+        if events.listeners:
+            return self._put_told(item, block, timeout, order)
         return self.put(self.codec.encode(item), block, timeout, order=order)
+
+    def _put_told(
+        self, item: Any, block: bool, timeout: float | None, order: bytes
+    ) -> Operation[None]:
+        with events.sending(self.destination, 1) as headers:
+            yield from self.put(self.codec.encode(item, headers), block, timeout, order=order)
 
     def put_objects(
         self, items: Sequence[Any], block: bool, timeout: float | None, orders: Sequence[bytes] = ()
     ) -> Operation[None]:
         """As ``put_many``. Raises EncodingError, AuthenticationError, before the first is put."""
-        return self.put_many(self.codec.encode_many(items), block, timeout, orders)
+        with events.sending(self.destination, len(items)) as headers:
+            yield from self.put_many(self.codec.encode_many(items, headers), block, timeout, orders)
 
     def as_producer(
         self, here: Producers, handle: object, operation: AnyOperation[T]
@@ -85,11 +109,21 @@ class ObjectOperations(DeliveryOperations):
 
     # Getting for good
 
-    def get_object(self, block: bool, timeout: float | None, eof: bool = False) -> Ask[Any]:
+    def get_object(
+        self, block: bool, timeout: float | None, eof: bool = False
+    ) -> AnyOperation[Any]:
         """As ``get``."""
+        if events.listeners:
+            return self._get_told(block, timeout, eof)
         if timeout is None and block and not eof:
             return self._usual_get
         return self._getting(block, timeout, eof, self._decode_first, self._get_object_on)
+
+    def _get_told(self, block: bool, timeout: float | None, eof: bool) -> Operation[Any]:
+        self.codec.prepare()
+        since = events.now()
+        item = yield from self.get(block, timeout, eof)
+        return (yield from self.accept(item, since=since))
 
     @cached_property
     def _usual_get(self) -> Ask[Any]:
@@ -124,8 +158,9 @@ class ObjectOperations(DeliveryOperations):
     ) -> Operation[Received]:
         """As ``get_many``."""
         self.codec.prepare()
+        since = events.now()
         items = yield from self.get_many(limit, block, timeout, eof)
-        return (yield from self._accept_all(items, [0] * len(items), None))
+        return (yield from self._accept_all(items, [0] * len(items), None, since))
 
     # Taking, until it is acknowledged
 
@@ -141,11 +176,12 @@ class ObjectOperations(DeliveryOperations):
     ) -> Operation[Received]:
         """Up to ``number`` items, which are in flight ``here`` until they are acknowledged, or the
         caller gives up the ``claim``. The rest is as for ``take_many``."""
+        since = events.now()
         deliveries = yield from self.take_deliveries(
             here, claim, limit, number, block, timeout, eof
         )
         items = [delivery.item for delivery in deliveries]
-        return (yield from self._accept_all(items, claim.seqs, here))
+        return (yield from self._accept_all(items, claim.seqs, here, since))
 
     def take_deliveries(
         self,
@@ -210,16 +246,21 @@ class ObjectOperations(DeliveryOperations):
 
     # What was got
 
-    def accept(self, item: bytes, seq: int = 0, here: Holder | None = None) -> Operation[Any]:
+    def accept(
+        self, item: bytes, seq: int = 0, here: Holder | None = None, since: int = 0
+    ) -> Operation[Any]:
         """The object in an item that was got; which is in flight ``here`` under a number, or was
         got for good."""
         if is_manifest(item):
-            return (yield from self._accept_large(item, seq, here))
-        try:
-            return self.codec.decode(item)
-        except PressureError:
-            yield from self._set_aside(item, seq, here)
-            raise
+            found = yield from self._accept_large(item, seq, here)
+        else:
+            try:
+                found = self.codec.decode(item)
+            except PressureError:
+                yield from self._set_aside(item, seq, here)
+                raise
+        self.tell_received([item], since)
+        return found
 
     def _accept_large(self, item: bytes, seq: int, here: Holder | None) -> Operation[Any]:
         """The same of an item whose content may be beside the queue."""
@@ -246,10 +287,12 @@ class ObjectOperations(DeliveryOperations):
         return found
 
     def _accept_all(
-        self, items: Sequence[bytes], seqs: Sequence[int], here: Holder | None
+        self, items: Sequence[bytes], seqs: Sequence[int], here: Holder | None, since: int
     ) -> Operation[Received]:
         try:
-            return self.codec.decode_many(items), None
+            found = self.codec.decode_many(items)
+            self.tell_received(items, since)
+            return found, None
         except Exception as error:  # one cannot be used, which is not the others' fault
             if is_from_outside(error):
                 raise
@@ -257,7 +300,7 @@ class ObjectOperations(DeliveryOperations):
         problem: PressureError | None = None
         for item, seq in zip(items, seqs, strict=True):
             try:
-                accepted.append((yield from self.accept(item, seq, here)))
+                accepted.append((yield from self.accept(item, seq, here, since)))
             except PressureError as error:
                 problem = problem or error
         if problem is None or accepted:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import states
 from ..deadlines import deadline, seconds_left
-from ..effects import Ask, Operation, Until, Wait
+from ..effects import AnyOperation, Ask, Operation, Until, Wait
 from ..encoding.task_values import decode_id, encode_id, local_milliseconds, make_uuid
 from ..engines.contract.replies import Outcome, Unprocessed
 from ..engines.contract.task_records import Record, StoredTask
@@ -23,6 +23,7 @@ from ..engines.contract.tasks import (
 )
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
 from ..exhaustive import assert_never
+from ..telemetry import events
 from .batches import next_batch
 from .task_queue import DecodedTask, TaskQueueOperations
 
@@ -40,10 +41,20 @@ class TaskProducing(TaskQueueOperations):
     #: Makes ids, in a queue whose ids a callable makes.
     make_id: Callable[[], int | str] | None = None
 
-    def put(self, data: Any, id: int | str | None, options: PutOptions) -> Ask[int | str]:
+    def put(self, data: Any, id: int | str | None, options: PutOptions) -> AnyOperation[int | str]:
         """Put a task; returns its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
+        if events.listeners:
+            return self._put_told(data, id, options)
         task = self._name(id), self.codec.encode_whole(data)
         return Ask(PutTasks([task], self.settings.id, *options), None, self._only_id)
+
+    def _put_told(
+        self, data: Any, id: int | str | None, options: PutOptions
+    ) -> Operation[int | str]:
+        with events.sending(self.destination, 1) as headers:
+            task = self._name(id), self.codec.encode_whole(data, headers)
+            reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options)
+            return self._only_id(reply)
 
     def _only_id(self, reply: PutTasksReply) -> int | str:
         return decode_id(reply[0] if type(reply) is list else self._ids(reply)[0])
@@ -55,12 +66,14 @@ class TaskProducing(TaskQueueOperations):
         says how many were put, and ``rest`` has the data of the others."""
         put: list[bytes] = []
         try:
-            names = self._names(len(data), ids)
-            tasks = list(zip(names, self.codec.encode_many_whole(data), strict=True))
-            while len(put) < len(tasks):
-                batch = next_batch(tasks, len(put), _size)
-                reply: PutTasksReply = yield PutTasks(batch, self.settings.id, *options)
-                put += self._ids(reply)
+            with events.sending(self.destination, len(data)) as headers:
+                names = self._names(len(data), ids)
+                payloads = self.codec.encode_many_whole(data, headers)
+                tasks = list(zip(names, payloads, strict=True))
+                while len(put) < len(tasks):
+                    batch = next_batch(tasks, len(put), _size)
+                    reply: PutTasksReply = yield PutTasks(batch, self.settings.id, *options)
+                    put += self._ids(reply)
         except PressureError as error:
             error.accepted = len(put)
             error.rest = list(data[len(put) :])
@@ -77,9 +90,10 @@ class TaskProducing(TaskQueueOperations):
     ) -> Operation[tuple[DecodedTask, bool]]:
         """Put a task, and wait as :meth:`wait` does; the time counts from now on."""
         end = deadline(True, timeout)
-        task = self._name(id), self.codec.encode_whole(data)
-        reply: PutTasksReply = yield PutAwaited(PutTasks([task], self.settings.id, *options))
-        (made,) = self._ids(reply)
+        with events.sending(self.destination, 1) as headers:
+            task = self._name(id), self.codec.encode_whole(data, headers)
+            reply: PutTasksReply = yield PutAwaited(PutTasks([task], self.settings.id, *options))
+            (made,) = self._ids(reply)
         delay, _, priority, tube, _, _, key = options
         state = states.WAITING if delay else states.READY
         moment = local_milliseconds()  # it is not known better if the task is gone at once

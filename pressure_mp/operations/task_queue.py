@@ -42,6 +42,7 @@ from ..exceptions import (
 )
 from ..exhaustive import assert_never
 from ..states import TAKEN, VOID, word
+from ..telemetry.events import Destination
 from .queues import QueueOperations
 
 TASKS = "tasks"
@@ -64,6 +65,11 @@ class TaskQueueOperations(QueueOperations):
     #: From data to bytes and back; and the queue's options. Given once the queue is open.
     codec: Codec[Any]
     settings: TaskSettings
+
+    @cached_property
+    def destination(self) -> Destination:
+        """The queue, for those who listen."""
+        return Destination(self.name, self.discipline, self.codec.anonymous)
 
     @cached_property
     def _results(self) -> ResultCodec[Any]:

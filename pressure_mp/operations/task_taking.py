@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Until, Wait
 from ..encoding.large import Large
+from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Closed, Lost, Missing, NoTask, Outcome
 from ..engines.contract.task_records import StoredTask, TaskRecord
 from ..engines.contract.tasks import (
@@ -26,6 +27,8 @@ from ..exceptions import BrokerError, BrokerUnavailable, Empty, PressureError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
+from ..telemetry import events
+from ..telemetry.events import Message
 from .task_queue import error_text
 from .task_settling import Keeper
 from .task_telling import TaskTelling
@@ -89,6 +92,7 @@ class TaskTaking(TaskTelling):
         self.codec.prepare()  # nothing is taken that there is no key for
         waits = timeout is None or timeout > 0
         end = None if timeout is None else deadline(waits, timeout)
+        since = events.now()
         said = self._say(done)
         before = None if done is None else Acknowledged(done.id_bytes, done.record)
         request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits)
@@ -106,12 +110,27 @@ class TaskTaking(TaskTelling):
                     data = self._decode_all(reply.tasks)
                     if data is None:
                         return (yield from self._sort_out(make, reply.tasks, here, call))
-                    tasks = zip(reply.tasks, data, strict=True)
-                    return [make(task.id, task.record, one) for task, one in tasks], None
+                    both = zip(reply.tasks, data, strict=True)
+                    tasks = [make(task.id, task.record, one) for task, one in both]
+                    if events.listeners:
+                        self._tell_taken(tasks, reply.tasks, since)
+                    return tasks, None
                 request, done = request._replace(ack=None), None
         except (BrokerError, BrokerUnavailable):
             here.doubt(call)
             raise
+
+    def _tell_taken(self, tasks: list[Any], taken: list[StoredTask], since: int) -> None:
+        """Tell those who listen, and each task what to tell them when it is processed."""
+        for task, stored in zip(tasks, taken, strict=True):
+            record = stored.record
+            is_first = record.deliveries == 1
+            task.message = Message(
+                self.codec.headers_of(stored.data),
+                decode_id(stored.id),
+                max(record.since - record.created, 0) / 1000 if is_first else None,
+            )
+        events.received(self.destination, [task.message for task in tasks], since)
 
     def _say(self, done: Done | None) -> bytes | Large:
         """What came of a task, if somebody asked for it."""

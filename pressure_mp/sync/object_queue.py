@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from .. import interrupts
 from ..buffering import unsent
 from ..drivers import drive, drive_on
-from ..effects import AnyOperation, Ask
+from ..effects import AnyOperation
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
 from ..engines import registry
@@ -124,7 +124,10 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
         super().__init__(name, given)
-        self._codec: Codec[Item] = Codec(encoder, keys, self.prefix, self._name, self._anonymous)
+        is_bare = self._operations.discipline == FIFO
+        self._codec: Codec[Item] = Codec(
+            encoder, keys, self.prefix, self._name, self._anonymous, is_bare=is_bare
+        )
         self._operations.codec = self._codec
         self._choose_buffers(given["buffering"], given["prefetch"], bound)
         self._open(partial(self._opening_bounded, self._how, bound, is_stated(maxsize)))
@@ -359,7 +362,7 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
         self._kept += found
 
     def _get_one(self, claim: Any, block: bool = True, timeout: float | None = None) -> Item:
-        operation: Ask[Item] = self._operations.get_object(block, timeout, self._eof)
+        operation: AnyOperation[Item] = self._operations.get_object(block, timeout, self._eof)
         return self._getting(operation, claim)
 
     def _get_some(

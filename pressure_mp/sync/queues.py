@@ -152,7 +152,7 @@ class JoinableQueue(Queue[Item]):
         """As for :class:`Queue`.
 
         :param max_deliveries: an item that was got so often, and whose consumer died each time,
-            is set aside (see :meth:`rejected`) and counts as done. None is no limit.
+            is set aside (see :meth:`rejected`) and counts as done. None means no limit.
         """
         self._limit = _check_limit(max_deliveries)
         if self._limit and options.get("prefetch"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import os
 import re
@@ -190,6 +191,30 @@ def test_the_tasks_page_names_every_state_and_every_error_of_a_task():
     for error in vars(exceptions).values():
         if isinstance(error, type) and issubclass(error, exceptions.TaskError):
             assert f"`{error.__name__}`" in page, error
+
+
+#: The methods of a logger, and the levels that they log at.
+LEVELS = {name: name for name in ("debug", "info", "warning", "error", "critical")} | {
+    "exception": "error"
+}
+
+
+def logged():
+    """The level and the message of each call of the package's logger."""
+    for path in (ROOT / "pressure_mp").rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            match call:
+                case ast.Call(ast.Attribute(ast.Name("_log"), method), [text, *_]):
+                    yield LEVELS[method], ast.literal_eval(text)
+                case ast.Assign([target], ast.Call(ast.Attribute(_, "getLogger"))):
+                    assert ast.unparse(target) == "_log", path
+
+
+def test_the_monitoring_page_has_all_that_is_logged():
+    page = (ROOT / "docs" / "monitoring.md").read_text()
+    listed = re.findall(r"^\| (\w+) \| `(.+)` \| .", page.partition("\n## Logs\n")[2], re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(logged())
 
 
 def test_the_differences_page_has_no_loose_ends():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -35,11 +36,12 @@ def start(url, name, tmp_path):
     """Starts the program; what still runs in the end is killed, and its children end by that."""
     running = []
 
-    def start(*options):
+    def start(*options, stderr=None):
         process = subprocess.Popen(
             [sys.executable, "-m", "pressure_mp.worker", name, "--url", url, *map(str, options)],
             env=started.environment(),
             cwd=tmp_path,
+            stderr=stderr,
         )
         running.append(process)
         return process
@@ -88,9 +90,22 @@ def test_an_aborted_call_ends_in_a_worker_elsewhere(start, executor, files):
     assert len(functions.runs(files.runs)) == 1
 
 
-def test_its_exit_code_says_that_workers_cannot_start(start, executor):
-    process = start("--initializer", "executors.functions:begin_badly")
-    assert process.wait(60) == program.BROKEN
+def test_its_exit_code_says_that_workers_cannot_start_and_its_log_why(start, executor, tmp_path):
+    log = tmp_path / "log"
+    with log.open("wb") as stderr:
+        options = ("--initializer", "executors.functions:begin_badly", "--log-json")
+        process = start(*options, stderr=stderr)
+        assert process.wait(60) == program.BROKEN
+    begun, *failed, ended = map(json.loads, log.read_text().splitlines())
+    assert (begun["level"], begun["process"], begun["logger"]) == (
+        "info",
+        process.pid,
+        "pressure_mp",
+    )
+    assert ended["level"] == "critical"
+    assert "initializer" in ended["message"]
+    assert {one["logger"] for one in failed} == {"concurrent.futures"}  # in the worker itself
+    assert all(one["error"].startswith("Traceback") for one in failed)
 
 
 def test_it_says_that_it_is_well_and_ends_with_the_executor(start, executor, tmp_path):

@@ -42,18 +42,20 @@ ROOMS = {
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",
+    "telemetry.events": "encoding",
+    "telemetry.json_logs": "",
     "effects": "engines.contract",
     "drivers": "effects engines.contract exceptions",
     "operations": (
         "deadlines effects encoding engines.contract exceptions exhaustive identity in_flight "
-        "interrupts states"
+        "interrupts states telemetry.events"
     ),
     "background": (
         "drivers effects engines.contract exceptions identity in_flight interrupts operations"
     ),
     "buffering": (
         "background deadlines drivers effects encoding engines engines.contract "
-        "exceptions identity in_flight interrupts operations"
+        "exceptions identity in_flight interrupts operations telemetry.events"
     ),
     "sync": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
@@ -61,24 +63,25 @@ ROOMS = {
     ),
     "sync.tasks": (
         "authentication background deadlines drivers effects encoding engines engines.contract "
-        "exceptions hidden identity in_flight interrupts operations states sync"
+        "exceptions hidden identity in_flight interrupts operations states sync telemetry.events"
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
-        "operations states sync sync.tasks"
+        "operations states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
     "joblib": "executor",
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "engines.put_off exceptions executor hidden identity in_flight operations states sync "
-        "sync.tasks"
+        "sync.tasks telemetry.events"
     ),
-    "telemetry": "engines.contract states sync",
+    "telemetry": "_version engines.contract states sync telemetry.events",
     "administration": (
         "drivers effects encoding engines engines.contract exceptions identity operations states"
     ),
     "dashboard": ("administration encoding engines engines.contract exceptions operations states"),
+    "testing": "drivers engines exceptions operations sync",
     "cli": (
         "_version administration authentication dashboard drivers effects encoding engines "
         "engines.contract engines.embedded engines.postgres exceptions executor identity "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from ...engines.contract.task_records import TaskRecord
 from ...sync.tasks import task_queue as sync
 from ...sync.tasks.base_task import Data
+from ...telemetry.events import Destination
 from ..handles import Handle
 from .task import Task
 
@@ -29,6 +30,11 @@ class TaskHandle(Handle, Generic[Data]):
         """The handle for threads, open: it knows the queue's settings, and this process in it."""
         await self.open()
         return self._sync
+
+    @property
+    def _destination(self) -> Destination:
+        """The queue, for those who listen."""
+        return self._sync._destination
 
     def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:
         """A task as its user sees it."""

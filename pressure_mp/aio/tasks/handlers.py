@@ -46,16 +46,20 @@ class Job(sync.Job):
 async def handle(job: Job, task: Task[Any], queue: QueueOfThreads[Any], threads: Threads) -> None:
     """Run the handler on the task, whose result is what it returns. Raises what it raises. When
     this is cancelled, what runs in a thread or a process goes on."""
+    with task.processing():
+        task.have_returned(await _run(job, task, queue, threads))
+
+
+async def _run(job: Job, task: Task[Any], queue: QueueOfThreads[Any], threads: Threads) -> Any:
+    """What the handler returns."""
     if job.is_coroutine:
         found: Any = job.handler(task)
-        returned = await found
-    elif job.executor is not None:
+        return await found
+    if job.executor is not None:
         loop = asyncio.get_running_loop()
         call = _call_for_result if task.record.result_ttl else _call
-        returned = await loop.run_in_executor(job.executor, call, job.handler, task.data)
-    else:
-        returned = await _in_thread(job.handler, task, queue, threads)
-    task.have_returned(returned)
+        return await loop.run_in_executor(job.executor, call, job.handler, task.data)
+    return await _in_thread(job.handler, task, queue, threads)
 
 
 async def _in_thread(

@@ -63,7 +63,9 @@ async def persist(
                 raise
             if now - began >= _QUIET and not is_told:
                 is_told = True
-                _log.warning("pressure_mp: %s; trying again for %.1f s at most", error, until - now)
+                _log.warning(
+                    "trying for another %.0f s to reach the broker: %s", until - now, error
+                )
             await pool.sleep(min(pause * _random.uniform(0.5, 1.0), until - now))
             pause = min(max(pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import states
@@ -11,6 +12,8 @@ from ...encoding.task_values import decode_id
 from ...engines.contract.task_records import TaskRecord
 from ...engines.contract.task_results import WITH_INBOX
 from ...exceptions import ArgumentError
+from ...telemetry import events
+from ...telemetry.events import Message
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -29,7 +32,8 @@ class BaseTask(Generic[Data]):
     """A task at one moment; nothing here asks the broker."""
 
     __slots__ = (
-        *("_data", "_queue", "backoff", "id_bytes", "is_staged", "on_error", "record", "result"),
+        *("_data", "_queue", "_work", "backoff", "id_bytes", "is_staged", "message", "on_error"),
+        *("record", "result"),
     )
 
     def __init__(self, queue: Any, id_bytes: bytes, data: Data, record: TaskRecord) -> None:
@@ -45,6 +49,30 @@ class BaseTask(Generic[Data]):
         self.backoff: Backoff | None = None
         #: What the task came to, which its taker may set: it is told when it is acknowledged.
         self.result: Any = None
+        #: What those who listen are told when it is processed, if anybody listened when it was
+        #: taken.
+        self.message: Message | None = None
+        self._work: AbstractContextManager[None] | None = None
+
+    def processing(self) -> AbstractContextManager[None]:
+        """What to process it in, once: those who listen are told of the work on it."""
+        message, self.message = self.message, None
+        if message is None:
+            return nullcontext()
+        return events.processing(self._queue._destination, message)
+
+    def _begin(self) -> None:
+        """A ``with`` block begins."""
+        if self.message is not None:
+            work = self.processing()
+            work.__enter__()
+            self._work = work
+
+    def _end(self, *exc_info: Any) -> None:
+        """It ends."""
+        work, self._work = self._work, None
+        if work is not None:
+            work.__exit__(*exc_info)
 
     @property
     def id(self) -> int | str:

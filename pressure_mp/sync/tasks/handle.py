@@ -11,6 +11,7 @@ from ...encoding.codec import Codec
 from ...engines import registry
 from ...engines.contract.task_records import TaskRecord, TaskSettings
 from ...operations.tasks import TaskOperations
+from ...telemetry.events import Destination
 from ..handles import Handle
 from .base_task import Data
 from .task import Task
@@ -46,6 +47,11 @@ class TaskHandle(Handle, Generic[Data]):
             self._presence = takers.of(engine, self._name, self._options.lease)
         found: Takers = self._presence
         return found
+
+    @property
+    def _destination(self) -> Destination:
+        """The queue, for those who listen."""
+        return self._operations.destination
 
     def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:
         """A task as its user sees it."""

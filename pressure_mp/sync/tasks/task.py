@@ -88,6 +88,7 @@ class Task(BaseTask[Data]):
         getattr(self, verb)(**options)
 
     def __enter__(self) -> Task[Data]:
+        self._begin()
         return self
 
     def __exit__(
@@ -96,6 +97,7 @@ class Task(BaseTask[Data]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._end(kind, error, traceback)
         if self.state != states.TAKEN or (self.is_staged and error is None):
             return
         if error is None:

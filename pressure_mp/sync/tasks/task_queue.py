@@ -54,12 +54,12 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         :param ttr: time to release: a task that was taken for so long is ready again. None is no
             limit.
         :param ttl: time to live: a task that was ready for so long, and was not taken, is dropped.
-            It begins anew whenever the task becomes ready. None is no limit.
+            It begins anew whenever the task becomes ready. None means no limit.
         :param zombie: a task that was acknowledged stays for so long as a zombie; with True until
             somebody removes it, unless ``ack(delay=)`` says for how long.
         :param keep: a task that was acknowledged stays as done. Excludes ``zombie``.
         :param max_deliveries: a task that was taken so often is buried where it would become ready
-            again, with the text of the last error. None is no limit.
+            again, with the text of the last error. None means no limit.
         :param id: where ids come from: ``"time64"``, the broker's time in microseconds;
             ``"auto_increment"``, 1 and so on; ``"uuid"``; ``"required"``: each put gives one; or a
             callable without arguments that returns an int or a str, which must be one that can be

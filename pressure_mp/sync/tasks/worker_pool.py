@@ -253,7 +253,8 @@ class WorkerPool:
         """Run the handler, and say what became of the task if that failed; returns whether it is to
         be acknowledged."""
         try:
-            task.have_returned(handler(task))
+            with task.processing():
+                task.have_returned(handler(task))
         except BaseException as error:
             _log.exception(
                 "task %r of %r failed, delivery %d", task.id, self._source.name, task.deliveries

@@ -79,7 +79,7 @@ class TaskWorkers(TaskTaker[Data]):
         :param backoff: seconds before a released task may be taken again; or a callable that is
             given how often it was delivered, and returns them.
         :param grace: seconds for the tasks in hand when the run is stopped; those not finished by
-            then are released. None is no limit.
+            then are released. None means no limit.
         :param stop: an event that stops the run, within a second after it is set.
 
         Blocks until it is stopped: by ``stop``; by SIGTERM or SIGINT, when called in the main

@@ -1,0 +1,98 @@
+"""How long items and tasks are in their queues, and handlers take, for Prometheus
+(``pip install 'pressure_mp[metrics]'``)."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from prometheus_client import REGISTRY, CollectorRegistry, Histogram
+
+from . import events
+from .events import Destination, Message
+
+#: The header that says when an item was put, in seconds since the epoch.
+_PUT_AT = "pressure-put-at"
+#: From what a lively queue and a quick handler take to what a night's backlog does.
+_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1, 5, 20, 60, 300, 1800, 7200, 43200)
+
+
+class Durations:
+    """Observes what this process gets and processes from now on, until :meth:`stop`.
+
+    ``pressure_wait_seconds`` is from the put of an item or a task to when it came to a consumer,
+    with what it was delayed. Of a task the broker says it, of its first delivery; of an item its
+    producer has to observe durations too, and says in a header when it put it, by its own clock.
+    Items without headers (see :func:`.otel.instrument`) are not observed.
+
+    ``pressure_handler_seconds`` is the time of a worker's handler, or of a block ``with task:``;
+    ``outcome`` is ``returned`` or ``raised``.
+
+    Both are histograms, by discipline; of queues whose name matches ``per_queue``, such as
+    ``"jobs-*"``, also by ``queue``, which is empty for all others. Does not block.
+
+    :param registry: of prometheus_client; raises ValueError if it has these metrics already.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry = REGISTRY, per_queue: str | None = None
+    ) -> None:
+        self._registry = registry
+        self._per_queue = per_queue
+        labels = ("discipline", "queue")
+        self._wait = Histogram(
+            *("pressure_wait_seconds", "From the put to when it came to a consumer.", labels),
+            registry=registry,
+            buckets=_BUCKETS,
+        )
+        self._handler = Histogram(
+            *("pressure_handler_seconds", "Of handlers of tasks.", (*labels, "outcome")),
+            registry=registry,
+            buckets=_BUCKETS,
+        )
+        events.listen(self)
+
+    def stop(self) -> None:
+        """Observe nothing any more; the registry no longer has the metrics."""
+        events.ignore(self)
+        for metric in (self._wait, self._handler):
+            self._registry.unregister(metric)
+
+    @contextmanager
+    def sending(self, to: Destination, number: int) -> Iterator[Mapping[str, str]]:
+        """As of :class:`.events.Listener`."""
+        yield self.created(to)
+
+    def created(self, to: Destination) -> Mapping[str, str]:
+        """As of :class:`.events.Listener`."""
+        return {} if to.discipline == "tasks" else {_PUT_AT: f"{time.time():.3f}"}
+
+    def received(self, source: Destination, messages: Sequence[Message], since: int) -> None:
+        """As of :class:`.events.Listener`."""
+        wait, now = self._wait.labels(*self._labels(source)), time.time()
+        for message in messages:
+            waited = message.waited
+            if waited is None and _PUT_AT in message.headers:
+                try:
+                    waited = max(now - float(message.headers[_PUT_AT]), 0.0)
+                except ValueError:
+                    continue  # somebody else wrote it
+            if waited is not None:
+                wait.observe(waited)
+
+    @contextmanager
+    def processing(self, source: Destination, message: Message) -> Iterator[None]:
+        """As of :class:`.events.Listener`."""
+        begun, outcome = time.perf_counter(), "raised"
+        try:
+            yield
+            outcome = "returned"
+        finally:
+            seconds = time.perf_counter() - begun
+            self._handler.labels(*self._labels(source), outcome).observe(seconds)
+
+    def _labels(self, queue: Destination) -> tuple[str, str]:
+        is_named = self._per_queue is not None and fnmatch.fnmatchcase(queue.name, self._per_queue)
+        return queue.discipline, queue.name if is_named else ""

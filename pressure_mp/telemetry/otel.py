@@ -1,0 +1,190 @@
+"""Traces for OpenTelemetry (``pip install 'pressure_mp[otel]'``).
+
+After :func:`instrument` each put is a span, and so is what a get or a take received, with a link to
+the span of the put; and a worker's handler runs in a span that is a child of the put's. Names are
+those of the semantic conventions for messaging
+(https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from opentelemetry import context, propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider
+
+from .._version import __version__
+from . import events
+from .events import Destination, Message
+
+#: What this thread, or this task of asyncio, received last, for :func:`processing`.
+_received: ContextVar[tuple[Destination, Sequence[Message]] | None] = ContextVar(
+    "pressure_mp received", default=None
+)
+
+
+def instrument(
+    *, tracer_provider: TracerProvider | None = None, propagator: TextMapPropagator | None = None
+) -> None:
+    """Trace every queue of this process, in both worlds; again: with other arguments.
+
+    :param tracer_provider: makes the spans; else the global one.
+    :param propagator: writes the context of a put into the headers of its items, and reads it; else
+        the global one, by default ``traceparent``, ``tracestate`` and baggage (W3C).
+
+    Headers are beside an item, in an envelope that consumers with this package take off, whether
+    they trace or not. The items of :class:`pressure_mp.PressureQueue` have none, and neither have
+    those of a first-in, first-out queue with another serializer than pickle that is not signed:
+    programs in other languages may get them.
+
+    Does not block, raises nothing, and is for this process: worker processes call it themselves.
+    """
+    global _tracing
+    uninstrument()
+    tracer = trace.get_tracer("pressure_mp", __version__, tracer_provider)
+    _tracing = _Tracing(tracer, propagator or propagate.get_global_textmap())
+    events.listen(_tracing)
+
+
+def uninstrument() -> None:
+    """Trace nothing any more. Spans that have begun end as they would have."""
+    global _tracing
+    if _tracing is not None:
+        events.ignore(_tracing)
+        _tracing = None
+
+
+@contextmanager
+def processing() -> Iterator[None]:
+    """A span for the work on what this thread, or this task of asyncio, got last: one item, or all
+    those of one :meth:`~pressure_mp.Queue.get_many`, or that were fetched together with
+    ``prefetch``. It is the current span within the block.
+
+    For tasks this is done by ``with task:``, and around a worker's handler. Without
+    :func:`instrument`, or before anything was got, it does nothing.
+    """
+    received = _received.get()
+    if _tracing is None or received is None:
+        yield
+        return
+    with _tracing.process(*received):
+        yield
+
+
+class _Tracing:
+    """What :mod:`.events` tells, as spans."""
+
+    def __init__(self, tracer: trace.Tracer, propagator: TextMapPropagator) -> None:
+        self._tracer = tracer
+        self._propagator = propagator
+
+    @contextmanager
+    def sending(self, to: Destination, number: int) -> Iterator[Mapping[str, str]]:
+        """The span of a put. It is not the current one: nothing of the program runs in it."""
+        span = self._start(SpanKind.PRODUCER, "put", "send", to, number)
+        try:
+            yield self._headers(span)
+        except BaseException as error:
+            span.set_attribute("error.type", type(error).__qualname__)
+            span.set_status(Status(StatusCode.ERROR, str(error)))
+            raise
+        finally:
+            span.end()
+
+    def created(self, to: Destination) -> Mapping[str, str]:
+        """The span of an item that is sent later, by a thread that sends many together."""
+        span = self._start(SpanKind.PRODUCER, "put", "create", to, 1)
+        span.end()
+        return self._headers(span)
+
+    def received(self, source: Destination, messages: Sequence[Message], since: int) -> None:
+        """The span of what came; it began when it was asked for."""
+        _received.set((source, messages))
+        name = "take" if source.discipline == "tasks" else "get"
+        self._start(
+            *(SpanKind.CLIENT, name, "receive", source, len(messages)),
+            links=self._links(messages),
+            start_time=since,
+            message=messages[0] if len(messages) == 1 else None,
+        ).end()
+
+    @contextmanager
+    def processing(self, source: Destination, message: Message) -> Iterator[None]:
+        """The span of a handler, which is the current one while it runs."""
+        with self.process(source, [message]):
+            yield
+
+    @contextmanager
+    def process(self, source: Destination, messages: Sequence[Message]) -> Iterator[None]:
+        """The same, for several messages. With one, its context is that of the work on it."""
+        one = messages[0] if len(messages) == 1 else None
+        outer = self._propagator.extract(one.headers) if one else context.get_current()
+        token = context.attach(outer)
+        try:
+            span = self._start(
+                *(SpanKind.CONSUMER, "process", "process", source, len(messages)),
+                links=self._links(messages),
+                message=one,
+            )
+            with trace.use_span(span, end_on_exit=True):
+                try:
+                    yield
+                except Exception as error:
+                    span.set_attribute("error.type", type(error).__qualname__)
+                    raise
+        finally:
+            context.detach(token)
+
+    def _start(
+        self,
+        kind: SpanKind,
+        name: str,
+        type_: str,
+        queue: Destination,
+        number: int,
+        links: Sequence[Link] = (),
+        start_time: int | None = None,
+        message: Message | None = None,
+    ) -> Span:
+        attributes: dict[str, Any] = {
+            "messaging.system": "pressure_mp",
+            "messaging.operation.name": name,
+            "messaging.operation.type": type_,
+            "messaging.destination.name": queue.name,
+        }
+        if queue.is_anonymous:
+            attributes["messaging.destination.anonymous"] = True
+            attributes["messaging.destination.temporary"] = True
+        if number > 1:
+            attributes["messaging.batch.message_count"] = number
+        if message is not None and message.id is not None:
+            attributes["messaging.message.id"] = str(message.id)
+        where = "(anonymous)" if queue.is_anonymous else queue.name
+        return self._tracer.start_span(
+            f"{name} {where}", None, kind, attributes, links, start_time=start_time
+        )
+
+    def _headers(self, span: Span) -> dict[str, str]:
+        """What the consumers of a put need to know of its span."""
+        headers: dict[str, str] = {}
+        self._propagator.inject(headers, trace.set_span_in_context(span))
+        return headers
+
+    def _links(self, messages: Sequence[Message]) -> list[Link]:
+        """To the spans that put these, each once."""
+        found: dict[tuple[int, int], Link] = {}
+        for message in messages:
+            if message.headers:
+                outer = self._propagator.extract(message.headers, Context())
+                put = trace.get_current_span(outer).get_span_context()
+                if put.is_valid:
+                    found.setdefault((put.trace_id, put.span_id), Link(put))
+        return list(found.values())
+
+
+_tracing: _Tracing | None = None
