@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
 import inside
 import pytest
 from dashboards import serving
+from programs import stages
+from started import quickly
 from waiting import until
 
-from pressure_mp import JoinableQueue, LifoQueue, PressureQueue, Queue, TaskQueue
+from pressure_mp import (
+    JoinableQueue,
+    LifoQueue,
+    PressureQueue,
+    Queue,
+    QueueDoesNotExistError,
+    TaskQueue,
+)
 
 
 @pytest.fixture
@@ -56,6 +68,35 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         jobs.delete()
         until(lambda: "2 queues," in dashboard.text("/"))
     taken.ack()
+
+
+def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_up(valkey, name):
+    options = {"url": valkey.url, "prefix": name}
+    first, last = Queue(2, "z-first", **options), Queue(1, "a-last", **options)
+    between = quickly.Process(target=stages.carry, args=(first, last), daemon=True)
+    between.start()
+    with serving(**options) as dashboard, ThreadPoolExecutor() as threads:
+        try:
+            puts = threads.submit(first.put_many, list(range(9)))
+            held_up = "Held up by the consumers of a-last . "
+            row = "z-first 2 of 2 0 0 a-last 1 The queue is full (2 of 2)"
+
+            def settled():
+                page = dashboard.text("/pipeline")
+                return page if row in page and held_up in page else ""
+
+            shown = until(settled)
+            assert shown.index(row) < shown.index("a-last 1 of 1")
+            until(lambda: held_up in dashboard.text("/"))
+            worker = f"pid {between.pid} on {socket.gethostname()} alive a-last , has waited"
+            until(lambda: worker in dashboard.text("/workers"))
+            assert not puts.done()
+        finally:
+            between.kill()
+            between.join()
+            first.delete()
+            last.delete()
+    assert isinstance(puts.exception(), QueueDoesNotExistError)
 
 
 class Makes:
