@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
 import inside
 import pytest
 from dashboards import serving
+from programs import stages
+from started import quickly
 from waiting import until
 
-from pressure_mp import JoinableQueue, LifoQueue, PressureQueue, Queue, TaskQueue
+from pressure_mp import (
+    JoinableQueue,
+    LifoQueue,
+    PressureQueue,
+    Queue,
+    QueueDoesNotExistError,
+    TaskQueue,
+)
 
 
 @pytest.fixture
@@ -40,7 +52,8 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         assert "all 3 ready 1 waiting 0 taken 1 buried 1" in shown
         assert "ValueError: no <such> file" in shown
         buried = dashboard.text("/tasks?name=tasks&state=B")
-        assert "The first 1 of 1" in buried
+        assert "no <such> file" in buried
+        assert "There is no such task" in dashboard.text("/tasks?name=tasks&state=W")
         workers = dashboard.text("/workers")
         assert "has 1" in workers
         assert "jobs <1>" in workers
@@ -55,6 +68,35 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         jobs.delete()
         until(lambda: "2 queues," in dashboard.text("/"))
     taken.ack()
+
+
+def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_up(valkey, name):
+    options = {"url": valkey.url, "prefix": name}
+    first, last = Queue(2, "z-first", **options), Queue(1, "a-last", **options)
+    between = quickly.Process(target=stages.carry, args=(first, last), daemon=True)
+    between.start()
+    with serving(**options) as dashboard, ThreadPoolExecutor() as threads:
+        try:
+            puts = threads.submit(first.put_many, list(range(9)))
+            held_up = "Held up by the consumers of a-last . "
+            row = "z-first 2 of 2 0 0 a-last 1 The queue is full (2 of 2)"
+
+            def settled():
+                page = dashboard.text("/pipeline")
+                return page if row in page and held_up in page else ""
+
+            shown = until(settled)
+            assert shown.index(row) < shown.index("a-last 1 of 1")
+            until(lambda: held_up in dashboard.text("/"))
+            worker = f"pid {between.pid} on {socket.gethostname()} alive a-last , has waited"
+            until(lambda: worker in dashboard.text("/workers"))
+            assert not puts.done()
+        finally:
+            between.kill()
+            between.join()
+            first.delete()
+            last.delete()
+    assert isinstance(puts.exception(), QueueDoesNotExistError)
 
 
 class Makes:
@@ -122,19 +164,22 @@ def test_a_thousand_queues_are_filtered_ordered_and_shown_in_parts(name):
     for number in range(1000):
         Queue(0, f"tenant-{number:03}", **options)
     Queue.attach("tenant-500", **options).put_many([1] * 20)
+    TaskQueue("tasks", **options).put_many(list(range(60)))
     with serving(**options) as dashboard:
         first = dashboard.text("/?sort=name")
-        assert "1,000 queues" in first
-        assert "1 to 100 of 1,000 Next" in first
-        assert "tenant-099 fifo" in first
+        assert "1,001 queues" in first
+        assert "1 to 100 of 1,001 Next" in first
+        assert "tenant-098 fifo" in first
         assert "tenant-100 fifo" not in first
-        last = dashboard.text("/?sort=name&start=900")
+        last = dashboard.text("/?sort=name&kind=fifo&start=900")
         assert "tenant-999 fifo" in last
         assert "Previous 901 to 1000 of 1,000" in last
         deepest = dashboard.text("/?sort=depth")
         assert deepest.index("tenant-500") < deepest.index("tenant-000")
         found = dashboard.text("/?find=tenant-5%3F5")
         assert found.count(" fifo 0") == 10
+        assert dashboard.page("/tasks?name=tasks&start=50").count('data-label="Task"') == 10
+        assert "Previous 51 to 60 of 60" in dashboard.text("/tasks?name=tasks&start=50")
         assert "No queue is found" in dashboard.text("/?find=nothing&kind=fifo")
 
 

@@ -7,7 +7,7 @@ import time
 
 from ...administration.place import Place
 from ...administration.troubles import Trouble, find_troubles
-from ..markup import Child, element
+from ..markup import element
 from . import layout
 from .layout import Context
 
@@ -43,7 +43,7 @@ def make(context: Context, doctor: Doctor) -> str:
             " ",
             element("span", one.subject, class_="subject"),
             element("p", one.problem),
-            element("p", _with_commands(one.advice), class_="note"),
+            element("p", layout.with_commands(one.advice), class_="note"),
             class_="loses" if one.loses else None,
         )
         for one in found[:_MOST]
@@ -60,9 +60,3 @@ def make(context: Context, doctor: Doctor) -> str:
         ),
         here="health",
     )
-
-
-def _with_commands(text: str) -> list[Child]:
-    """A sentence, in which what is to be typed is between backquotes."""
-    parts = text.split("`")
-    return [element("code", part) if place % 2 else part for place, part in enumerate(parts)]

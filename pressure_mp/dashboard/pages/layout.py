@@ -202,6 +202,32 @@ def queue_link(queue: tuple[str, str], text: str | None = None) -> Markup:
     )
 
 
+def with_commands(text: str) -> list[Child]:
+    """A sentence, in which what is to be typed is between backquotes."""
+    parts = text.split("`")
+    return [element("code", part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def turn(address: str, query: dict[str, str], start: int, shown: int, there: int) -> Markup | None:
+    """The ways to the parts of a list of which so many are ``shown`` at once, if it has several."""
+    if there <= shown:
+        return None
+
+    def way(text: str, to: int) -> Child:
+        if not 0 <= to < there or to == start:
+            return None
+        return element("a", text, href=link_to(address, **{**query, "start": to or None}))
+
+    return element(
+        "nav",
+        way("Previous", max(start - shown, 0)),
+        element("span", f"{start + 1} to {min(start + shown, there)} of {number(there)}"),
+        way("Next", start + shown),
+        aria_label="Parts of the list",
+        class_="turn",
+    )
+
+
 def duration(seconds: float | None) -> str:
     """A time that has passed, where it is known."""
     return NOTHING if seconds is None else wording.duration(seconds)

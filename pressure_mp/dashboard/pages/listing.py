@@ -10,7 +10,7 @@ from typing import Any
 from ...administration.watching import Watched
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark
-from ..markup import Child, Markup, element, link_to
+from ..markup import Child, Markup, element
 from ..monitor import View, by_waiting
 from . import layout
 from .layout import NOTHING, Context, duration, number, queue_link, rate
@@ -35,13 +35,14 @@ def make(context: Context) -> str:
     shown = found[start : start + _MOST]
     now = time.monotonic()
     rows = [_row(one, view, now) for one in shown]
+    turn = layout.turn("./", context.query, start, _MOST, len(found))
     table = layout.table(_HEADS, rows, "No queue is found here.", class_="queues")
     return layout.page(
         context,
         "Queues",
         element("h1", "Queues"),
         _filter(context),
-        layout.live("list", summary(view), table, _turn(context, start, len(found))),
+        layout.live("list", summary(view), table, turn),
         here="./",
     )
 
@@ -157,22 +158,3 @@ def state(one: Watched, view: View) -> str:
     if one.is_full:
         return "full"
     return "shut down" if one.queue.closed else "open"
-
-
-def _turn(context: Context, start: int, there: int) -> Markup | None:
-    if there <= _MOST:
-        return None
-
-    def way(text: str, to: int) -> Child:
-        if not 0 <= to < there or to == start:
-            return None
-        return element("a", text, href=link_to("./", **{**context.query, "start": to or None}))
-
-    return element(
-        "nav",
-        way("Previous", max(start - _MOST, 0)),
-        element("span", f"{start + 1} to {min(start + _MOST, there)} of {number(there)}"),
-        way("Next", start + _MOST),
-        aria_label="Parts of the list",
-        class_="turn",
-    )

@@ -39,7 +39,7 @@ def make(context: Context) -> str:
     body: list[Child] = [_title(queue), told(context)]
     where = link_to("tasks", name=queue.name)
     tasks = element("p", element("a", "Its tasks, and their errors", href=where))
-    sentence = element("p", found.sentence, class_="sentence")
+    sentence = element("p", layout.with_commands(found.sentence), class_="sentence")
     body.append(layout.live("why", sentence, tasks if queue.has_tasks else None))
     body.append(layout.live("charts", _charts(context, key, watched, found)))
     body.append(layout.live("numbers", _numbers(queue, watched)))

@@ -12,7 +12,8 @@ from ..markup import Child, Markup, element, link_to
 from . import layout, queue
 from .layout import NOTHING, Context, action, duration, number, queue_link
 
-_MOST = 50
+#: Tasks on one page, and how many are before the last page: all of these are looked at.
+_MOST, _FURTHEST = 50, 950
 _HEADS = ["Task", "State", "For", "Taken", "Tube", "Last error", "Data"]
 
 
@@ -24,13 +25,13 @@ def make(context: Context) -> str:
     stats = found.run(found.tasks.stats())
     asked = context.query.get("state", "")
     state = str(named(asked)) if asked in [str(one) for one in NAMES] else ""
-    tasks = found.run(found.tasks.list(state or "".join(NAMES), "", _MOST))
     there = stats.counts[named(state)] if state else sum(stats.counts.values())
+    start = context.number("start", 0, _FURTHEST)
+    tasks = found.run(found.tasks.list(state or "".join(NAMES), "", start + _MOST))[start:]
     heads = [*_HEADS, "Do"] if context.settings.allow_actions else _HEADS
     rows = [_row(context, found, task, stats.now, heads) for task in tasks]
-    text = (
-        f"The first {number(len(tasks))} of {number(there)}, in the order in which they are next."
-    )
+    query = {"name": found.name, "state": state}
+    turn = layout.turn("tasks", query, start, _MOST, min(there, _FURTHEST + _MOST))
     title = element("a", "Queues", href="./", id="up"), " / ", queue_link(key), " / tasks"
     return layout.page(
         context,
@@ -40,8 +41,8 @@ def make(context: Context) -> str:
         layout.live(
             "tasks",
             _states(found, stats.counts, state),
-            element("p", text, class_="note") if tasks else None,
             layout.table(heads, rows, "There is no such task.", class_="tasks"),
+            turn,
         ),
     )
 

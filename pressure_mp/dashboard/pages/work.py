@@ -117,7 +117,7 @@ def _stage(one: Watched, key: Key, view: View, survey: Survey) -> Markup:
             rate(one.gets),
             element("ul", targets) if targets else NOTHING,
             f"{len(consumers)}{ended}",
-            survey.sentences[key],
+            layout.with_commands(survey.sentences[key]),
         ],
         "slow" if queue.name in view.slow else None,
     )
