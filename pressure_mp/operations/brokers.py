@@ -6,7 +6,10 @@ from ..effects import On, Operation
 from ..engines.contract.brokers import (
     ExamineServer,
     ExamineServerReply,
+    FindIncomplete,
+    FindIncompleteReply,
     Finding,
+    IncompletePage,
     ListQueues,
     ListQueuesReply,
     QueuePage,
@@ -27,6 +30,12 @@ def list_page(after: str = "", limit: int = 1000) -> Operation[QueuePage]:
 def examine_server() -> Operation[list[Finding]]:
     """What at the server loses data, or may."""
     reply: ExamineServerReply = yield ExamineServer()
+    return reply
+
+
+def find_incomplete(after: str = "", limit: int = 1000) -> Operation[IncompletePage]:
+    """Some of the queues that have lost the key by which they exist."""
+    reply: FindIncompleteReply = yield FindIncomplete(after, limit)
     return reply
 
 

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...exhaustive import assert_never
-from ..contract.brokers import ExamineServer, Finding, ListQueues, QueuePage, QueueSummary
+from ..contract.brokers import (
+    ExamineServer,
+    FindIncomplete,
+    Finding,
+    IncompletePage,
+    ListQueues,
+    QueuePage,
+    QueueSummary,
+)
 from ..contract.requests import BrokerRequest
 from .line import Caller
 
@@ -30,6 +38,8 @@ class MemoryBroker:
         match request:
             case ListQueues():
                 return QueuePage(list(self._summaries()), "")
+            case FindIncomplete():
+                return IncompletePage([], "")
             case ExamineServer():
                 return [_NOTHING_STAYS]
             case _:

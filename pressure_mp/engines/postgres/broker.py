@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...exhaustive import assert_never
-from ..contract.brokers import ExamineServer, Finding, ListQueues, QueuePage, QueueSummary, of_tasks
+from ..contract.brokers import (
+    ExamineServer,
+    FindIncomplete,
+    Finding,
+    IncompletePage,
+    ListQueues,
+    QueuePage,
+    QueueSummary,
+    of_tasks,
+)
 from ..contract.requests import BrokerRequest
 from ..contract.session import Options
 from .hosts import AsyncHostSession, Database, HostSession
@@ -39,6 +48,8 @@ class PostgresBroker:
                 told = [json.loads(row[0] or b"") for row in rows]
                 last = str(told[-1]["id"]) if len(told) == limit else ""
                 return QueuePage(list(map(_read, told)), last)
+            case FindIncomplete():
+                return IncompletePage([], "")
             case ExamineServer():
                 rows = await self._ask(pool, end, statements.server_settings, ())
                 return list(_examine(json.loads(rows[0][0] or b"")))
