@@ -13,7 +13,7 @@ from ..engines.contract.brokers import QueueSummary
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
 from ..identity.client import is_gone
 from ..identity.processes import incarnation
-from ..operations.brokers import examine_server
+from ..operations.brokers import examine_server, find_incomplete
 from ..operations.task_leases import TaskLeaseOperations
 from .place import Named, Place
 
@@ -49,6 +49,7 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
     for finding in place.run(examine_server()):
         subject, value, problem, advice, loses = finding
         yield Trouble(f"{subject} is {value}", problem, advice, loses)
+    yield from _of_lost_bounds(place)
     for page in place.pages():
         for summary in page:
             queue = place.named(summary.name, summary.discipline)
@@ -65,6 +66,47 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
                 )
 
 
+def _of_lost_bounds(place: Place) -> Iterator[Trouble]:
+    names: set[str] = set()
+    after = ""
+    while True:
+        page = place.run(find_incomplete(after))
+        names.update(page.names)
+        after = page.after
+        if not after:
+            break
+    for name in sorted(names):
+        yield Trouble(
+            f"queue {name!r}",
+            "Its bound is missing: clients are told that there is no such queue. The server or "
+            "somebody removed keys of it, and items may be missing too.",
+            f"Open it with the bound that it had: `pressure-mp put {name} --maxsize N </dev/null`. "
+            "It has its items then.",
+            loses=True,
+        )
+
+
+def _of_counters(queue: Named) -> Iterator[Trouble]:
+    """What was put was got, or is queued; but what a shutdown dropped is not counted. A client of
+    another implementation counts a moment later than it puts: so another look must tell the same.
+    """
+    for _ in range(2):
+        stats = queue.stats()
+        lost = stats.produced_messages - stats.consumed_messages - stats.length
+        if not lost or stats.closed:
+            return
+    put = f"{stats.produced_messages} items were put into it"
+    there = f"{stats.consumed_messages} were got and {stats.length} are queued"
+    yield Trouble(
+        f"queue {queue.name!r}",
+        f"{put}, {there}: the server or somebody removed "
+        f"{'items, or a counter' if lost > 0 else 'a counter'}.",
+        "What is gone cannot be known here. Counters are for totals and rates only; to have right "
+        "ones, move the items to a new queue and delete this one.",
+        loses=lost > 0,
+    )
+
+
 def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
     if queue.name.startswith(ANONYMOUS):
         yield from _of_users(queue)
@@ -72,6 +114,7 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         yield from _of_takers(queue)
     else:
         yield from _of_roles(queue)
+        yield from _of_counters(queue)
         yield from _of_owners(queue)
         yield from _of_signatures(queue)
     if summary.rejected:

@@ -8,7 +8,10 @@ from ..engines.contract.brokers import (
     AppendSampleReply,
     ExamineServer,
     ExamineServerReply,
+    FindIncomplete,
+    FindIncompleteReply,
     Finding,
+    IncompletePage,
     ListQueues,
     ListQueuesReply,
     QueuePage,
@@ -45,6 +48,12 @@ def append_sample(data: bytes, every: int, keep: int, ttl: int) -> Operation[boo
 def read_samples(after: int = 0) -> Operation[list[Sample]]:
     """The samples behind that time, in milliseconds of the broker's clock, oldest first."""
     reply: ReadSamplesReply = yield ReadSamples(after)
+    return reply
+
+
+def find_incomplete(after: str = "", limit: int = 1000) -> Operation[IncompletePage]:
+    """Some of the queues that have lost the key by which they exist."""
+    reply: FindIncompleteReply = yield FindIncomplete(after, limit)
     return reply
 
 

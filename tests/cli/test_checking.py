@@ -11,10 +11,12 @@ from brokers.servers import Server
 from click.testing import CliRunner
 from programs import killed as programs
 from started import quickly
+from waiting import LIMIT
 
 from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
 from pressure_mp.cli import statuses
 from pressure_mp.cli.app import app
+from pressure_mp.engines.redis import keys
 
 
 @pytest.fixture
@@ -66,6 +68,35 @@ def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
         "Of its next 2 items 1 are not signed, the others are.",
         "1 items are set aside.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("part", "problem", "then"),
+    [
+        ("bound", "Its bound is missing", [2, 3]),
+        ("not_full", None, [2, 3]),
+        ("data", "3 items were put into it, 1 were got and 0 are queued", []),
+        ("produced_messages", "0 items were put into it, 1 were got and 2 are queued", [2, 3]),
+        ("producer_free", "The key that says who may put is missing", [2, 3]),
+    ],
+)
+def test_a_missing_key_is_named_and_what_is_left_can_be_used(
+    call, valkey, name, part, problem, then
+):
+    queue = Queue(3, "jobs", url=valkey.url, prefix=name)
+    queue.put_many([1, 2, 3])
+    queue.get()
+    with valkey.client() as client:
+        assert client.delete(keys.key(name, "jobs", part))
+    found = call("doctor", "--json", status=statuses.FOUND)
+    problems = [one["problem"] for one in found if one["subject"] == "queue 'jobs'"]
+    assert [text[: len(problem or "")] for text in problems] == ([problem] if problem else [])
+    if part == "producer_free":
+        call("unlock", "jobs", "producer")
+    again = Queue(3, "jobs", url=valkey.url, prefix=name)
+    again.put_many([4] * (3 - len(then)), timeout=LIMIT)
+    assert again.full()
+    assert again.get_many(3) == [*then, *[4] * (3 - len(then))]
 
 
 def test_anonymous_queues_of_ended_processes_are_removed(call, valkey, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cli.runs import MAIN, PIPELINE, finished, python
 
 import pressure_mp._version
+from pressure_mp.cli import statuses
 from pressure_mp.cli.app import app
 
 
@@ -52,6 +54,12 @@ def test_the_help_of_demo_shows_the_options_of_the_first_one_and_names_all(name)
     assert run.returncode == 0
     for text in ("demo [OPTIONS]", "--url", "\n  pipeline ", "\n  fair "):
         assert text in run.stdout
+
+
+def test_every_exit_status_is_in_the_document():
+    page = (Path(__file__).parents[2] / "docs" / "command.md").read_text()
+    listed = {int(status) for status in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    assert listed == {0, *(value for value in vars(statuses).values() if isinstance(value, int))}
 
 
 def test_every_subcommand_and_demo_has_help():

@@ -142,6 +142,18 @@ def test_ctrl_c_in_a_wait_leaves_no_role_held(run, make):
     assert queue.why_blocked().get.holder is None
 
 
+def test_ctrl_c_while_the_queue_is_full_leaves_no_role_held(run, make):
+    queue = make(maxsize=2)
+    putting = run("put", "jobs", stdin=subprocess.PIPE)
+    putting.stdin.write(b"1\n2\n3\n")
+    putting.stdin.flush()
+    until(lambda: queue.why_blocked().put.holder)
+    putting.send_signal(signal.SIGINT)
+    assert outcome(putting) == (statuses.INTERRUPTED, b"", "Interrupted.\n")
+    assert queue.why_blocked().put.holder is None
+    assert queue.get_many(9) == ["1", "2"]
+
+
 def test_a_get_waits_for_the_queue_that_another_command_creates(run, make):
     getting = run("get", "jobs")
     assert getting.stderr.readline() == b"There is no queue 'jobs' yet: waiting for it.\n"

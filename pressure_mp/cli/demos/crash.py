@@ -26,7 +26,7 @@ WORK, LONG = 0.2, 3600.0
 #: Seconds for which the sentence of ``why`` is shown before anything else happens.
 READING = 2.0
 #: Seconds after which it is clear that something does not happen.
-PATIENCE = 30.0
+PATIENCE = 60.0
 #: Seconds between two looks.
 LOOK = 0.05
 #: The processes are as those of two machines: they know a name and an address.

@@ -93,6 +93,26 @@ class QueuePage(NamedTuple):
 ListQueuesReply = QueuePage
 
 
+class FindIncomplete(NamedTuple):
+    """Some of the first-in, first-out queues that have items and have lost their bound, by which a
+    queue exists: clients are told that there is none. Who opens one states a bound, and has its
+    items. Brokers that cannot lose a part of a queue have none. ``after`` and ``limit`` are as of
+    :class:`ListQueues`, and so may one be told twice."""
+
+    after: str = ""
+    limit: int = 1000
+
+
+class IncompletePage(NamedTuple):
+    """Their names, perhaps none, and where the next page begins."""
+
+    names: list[str]
+    after: str
+
+
+FindIncompleteReply = IncompletePage
+
+
 class Finding(NamedTuple):
     """Something at a server that loses data, or may.
 

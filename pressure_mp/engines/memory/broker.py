@@ -10,7 +10,9 @@ from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
     ExamineServer,
+    FindIncomplete,
     Finding,
+    IncompletePage,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -44,6 +46,8 @@ class MemoryBroker:
         match request:
             case ListQueues():
                 return QueuePage(list(self._summaries()), "")
+            case FindIncomplete():
+                return IncompletePage([], "")
             case ExamineServer():
                 return [_NOTHING_STAYS]
             case AppendSample():

@@ -12,7 +12,9 @@ from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
     ExamineServer,
+    FindIncomplete,
     Finding,
+    IncompletePage,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -32,6 +34,10 @@ from .settings import examine
 _AT_ONCE = 500
 #: A queue has at least so many keys, most of the time: so many are looked at for each queue.
 _KEYS_OF_ONE = 4
+#: A counter that each queue of the protocol has, from when it is created.
+_COUNTER = "consumed_bytes"
+#: It is incomplete when it has the first of these and none of the others.
+_TELLING = ("data", "bound", "closed", "deleting")
 #: Of a queue that is neither closed nor used by anybody now.
 _NOTHING_MORE = (0, 0, 0, 0, 0)
 _WAYS = tuple(f"{before}-{after}" for before, after in permutations(states.TaskState, 2))
@@ -72,6 +78,8 @@ class RedisBroker:
         match request:
             case ListQueues():
                 return await self._list(request, commands)
+            case FindIncomplete():
+                return await self._find_incomplete(request, commands)
             case ExamineServer():
                 return await self._examine(commands)
             case AppendSample(data, every, keep, ttl):
@@ -84,18 +92,38 @@ class RedisBroker:
                 assert_never(request)
 
     async def _list(self, request: ListQueues, commands: PlainCommands) -> QueuePage:
+        found, after = await self._scan(keys.every(self._prefix, "bound"), request, commands)
+        return QueuePage(await self._summaries(found, commands), after)
+
+    async def _scan(
+        self, pattern: str, request: ListQueues | FindIncomplete, commands: PlainCommands
+    ) -> tuple[set[bytes], str]:
         """What one step of the server's own iteration finds: nothing holds the server up."""
         if request.after:
             place = _Place.read(request.after)
         else:
             place = _Place(tuple(await commands.slots()), "0")
         slot, *others = place.slots
-        asked = ("MATCH", keys.bounds(self._prefix), "COUNT", _KEYS_OF_ONE * request.limit)
-        cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked, "TYPE", "string")
-        queues = await self._summaries(set(found), commands)
+        asked = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit, "TYPE", "string")
+        cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked)
         if cursor == b"0":
-            return QueuePage(queues, str(_Place(tuple(others), "0")))
-        return QueuePage(queues, str(place._replace(cursor=cursor.decode())))
+            return set(found), str(_Place(tuple(others), "0"))
+        return set(found), str(place._replace(cursor=cursor.decode()))
+
+    async def _find_incomplete(
+        self, request: FindIncomplete, commands: PlainCommands
+    ) -> IncompletePage:
+        """Queues of the protocol that have items and are not closed, but have no bound."""
+        found, after = await self._scan(keys.every(self._prefix, _COUNTER), request, commands)
+        names = []
+        for counter in found:
+            name, slot = keys.name_of(self._prefix, _COUNTER, counter), self._server.slot(counter)
+            data, *others = (keys.key(self._prefix, name, part) for part in _TELLING)
+            if await commands.request(slot, "EXISTS", *others) == 0 and await commands.request(
+                slot, "EXISTS", data
+            ):
+                names.append(name)
+        return IncompletePage(names, after)
 
     async def _summaries(
         self, bounds: Iterable[bytes], commands: PlainCommands

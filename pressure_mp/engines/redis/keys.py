@@ -116,15 +116,21 @@ def _own(prefix: str, name: str) -> str:
     return f"{prefix}:mp:{{{name}}}:"
 
 
-def bounds(prefix: str) -> str:
-    """A pattern that the names of all keys match that are the bound of a queue."""
-    return re.sub(r"([*?\[\]\\])", r"\\\1", prefix) + f":*{_SUFFIXES['bound']}"
+def every(prefix: str, part: str) -> str:
+    """A pattern that the names of all keys match that are this one of a queue of the protocol;
+    that is its bound, of any queue."""
+    return re.sub(r"([*?\[\]\\])", r"\\\1", prefix) + f":*{_SUFFIXES[part]}"
+
+
+def name_of(prefix: str, part: str, found: bytes) -> str:
+    """The queue of the protocol that has this key."""
+    return found.decode(errors="replace")[len(prefix) + 1 : -len(_SUFFIXES[part])]
 
 
 def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
     """The queue of the protocol that has this key as its bound; and the one of another discipline,
     if one can have it."""
-    name = bound.decode(errors="replace")[len(prefix) + 1 : -len(_SUFFIXES["bound"])]
+    name = name_of(prefix, "bound", bound)
     begin, end = _own(prefix, "\0")[len(prefix) + 1 : -1].split("\0")
     if name.startswith(begin) and name.endswith(end):
         return name, name[len(begin) : len(name) - len(end)]

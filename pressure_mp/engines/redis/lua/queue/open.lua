@@ -19,6 +19,23 @@ if read_bound(KEYS[1]) then
   return {'done', bound, 0}
 end
 if how == 'attach' then return {'missing'} end
+local data, not_full, closed = KEYS[2], KEYS[11], KEYS[12]
+if redis.call('EXISTS', data) == 1 and redis.call('EXISTS', closed, KEYS[22]) == 0 then
+  -- There are items, and nobody deletes them, for which the queue would have been closed: the server
+  -- lost the bound, or somebody removed it. Whoever opens the queue says what it is.
+  local other = redis.call('HGET', KEYS[13], 'discipline')
+  if other and other ~= discipline then return {'mismatch', 'discipline', other} end
+  local length, signs = size(data), redis.call('LLEN', not_full)
+  redis.call('SET', KEYS[1], maxsize)
+  if maxsize ~= '0' and length >= tonumber(maxsize) then
+    redis.call('DEL', not_full)
+  elseif signs == 0 then
+    redis.call('LPUSH', not_full, '1')
+  end
+  redis.call('HSET', KEYS[13], 'discipline', discipline, 'format', format)
+  if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
+  return {'done', maxsize, 1}
+end
 -- What an unfinished deletion left behind would be taken for this queue's.
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
 redis.call('SET', KEYS[1], maxsize)
