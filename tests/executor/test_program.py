@@ -102,7 +102,7 @@ def test_it_says_that_it_is_well_and_ends_with_the_executor(start, executor, tmp
 
 
 CALLER = """
-import sys
+import pickle, sys
 from pressure_mp import Executor
 
 class Answer:
@@ -113,18 +113,21 @@ def ask(value):
     return Answer(value)
 
 if __name__ == "__main__":
-    with Executor.attach(sys.argv[1]) as executor:
+    with Executor.attach(sys.argv[1], serializer=eval(sys.argv[2])) as executor:
         answer = executor.submit(ask, 42).result(60)
         print(type(answer) is Answer, answer.value)
 """
 
 
-def test_functions_of_a_program_are_found_by_its_name(start, executor, tmp_path, url, name):
+@pytest.mark.parametrize(("serializer", "knows"), [("pickle", True), ("'pickle'", False)])
+def test_functions_of_a_program_are_found_by_its_name_or_come_along(
+    serializer, knows, start, executor, tmp_path, url, name
+):
     caller = tmp_path / "caller.py"
     caller.write_text(CALLER)
-    start("--main", caller)
+    start(*(("--main", caller) if knows else ()))
     done = subprocess.run(
-        [sys.executable, str(caller), name],
+        [sys.executable, str(caller), name, serializer],
         env=started.environment(PRESSURE_URL=url),
         capture_output=True,
         text=True,
