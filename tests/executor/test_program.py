@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -134,6 +136,24 @@ def test_functions_of_a_program_are_found_by_its_name_or_come_along(
         timeout=60,
     )
     assert (done.stdout, done.stderr) == ("True 42\n", "")
+
+
+def test_the_commands_of_its_page_serve_an_executor(executor, url, name):
+    page = (Path(__file__).parents[2] / "docs" / "executor.md").read_text()
+    commands = re.findall(
+        r"^(?:pressure-mp|python -m pressure_mp\.)\S* .*reports.*$", page, re.MULTILINE
+    )
+    assert len(commands) == 2
+    environment = {
+        **started.environment(),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    for command in commands:
+        told = command.replace("redis://broker.example:6379", url).replace("-c 8", "-c 1")
+        process = subprocess.Popen(told.replace("reports", name).split(), env=environment)
+        assert executor.submit(abs, -1).result(60) == 1
+        process.terminate()
+        assert process.wait(60) == program.ENDED
 
 
 @pytest.mark.parametrize("arguments", [[], ["a name", "-c", "0"], ["a name", "--grace", "x"]])
