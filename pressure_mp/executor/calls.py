@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import traceback
 from collections.abc import Callable
 from types import CoroutineType
@@ -19,8 +20,44 @@ Dumps = Callable[[Any], bytes]
 
 
 def dumps(obj: Any) -> bytes:
-    """The pickle of an object. Raises whatever goes wrong."""
-    return pickle.dumps(obj, 5)
+    """The pickle of an object; where pickle cannot find a function or a class by its name,
+    cloudpickle's, which has it in it, if that is installed. Raises whatever goes wrong with the
+    first."""
+    try:
+        return pickle.dumps(obj, 5)
+    except _NOT_FOUND:
+        made = _dumps_whole(obj)
+        if made is None:
+            raise
+        return made
+
+
+#: What pickle raises for what has no name by which others find it.
+_NOT_FOUND = (pickle.PicklingError, AttributeError, TypeError)
+
+
+def dumps_for_others(obj: Any) -> bytes:
+    """The same for workers that may have another main module, or none."""
+    made = dumps(obj)
+    return (_dumps_whole(obj) or made) if b"__main__" in made else made
+
+
+def _dumps_whole(obj: Any) -> bytes | None:
+    """What cloudpickle makes of it; None if it is not installed, or cannot either."""
+    try:
+        import cloudpickle  # type: ignore[import-untyped]  # which takes long, and few need
+
+        made: bytes = cloudpickle.dumps(obj, 5)
+    except Exception:
+        return None
+    return made
+
+
+def has_a_main_module() -> bool:
+    """Whether a process that is started can import this one's main module, as multiprocessing has
+    it do: not that of a notebook or of an interactive session."""
+    main = sys.modules["__main__"]
+    return getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
 
 
 def encode(

@@ -88,9 +88,12 @@ class Executor(Submitter, futures.Executor):
         :param max_pending: :meth:`submit` blocks while so many calls of this executor wait for a
             worker. None means no bound.
 
-        ``serializer`` encodes calls: ``"pickle"``, or an object with ``dumps`` whose bytes pickle
-        can load, such as the module ``cloudpickle``. Results are always pickled. The other options
-        are those of :class:`pressure_mp.Queue`.
+        ``serializer`` encodes calls. ``"pickle"`` is pickle, and cloudpickle, where it is
+        installed, for what pickle cannot find by its name, such as a lambda; and for functions and
+        classes of ``__main__``, where workers may have another one: those of a named executor, and
+        of an interactive session. Else it is an object with ``dumps`` whose bytes pickle can load,
+        such as the modules ``pickle`` and ``cloudpickle``. Results and errors are encoded as
+        ``"pickle"`` says. The other options are those of :class:`pressure_mp.Queue`.
 
         Blocks for the connection, as :class:`pressure_mp.TaskQueue` does, and raises what that
         does; ArgumentError (a ValueError) and ArgumentTypeError (a TypeError) where
@@ -105,7 +108,7 @@ class Executor(Submitter, futures.Executor):
             raise ArgumentError(f"max_deliveries is 1 or more, not {max_deliveries!r}")
         if max_pending is not None and max_pending < 1:
             raise ArgumentError(f"max_pending is 1 or more, or None; not {max_pending!r}")
-        self._dumps = _dumps_of(given["serializer"])
+        self._dumps = _dumps_of(given["serializer"], is_named=name is not None)
         setup = Setup(initializer, initargs, max_tasks_per_child)
         milliseconds("result_ttl", result_ttl, least=0.001)
         ttl = None if name is None else result_ttl
@@ -305,13 +308,13 @@ class _WithOptions(Submitter):
         return submit
 
 
-def _dumps_of(serializer: str | Serializer) -> calls.Dumps:
+def _dumps_of(serializer: str | Serializer, is_named: bool) -> calls.Dumps:
     if isinstance(serializer, str):
         if serializer != "pickle":
             raise ArgumentError(
                 f"an executor's serializer is 'pickle' or an object with dumps, not {serializer!r}"
             )
-        return calls.dumps
+        return calls.dumps if calls.has_a_main_module() and not is_named else calls.dumps_for_others
     if not callable(getattr(serializer, "dumps", None)):
         raise ArgumentTypeError(f"serializer {serializer!r} lacks the method dumps")
     return serializer.dumps

@@ -120,6 +120,9 @@ def test_every_command_is_one_that_is_run_somewhere(document):
         ".venv/bin/pytest -n 4 tests/contract",  # test_commands.py
         ".venv/bin/tox",  # .ci/run
         "export PRESSURE_URL=redis://broker.example:6379",  # a setting, not a program
+        # tests/executor/test_program.py
+        "pressure-mp worker reports -c 8 --url redis://broker.example:6379",
+        "python -m pressure_mp.worker reports -c 8 --url redis://broker.example:6379",
     ]
     for language, text in BLOCK.findall(document.read_text()):
         if language == "sh" and document != COMMAND_PAGE:

@@ -7,16 +7,21 @@ import difflib
 import hashlib
 import re
 import subprocess
+import sys
 
 import pytest
 from cli.examples import EXAMPLES, finish, start
 from waiting import LIMIT, lasting, until
 
-from pressure_mp import PressureQueue
+from pressure_mp import PressureQueue, TaskQueue
 
 TRIED = {
     "bounded_pipeline.py",
     "delayed_retries.py",
+    "executor_from_pool_map.py",
+    "executor_from_process_pool.py",
+    "executor_from_two_queues.py",
+    "executor_two_machines.py",
     "fair_service.py",
     "legacy_after.py",
     "legacy_before.py",
@@ -82,6 +87,54 @@ def test_the_fair_service_serves_the_small_tenants_long_before_the_hog(broker):
     delays = {(tenant, kind): int(delay) for tenant, kind, delay in rows}
     for tenant in ("alice", "bob", "carol"):
         assert delays[tenant, "FairQueue"] < delays[tenant, "Queue"] / 2
+
+
+@pytest.mark.usefixtures("no_keys_left")
+@pytest.mark.parametrize(
+    ("example", "output"),
+    [
+        (
+            "executor_from_process_pool.py",
+            "1000000007 is a prime\n1000000011 is no prime\n998244353 is a prime\n"
+            "999999937 is a prime\n999999939 is no prime\n"
+            "the roots are 31622, 31622, 31595, 31622, 31622\n",
+        ),
+        (
+            "executor_from_pool_map.py",
+            "map: 600 words\nstarmap: [8, 9, 100]\nimap: [0, 1, 2, 3, 4]\n"
+            "imap_unordered: [1, 2, 3]\napply_async: 3\n",
+        ),
+        (
+            "executor_from_two_queues.py",
+            "resized: a.small.jpg b.small.jpg c.small.jpg\n"
+            "failed: ValueError: broken.jpg is no picture\n",
+        ),
+    ],
+)
+def test_programs_that_had_another_pool_do_what_they_did(example, output, valkey):
+    process = start(example, url=valkey.url)
+    told, errors = process.communicate(timeout=LIMIT)
+    assert (process.returncode, told) == (0, output), errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.usefixtures("no_keys_left")
+def test_reports_are_written_by_workers_elsewhere_and_fetched_later(valkey):
+    def run(*args):
+        return finish(start("executor_two_machines.py", *args, url=valkey.url))
+
+    ids = run("submit").split()
+    worker = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "pressure_mp.worker", "reports", "--url", valkey.url),
+            *("--main", str(EXAMPLES / "executor_two_machines.py")),
+        ]
+    )
+    months = ("April", "May", "June")
+    assert run("fetch", *ids) == "".join(f"the report of {month}\n" for month in months)
+    run("end")
+    assert worker.wait(LIMIT) == 0
+    TaskQueue.attach("reports", url=valkey.url).delete()
 
 
 @pytest.mark.usefixtures("no_keys_left")

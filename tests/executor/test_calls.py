@@ -6,6 +6,7 @@ import asyncio
 import collections
 import gc
 import itertools
+import sys
 import threading
 import time
 import weakref
@@ -119,14 +120,27 @@ def test_shutdown_can_cancel_what_nobody_took(executor, workers, tmp_path):
 
 def test_what_cannot_be_pickled_fails_its_own_future(executor, workers):
     workers.begin()
-    with pytest.raises(Exception, match="lambda"):
-        executor.submit(lambda: None).result(30)
-    with pytest.raises(Exception, match="lambda"):
-        executor.submit(functions.return_lambda).result(30)
+    with pytest.raises(TypeError, match="lock"):
+        executor.submit(threading.Lock()).result(30)
+    with pytest.raises(TypeError, match="lock"):
+        executor.submit(threading.Lock).result(30)
     with pytest.raises(CallDecodingError, match="exception of the call") as caught:
         executor.submit(functions.raise_unpicklable).result(30)
     assert "this and that" in str(caught.value.__cause__)
     assert executor.submit(abs, -1).result(30) == 1
+
+
+def test_what_has_no_name_is_pickled_by_cloudpickle_where_that_is_installed(
+    executor, workers, monkeypatch
+):
+    workers.begin()
+    assert executor.submit(lambda: 7).result(30) == 7
+    assert executor.submit(functions.return_lambda).result(30)() is None
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)  # as if it were not
+    with pytest.raises(Exception, match="lambda"):
+        executor.submit(lambda: 7).result(30)
+    with pytest.raises(Exception, match="lambda"):
+        executor.submit(functions.return_lambda).result(30)
 
 
 def test_map_draws_no_more_inputs_than_its_buffer(executor, workers):

@@ -32,3 +32,39 @@ def test_parallel_runs_over_an_executor_of_its_own_or_a_given_one(options):
             joblib.Parallel(n_jobs=2)([joblib.delayed(divmod)(1, 0)] * 3)
         pids = joblib.Parallel(n_jobs=2)([joblib.delayed(functions.pid)()] * 3)
         assert set(pids) == set(executor._processes)
+        check_arrays()
+        check_nested(executor)
+        check_cross_validation()
+
+
+def check_arrays():
+    """Arrays that go and come in chunks."""
+    numpy = pytest.importorskip("numpy")
+    arrays = [numpy.full(100_000, number, dtype=float) for number in range(3)]
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(numpy.negative)(array) for array in arrays)
+    assert [(array.size, array[-1]) for array in found] == [(100_000, -n) for n in range(3)]
+
+
+def check_nested(executor):
+    """A call that has calls of its own does them itself, or in threads: not in the same workers."""
+    inner = [joblib.delayed(functions.run_in_parallel)(number) for number in range(3)]
+    found = joblib.Parallel(n_jobs=2)(inner)
+    assert [values for values, _ in found] == [[number] * 2 for number in range(3)]
+    assert {pid for _, pids in found for pid in pids} == set(executor._processes)
+
+
+def check_cross_validation():
+    """As scikit-learn does it: each call fits a copy of an estimator on a part of the data, and
+    returns it with its score; one that fails is told, and the next run goes on."""
+    numpy = pytest.importorskip("numpy")
+    data = numpy.arange(12.0).reshape(6, 2)
+    folds = [(numpy.delete(data, row, 0), data[row]) for row in range(6)]
+    run = joblib.Parallel(n_jobs=2, pre_dispatch="2*n_jobs", batch_size="auto")
+    with run:
+        fitted = run(joblib.delayed(functions.fit)(functions.Mean(), *fold) for fold in folds)
+        serially = [functions.fit(functions.Mean(), *fold) for fold in folds]
+        assert [score for _, score in fitted] == [score for _, score in serially]
+        assert type(fitted[0][0]) is functions.Mean
+        with pytest.raises(ValueError, match="nothing to fit"):
+            run(joblib.delayed(functions.fit)(functions.Mean(), part, 0) for part in [[], []])
+        assert run([joblib.delayed(abs)(-1)]) == [1]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -117,7 +119,7 @@ def test_it_says_that_it_is_well_and_ends_with_the_executor(start, executor, tmp
 
 
 CALLER = """
-import sys
+import pickle, sys
 from pressure_mp import Executor
 
 class Answer:
@@ -128,24 +130,45 @@ def ask(value):
     return Answer(value)
 
 if __name__ == "__main__":
-    with Executor.attach(sys.argv[1]) as executor:
+    with Executor.attach(sys.argv[1], serializer=eval(sys.argv[2])) as executor:
         answer = executor.submit(ask, 42).result(60)
         print(type(answer) is Answer, answer.value)
 """
 
 
-def test_functions_of_a_program_are_found_by_its_name(start, executor, tmp_path, url, name):
+@pytest.mark.parametrize(("serializer", "knows"), [("pickle", True), ("'pickle'", False)])
+def test_functions_of_a_program_are_found_by_its_name_or_come_along(
+    serializer, knows, start, executor, tmp_path, url, name
+):
     caller = tmp_path / "caller.py"
     caller.write_text(CALLER)
-    start("--main", caller)
+    start(*(("--main", caller) if knows else ()))
     done = subprocess.run(
-        [sys.executable, str(caller), name],
+        [sys.executable, str(caller), name, serializer],
         env=started.environment(PRESSURE_URL=url),
         capture_output=True,
         text=True,
         timeout=60,
     )
     assert (done.stdout, done.stderr) == ("True 42\n", "")
+
+
+def test_the_commands_of_its_page_serve_an_executor(executor, url, name):
+    page = (Path(__file__).parents[2] / "docs" / "executor.md").read_text()
+    commands = re.findall(
+        r"^(?:pressure-mp|python -m pressure_mp\.)\S* .*reports.*$", page, re.MULTILINE
+    )
+    assert len(commands) == 2
+    environment = {
+        **started.environment(),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    for command in commands:
+        told = command.replace("redis://broker.example:6379", url).replace("-c 8", "-c 1")
+        process = subprocess.Popen(told.replace("reports", name).split(), env=environment)
+        assert executor.submit(abs, -1).result(60) == 1
+        process.terminate()
+        assert process.wait(60) == program.ENDED
 
 
 @pytest.mark.parametrize("arguments", [[], ["a name", "-c", "0"], ["a name", "--grace", "x"]])

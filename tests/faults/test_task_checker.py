@@ -94,3 +94,21 @@ def test_the_lives_of_tasks_that_can_have_been_are_accepted(operations, killed, 
 @pytest.mark.parametrize("forged", FORGED)
 def test_forged_lives_of_tasks_are_rejected(forged):
     assert list(Lives(*FORGED[forged]).problems())
+
+
+@pytest.mark.parametrize(
+    ("history", "result", "is_possible"),
+    [
+        ([PUT, take("a", 10), ack("a", 20)], "a", True),
+        ([PUT, take("a", 10), ack("a", 20)], None, False),
+        ([PUT, take("a", 10), ack("a", 20, UNKNOWN), take("b", 30), ack("b", 40)], "b", True),
+        ([PUT, take("a", 10), ack("a", 20, UNKNOWN), take("b", 30), ack("b", 40)], "a", False),
+        ([PUT, take("a", 10), ack("a", 20, UNKNOWN)], "a", True),
+        ([PUT, take("a", 10), ack("a", 20, UNKNOWN)], None, True),
+        ([PUT, take("a", 10)], "a", False),
+        ([PUT], None, True),
+    ],
+)
+def test_a_result_is_that_of_who_acknowledged_the_task(history, result, is_possible):
+    problems = list(Lives(history, "ab", []).problems_of_results({"x": result}))
+    assert (problems == []) is is_possible

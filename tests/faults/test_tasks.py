@@ -12,6 +12,7 @@ from faults import clients, histories
 from faults.killer import LEASE, Killer, leases_of
 from faults.proxy import Faults, Proxy
 from faults.task_checker import Lives
+from faults.tasks import results_of
 from waiting import until
 
 from pressure_mp import TaskQueue
@@ -59,6 +60,9 @@ def check(queue, nursery, killed, figures, seed):
         longest_stall=histories.longest_stall(lives.history),
     )
     assert list(lives.problems()) == []
+    results = results_of(queue, lives.puts)
+    figures.note(results=sum(result is not None for result in results.values()))
+    assert list(lives.problems_of_results(results)) == []
     for state, number in stats.counts.items():
         assert len(queue.list(state, limit=10_000)) == number
     put = stats.transitions["X-R"] + stats.transitions.get("X-W", 0)

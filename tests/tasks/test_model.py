@@ -179,6 +179,7 @@ class Histories(RuleBasedStateMachine):
             return
         if then_next:
             self.pair.take_next(taken[0][0], call, owner, next(self.calls))
+            time.sleep(PAUSE)  # its result may be kept for a moment
         else:
             self.ask(AckTask(taken[0][0], owner, call))
 

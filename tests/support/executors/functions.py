@@ -102,3 +102,33 @@ async def double(value: int) -> int:
     """A coroutine function."""
     await asyncio.sleep(0)
     return 2 * value
+
+
+def run_in_parallel(number: int) -> tuple[list[int], list[int]]:
+    """A call of joblib that uses joblib: what its calls return, and where they ran."""
+    import joblib  # type: ignore[import-untyped]
+
+    found = joblib.Parallel(n_jobs=2)([joblib.delayed(max)(number, 0)] * 2)
+    pids = joblib.Parallel(n_jobs=2)([joblib.delayed(pid)()] * 2)
+    return found, pids
+
+
+class Mean:
+    """An estimator, as those of scikit-learn are: it can be pickled, fitted, and asked."""
+
+    def fit(self, rows: Any) -> Mean:
+        """Know the mean of the rows."""
+        if not len(rows):
+            raise ValueError("there is nothing to fit")
+        self.mean = rows.mean(0)
+        return self
+
+    def score(self, row: Any) -> float:
+        """How far a row is from it, below zero."""
+        return -float(((row - self.mean) ** 2).sum() ** 0.5)
+
+
+def fit(estimator: Mean, rows: Any, row: Any) -> tuple[Mean, float]:
+    """Fit an estimator, and score it."""
+    fitted = estimator.fit(rows)
+    return fitted, fitted.score(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from faults.histories import DONE, FENCED, NEVER, UNKNOWN, Operation
@@ -112,6 +112,21 @@ class Lives:
             yield "a task is there twice"
         for item, deliveries in self.deliveries.items():
             yield from self._problems_of(item, deliveries)
+
+    def problems_of_results(self, results: Mapping[str, str | None]) -> Iterator[str]:
+        """What cannot be kept: a result is the name of the worker that acknowledged the task."""
+        for item, result in results.items():
+            said = [
+                (delivery.outcome[1], delivery.take.client)
+                for delivery in self.deliveries.get(item, ())
+                if delivery.outcome[0] == "task_done"
+            ]
+            certain = [worker for outcome, worker in said if outcome == DONE]
+            possible = [worker for outcome, worker in said if outcome == UNKNOWN]
+            if certain and result not in certain:
+                yield f"{item} was acknowledged by {certain}, and its result is that of {result}"
+            elif not certain and result is not None and result not in possible:
+                yield f"{item} has the result of {result}, which did not acknowledge it"
 
     def _problems_of(self, item: str, deliveries: list[Delivery]) -> Iterator[str]:
         if item not in self.puts or deliveries[0].take.end < self.puts[item].begin:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from faults.clients import attach, attempt, message, name_of
 from faults.histories import DONE, FENCED, UNKNOWN, Log
 from faults.task_checker import LOST, THEN
-from pressure_mp import BrokerUnavailable, Empty, ShutDown, Task, TaskError, TaskQueue
+from pressure_mp import (
+    BrokerUnavailable,
+    Empty,
+    ResultTimeout,
+    ShutDown,
+    Task,
+    TaskError,
+    TaskQueue,
+)
 
 TUBES = [None, None, "a", "b"]
 #: How many tasks may be ready before producers wait.
@@ -35,9 +43,26 @@ def put_tasks(log: Log, name: str, options: dict[str, Any], seed: int, items: in
 
 def _put(queue: TaskQueue, chance: random.Random, item: str) -> None:
     delay = chance.choice([None] * 8 + [0.01, 0.2])
-    queue.put(
-        message(item), delay=delay, tube=chance.choice(TUBES), priority=chance.choice([0, 0, 1])
-    )
+    asked: dict[str, Any] = {"id": item, "result_ttl": 3600} if is_asked_for(item) else {}
+    order = {"tube": chance.choice(TUBES), "priority": chance.choice([0, 0, 1])}
+    queue.put(message(item), delay=delay, **order, **asked)
+
+
+def is_asked_for(item: str) -> bool:
+    """Whether the result of a task is kept, which then has its name as its id. The result is the
+    worker's name."""
+    return int(item.rpartition("-")[2]) % 2 == 0
+
+
+def results_of(queue: TaskQueue, items: Iterable[str]) -> dict[str, str | None]:
+    """What the broker keeps of those that asked for it; None where it keeps nothing."""
+    found: dict[str, str | None] = {}
+    for item in filter(is_asked_for, items):
+        try:
+            found[item] = queue.result(item, 0)
+        except (TaskError, ResultTimeout):
+            found[item] = None
+    return found
 
 
 def work_tasks(log: Log, name: str, options: dict[str, Any], seed: int) -> None:
@@ -74,6 +99,7 @@ def _take(queue: TaskQueue, chance: random.Random, taken: list[Task]) -> bytes:
 def _close_by_take(log: Log, queue: TaskQueue, item: str, taken: list[Task]) -> str | None:
     """Acknowledge a task by the take of the next one; which is one operation, of two tasks."""
     done = taken[-1]
+    done.result = log.client
     log.begin("next", item)
     following, is_over = "", False
     try:
@@ -97,7 +123,7 @@ def _close_by_take(log: Log, queue: TaskQueue, item: str, taken: list[Task]) -> 
 def _close(log: Log, way: str, item: str, task: Task) -> None:
     """Say what becomes of a task; and write it down: ``task_done``, ``release`` or ``bury``."""
     calls: dict[str, Callable[[], None]] = {
-        "task_done": task.ack,
+        "task_done": lambda: task.ack(result=log.client),
         "release": task.release,
         "delay": lambda: task.release(delay=0.05),
         "bury": lambda: task.bury(error="as it came"),
