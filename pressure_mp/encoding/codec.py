@@ -100,13 +100,10 @@ class Codec(Generic[Item]):
         """
         if self._divides:
             payload, buffers = serializers.pickle_apart(obj, self._queue)
-            if buffers or len(headers) + len(payload) >= THRESHOLD:
+            if buffers or len(payload) >= THRESHOLD:
                 return self._divide(payload, buffers, headers)
-            if not self._key_ids:
-                # A pickle cannot begin as what is signed.
-                return headers + payload if headers else payload
-            if not headers:
-                return self.prepare().sign(payload)
+            if not headers:  # a pickle cannot begin as what is signed or in an envelope
+                return self.prepare().sign(payload) if self._key_ids else payload
         else:
             payload = serializers.encode(self._serializer, obj, self._queue)
         return self._seal(payload, headers)
@@ -231,7 +228,7 @@ class Codec(Generic[Item]):
         """As :meth:`encode`, for each."""
         if self._divides and objects:
             payloads, buffers = serializers.pickle_many_apart(objects)
-            if buffers or not payloads or len(headers) + max(map(len, payloads)) >= THRESHOLD:
+            if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
                 return [self.encode(obj, headers) for obj in objects]
             if not self._key_ids:
                 return [headers + payload for payload in payloads] if headers else [*payloads]

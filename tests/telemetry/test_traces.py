@@ -26,6 +26,7 @@ from pressure_mp import (
     aio,
 )
 from pressure_mp.encoding import envelope
+from pressure_mp.encoding.showing import content_of
 from pressure_mp.telemetry import otel
 
 #: More bytes than an item has that is not divided.
@@ -210,6 +211,7 @@ def test_the_work_on_an_item_continues_its_trace(valkey, name, spans):
     q.get()
     with otel.processing():
         inside = trace.get_current_span().get_span_context().span_id
+    assert not trace.get_current_span().get_span_context().is_valid
     process, put = spans.one("process"), spans.one("send")
     assert inside == span_id(process)
     assert (process.parent.span_id, linked(process)) == (span_id(put), [span_id(put)])
@@ -269,6 +271,7 @@ def test_headers_are_beside_the_item_and_never_where_other_languages_read(valkey
     assert PressureQueue(name, url=valkey.url).get() == b'{"a":1}'
     item = PressureQueue(f"{name}-pickled", url=valkey.url).get()
     assert envelope.payload_of(item).startswith(b"\x80")
+    assert content_of(item).value == "hello"
     put = spans.of("send")[1].get_span_context()
     headers = envelope.headers_of(item)
     assert list(headers) == ["traceparent"]
