@@ -109,6 +109,8 @@ class TaskTaking(TaskTelling):
                     tasks = zip(reply.tasks, data, strict=True)
                     return [make(task.id, task.record, one) for task, one in tasks], None
                 request, done = request._replace(ack=None), None
+                if reply.later is not None:
+                    request = yield from self._wait(reply.later, request, here, end, timeout)
         except (BrokerError, BrokerUnavailable):
             here.doubt(call)
             raise

@@ -75,6 +75,10 @@ class TaskWaiter:
     def ticket(self, ticket: str) -> None:
         self._ticket = ticket
 
+    def begin(self, entry: bytes, tube: str) -> None:
+        """It is about to wait for a task."""
+        self.entry, self.tube, self.looks_again = entry, tube, True
+
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for a task, or for what becomes of one."""
         in_line = isinstance(later, NoTask) and not later.tube
@@ -151,7 +155,7 @@ async def take(
         if status == EMPTY:
             if request.waits:
                 waiter = waiter_of(caller)
-                waiter.entry, waiter.tube, waiter.looks_again = reply[3], tube, True
+                waiter.begin(reply[3], tube)
             elif waiter is not None:
                 waiter.looks_again = False
             return NoTask(tube, None if reply[2] == b"" else reply[2])
