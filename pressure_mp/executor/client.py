@@ -11,6 +11,7 @@ import itertools
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,6 +31,9 @@ from .future import Future
 
 #: How many calls are sent at once.
 _MOST_AT_ONCE = 1000
+#: While more calls than that are not done, one asks so many seconds later what came of the next: that
+#: it hears of several at a time takes much less of everybody's time.
+_MANY, _PAUSE = 50, 0.002
 
 _log = logging.getLogger("pressure_mp")
 
@@ -317,6 +321,8 @@ class Client:
                 return
             while heard:
                 self._settle(heard.popleft())
+            if len(self._futures) > _MANY:
+                time.sleep(_PAUSE)
 
     def _listen_anew(self) -> None:
         """This process did not ask for longer than the inbox's lease: it is there again, and is to

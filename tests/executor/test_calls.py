@@ -127,6 +127,15 @@ def test_what_cannot_be_pickled_fails_its_own_future(executor, workers):
     assert executor.submit(abs, -1).result(30) == 1
 
 
+def test_large_results_come_whole_and_an_array_can_be_written_to(executor, workers):
+    numpy = pytest.importorskip("numpy")
+    workers.begin()
+    assert executor.submit(bytes, 300_000).result(30) == bytes(300_000)
+    found = executor.submit(numpy.ones, 100_000).result(30)
+    found += 1
+    assert found.sum() == 200_000
+
+
 def test_map_draws_no_more_inputs_than_its_buffer(executor, workers):
     workers.begin()
     drawn = itertools.count()
