@@ -31,8 +31,8 @@ from .future import Future
 
 #: How many calls are sent at once.
 _MOST_AT_ONCE = 1000
-#: While more calls than that are not done, one asks so many seconds later what came of the next: that
-#: it hears of several at a time takes much less of everybody's time.
+#: While more calls than that are not done, so many seconds pass before it is asked what came of the
+#: next: to hear of several at a time takes much less of everybody's time.
 _MANY, _PAUSE = 50, 0.002
 
 _log = logging.getLogger("pressure_mp")

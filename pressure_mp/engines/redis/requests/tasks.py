@@ -137,14 +137,13 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
     if done is None:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
     is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
-    is_ordinary = is_ordinary and not done.result.token
     if not is_ordinary or binding.keeps_processed:
         return None
     owner, call, lease = request.owner.encode(), request.call, binding.options.lease
     times, mode = (or_none(request.ttr), lease), WAIT if request.waits else NOW
     assert isinstance(done.record, PackedRecord)
     bell = binding.bell(done.record.inboxes)
-    return "next", (bell, done.id, done.record.call, owner, call, *times, done.result.data, mode)
+    return "next", (bell, done.id, done.record.call, owner, call, *times, *done.result, mode)
 
 
 def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
