@@ -116,6 +116,8 @@ PEERS: dict[str, tuple[str, Callable[[], Any]]] = {
     "dask": ("distributed", dask),
     "mpi4py": ("mpi4py", mpi),
 }
+#: dask's ``map`` knows nothing of chunks: each input is a call of its own.
+IN_VAIN = {("dask", f"map(chunksize={CHUNK})")}
 
 
 def start(stack: ExitStack, site: Site) -> dict[str, Any]:
@@ -219,7 +221,10 @@ def measure(executors: dict[str, Any], names: list[str], rounds: int, part: int)
         for name in names:
             case, number = CASES[name]
             for who, executor in executors.items():
-                rate = case(executor, max(number // part, 2))
+                if (who, name) in IN_VAIN:
+                    continue
+                share = part if who in (OURS, STDLIB) else 5 * part  # others take longer
+                rate = case(executor, max(number // share, 2))
                 found.setdefault(name, {}).setdefault(who, []).append(rate)
     return {
         name: {who: statistics.median(rates) for who, rates in by_name.items()}

@@ -1,4 +1,4 @@
-"""A call on its way to a worker, and what came of it on its way back: both are bytes."""
+"""A call on its way to a worker, which is bytes; and what came of it on its way back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
 
+from ..encoding.large import THRESHOLD
+from ..encoding.serializers import LargeBuffers
 from ..exceptions import RemoteTraceback
 from .errors import CallDecodingError
 
-#: What an outcome begins with.
-_VALUE, _ERROR = b"v", b"e"
+#: What came of a call: whether that is a value, its pickle, and the large buffers that are not in
+#: the pickle. Nothing that is large is copied to make one.
+Outcome = tuple[Any, ...]
 
 #: Makes bytes of an object.
 Dumps = Callable[[Any], bytes]
@@ -67,7 +70,7 @@ def encode(
     return encode_with((fn, args, kwargs))
 
 
-def run(call: bytes) -> bytes:
+def run(call: bytes) -> Outcome:
     """Do a call; returns its outcome. Whatever goes wrong is an outcome too."""
     try:
         fn, args, kwargs = pickle.loads(call)
@@ -81,7 +84,7 @@ def run(call: bytes) -> bytes:
         # Without the frame of this function, which says nothing to a user.
         return failed(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
     try:
-        return _VALUE + dumps(value)
+        return _outcome(True, value)
     except BaseException as error:
         return failed(error)
 
@@ -93,14 +96,25 @@ def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
     return asyncio.run(coroutine)
 
 
-def failed(error: BaseException) -> bytes:
+def _outcome(is_value: bool, obj: Any) -> Outcome:
+    buffers = LargeBuffers()
+    try:
+        payload = pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart)
+    except _NOT_FOUND:
+        payload, buffers = dumps(obj), LargeBuffers()
+    if len(payload) >= THRESHOLD:
+        return is_value, pickle.PickleBuffer(payload), *buffers
+    return is_value, payload, *buffers
+
+
+def failed(error: BaseException) -> Outcome:
     """The outcome of a call that raised."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         pickled = dumps(error)
     except BaseException as problem:
         return failed(_unpicklable(error, problem))
-    return _ERROR + dumps((pickled, text))
+    return _outcome(False, (pickled, text))
 
 
 def _unpicklable(error: BaseException, problem: BaseException) -> BaseException:
@@ -115,24 +129,27 @@ def _unpicklable(error: BaseException, problem: BaseException) -> BaseException:
     return problem
 
 
-def decode(outcome: bytes) -> tuple[Any, BaseException | None]:
+def decode(outcome: Outcome) -> tuple[Any, BaseException | None]:
     """The value of a call, or the exception that it raised; or the one that says why neither can be
     told."""
+    payload: Any = b""
     try:
-        if outcome[:1] == _VALUE:
-            return pickle.loads(memoryview(outcome)[1:]), None
-        pickled, text = pickle.loads(memoryview(outcome)[1:])
+        is_value, payload, *buffers = outcome
+        found = pickle.loads(payload, buffers=buffers)
+        if is_value:
+            return found, None
+        pickled, text = found
     except BaseException as error:
-        return None, _unreadable("the result of the call cannot be unpickled", outcome, error)
+        return None, _unreadable("the result of the call cannot be unpickled", payload, error)
     try:
-        found: BaseException = pickle.loads(pickled)
+        raised: BaseException = pickle.loads(pickled)
     except BaseException as error:
-        found = _unreadable("the exception of the call cannot be unpickled", outcome, error)
-    found.__cause__ = RemoteTraceback(text)
-    return None, found
+        raised = _unreadable("the exception of the call cannot be unpickled", payload, error)
+    raised.__cause__ = RemoteTraceback(text)
+    return None, raised
 
 
-def _unreadable(what: str, payload: bytes, error: BaseException) -> CallDecodingError:
-    found = CallDecodingError(f"{what}: {type(error).__name__}: {error}", payload)
+def _unreadable(what: str, payload: Any, error: BaseException) -> CallDecodingError:
+    found = CallDecodingError(f"{what}: {type(error).__name__}: {error}", bytes(payload))
     found.__cause__ = error
     return found

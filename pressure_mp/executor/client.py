@@ -11,6 +11,7 @@ import itertools
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,6 +31,9 @@ from .future import Future
 
 #: How many calls are sent at once.
 _MOST_AT_ONCE = 1000
+#: While more calls than that are not done, so many seconds pass before it is asked what came of the
+#: next: to hear of several at a time takes much less of everybody's time.
+_MANY, _PAUSE = 50, 0.002
 
 _log = logging.getLogger("pressure_mp")
 
@@ -42,7 +46,7 @@ class Call(NamedTuple):
 
 
 class Client:
-    """Threads may share it. ``tell`` is called whenever there is less to wait for."""
+    """Threads may share it. ``tell`` is called when it is over."""
 
     def __init__(self, queue: QueueClient, max_pending: int | None, sends_later: bool) -> None:
         self._queue = queue
@@ -95,22 +99,42 @@ class Client:
 
     def submit(self, payload: bytes, options: Options, block: bool) -> Future[Any]:
         """Send a call, at once or in the background. Raises Full, ExecutorBroken,
-        ExecutorShutDown; and, when it is sent at once, what a put raises."""
+        ExecutorShutDown; and, where none is sent in the background, what a put raises.
+
+        One that is alone is sent at once: the thread that sends would only be on its way.
+        """
         with self._fewer:
             self._wait_for_space(block)
             future: Future[Any] = Future(f"{self._prefix}-{next(self._ids)}", self)
+            is_alone = not self._futures
             self._futures[future.id] = future
             self._queued.add(future.id)
-            if self._sends_later:
+            if self._sends_later and not is_alone:
                 self._unsent[future.id] = Call(payload, options)
                 self._sendable.notify()
                 return future
+            self._on_the_way.add(future.id)
         try:
-            self._queue.put([future.id], [payload], options)
+            self._put({future.id: Call(payload, options)})
+        except PressureError as error:
+            if not self._sends_later:
+                self._take_out(future.id)
+                raise
+            self._fail(future.id, error)
         except BaseException:
             self._take_out(future.id)
             raise
         return future
+
+    def _put(self, batch: dict[str, Call]) -> None:
+        """Send calls that are on the way, and have the same options. Raises what a put does."""
+        options = next(iter(batch.values())).options
+        try:
+            self._queue.put(list(batch), [call.payload for call in batch.values()], options)
+        finally:
+            with self._fewer:
+                self._on_the_way.difference_update(batch)
+                self._sent.notify_all()
 
     def _wait_for_space(self, block: bool) -> None:
         while True:
@@ -249,7 +273,7 @@ class Client:
             self._queued.discard(id)
             found = self._futures.pop(id, None)
             self._fewer.notify_all()
-        if not self._futures:
+        if self.is_over:
             self.tell()
         return found
 
@@ -263,19 +287,12 @@ class Client:
                         return
                     self._sendable.wait()
                 batch = self._next_batch()
-                self._on_the_way = set(batch)
-            problem = None
-            options = next(iter(batch.values())).options
+                self._on_the_way.update(batch)
             try:
-                self._queue.put(list(batch), [call.payload for call in batch.values()], options)
+                self._put(batch)
             except PressureError as error:
-                problem = error
-            with self._fewer:
-                self._on_the_way = set()
-                self._sent.notify_all()
-            if problem is not None:
                 for id in batch:
-                    self._fail(id, problem)
+                    self._fail(id, error)
 
     def _next_batch(self) -> dict[str, Call]:
         """The first calls that have the same options."""
@@ -304,6 +321,8 @@ class Client:
                 return
             while heard:
                 self._settle(heard.popleft())
+            if len(self._futures) > _MANY:
+                time.sleep(_PAUSE)
 
     def _listen_anew(self) -> None:
         """This process did not ask for longer than the inbox's lease: it is there again, and is to

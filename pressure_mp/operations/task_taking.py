@@ -116,6 +116,8 @@ class TaskTaking(TaskTelling):
                         self._tell_taken(tasks, reply.tasks, since)
                     return tasks, None
                 request, done = request._replace(ack=None), None
+                if reply.later is not None:
+                    request = yield from self._wait(reply.later, request, here, end, timeout)
         except (BrokerError, BrokerUnavailable):
             here.doubt(call)
             raise

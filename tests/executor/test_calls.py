@@ -143,6 +143,15 @@ def test_what_has_no_name_is_pickled_by_cloudpickle_where_that_is_installed(
         executor.submit(functions.return_lambda).result(30)
 
 
+def test_large_results_come_whole_and_an_array_can_be_written_to(executor, workers):
+    numpy = pytest.importorskip("numpy")
+    workers.begin()
+    assert executor.submit(bytes, 300_000).result(30) == bytes(300_000)
+    found = executor.submit(numpy.ones, 100_000).result(30)
+    found += 1
+    assert found.sum() == 200_000
+
+
 def test_map_draws_no_more_inputs_than_its_buffer(executor, workers):
     workers.begin()
     drawn = itertools.count()

@@ -52,6 +52,26 @@ def test_many_takers_share_what_is_put_at_once(tube, into, queue):
     assert sorted(taker.result().data for taker in takers) == list(range(5))
 
 
+@pytest.mark.usefixtures("no_ticks")
+def test_who_acknowledges_a_task_and_waits_gets_what_comes_next(queue):
+    queue.put(1)
+    done = queue.take(0)
+    taker = Background(queue.take, ack=done)
+    until(lambda: parks(taker))
+    queue.put(2)
+    assert taker.result().data == 2
+    assert done.state == "X"
+
+
+@pytest.mark.usefixtures("no_ticks")
+def test_who_acknowledges_a_task_and_waits_gets_what_is_due_next(server, name):
+    queue = TaskQueue(name, url=server.url)
+    queue.put(1)
+    done = queue.take(0)
+    queue.put(2, delay=0.2)
+    assert queue.take(ack=done).data == 2
+
+
 def test_a_taker_of_a_tube_is_not_served_with_another_tube(queue):
     (other,) = parked(1, queue, tube="b")
     (taker,) = parked(1, queue, tube="a")

@@ -136,10 +136,12 @@ class TakeTasks(NamedTuple):
 
 class TakenTasks(NamedTuple):
     """The tasks; and the one that was to be acknowledged, as it is now. With one there can be no
-    tasks although some are ready: to ask for these is another request, without ``ack``."""
+    tasks although some are ready: to ask for these is another request, without ``ack``. With
+    ``later`` there are none for sure, and the caller may wait at once."""
 
     tasks: list[StoredTask]
     acknowledged: TaskRecord | None = None
+    later: NoTask | None = None
 
 
 TakeTasksReply = TakenTasks | NoTask | Refusal | Lost | Closed | Missing

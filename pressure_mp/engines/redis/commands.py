@@ -79,7 +79,7 @@ class Command:
         pieces = [_BEGINNINGS[parts] if parts < 64 else b"*%d" % parts]
         if self._before_given:
             key, args = args[0], args[1:]
-            pieces += self._before_given, _LINES[len(key)], key
+            pieces += self._before_given, _line(len(key)), key
         pieces.append(self._constant)
         if self._in_lane:
             pieces.append(lane.id)
@@ -93,6 +93,10 @@ class Command:
             pieces.append(number)
         pieces.append(b"\r\n")
         return b"".join(pieces)
+
+
+def _line(size: int) -> bytes:
+    return _LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size
 
 
 def _constant(parts: tuple[Any, ...]) -> bytes:

@@ -83,6 +83,8 @@ class LoopSession(RedisSession):
             reply = await found(self, request, end)
             if self._place is not None and type(request) in _MAY_WAIT:
                 self._place.leave()
+            if type(reply) is TakenTasks and reply.later is not None:
+                self.waiter = None  # others may be in the line before it
             return reply
         what, later = line
         place, said = self._place, None

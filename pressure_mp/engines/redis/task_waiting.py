@@ -75,6 +75,10 @@ class TaskWaiter:
     def ticket(self, ticket: str) -> None:
         self._ticket = ticket
 
+    def begin(self, entry: bytes, tube: str) -> None:
+        """It is about to wait for a task."""
+        self.entry, self.tube, self.looks_again = entry, tube, True
+
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for a task, or for what becomes of one."""
         in_line = isinstance(later, NoTask) and not later.tube
@@ -151,7 +155,7 @@ async def take(
         if status == EMPTY:
             if request.waits:
                 waiter = waiter_of(caller)
-                waiter.entry, waiter.tube, waiter.looks_again = reply[3], tube, True
+                waiter.begin(reply[3], tube)
             elif waiter is not None:
                 waiter.looks_again = False
             return NoTask(tube, None if reply[2] == b"" else reply[2])
@@ -231,8 +235,8 @@ _PARTS = 8
 
 
 #: What a notice on a bell begins with: its number, how often the task was delivered, whether a
-#: result is kept, and how long the last error is.
-_RUNG = struct.Struct(">QI?I")
+#: result is kept, and how long the last error is, and the token of a content.
+_RUNG = struct.Struct(">QI?IB")
 
 
 def _notice_heard(waiter: TaskWaiter) -> Notice | None:
@@ -241,11 +245,12 @@ def _notice_heard(waiter: TaskWaiter) -> Notice | None:
     if type(reply) is not list or len(reply[1]) < _RUNG.size:
         return None
     _, said = reply
-    number, deliveries, is_kept, size = _RUNG.unpack_from(said)
-    error_ends = _RUNG.size + size
-    id_ends = said.index(b"\0", error_ends)
-    error, id, result = said[_RUNG.size : error_ends], said[error_ends:id_ends], said[id_ends + 1 :]
-    return _notice(number, id, b"P", deliveries, error, is_kept, result, b"")
+    number, deliveries, is_kept, error_size, token_size = _RUNG.unpack_from(said)
+    error_ends = _RUNG.size + error_size
+    token_ends = error_ends + token_size
+    id, _, result = said[token_ends:].partition(b"\0")
+    error, token = said[_RUNG.size : error_ends], said[error_ends:token_ends]
+    return _notice(number, id, b"P", deliveries, error, is_kept, result, token)
 
 
 def _notice(

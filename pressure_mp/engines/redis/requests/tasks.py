@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from ...contract.queues import Mismatch
-from ...contract.replies import Changed, Done, Lost, Missing, Outcome
+from ...contract.replies import Changed, Done, Lost, Missing, NoTask, Outcome
 from ...contract.task_records import Edit, StoredTask
 from ...contract.tasks import (
     AckTask,
@@ -74,7 +74,9 @@ from ..statuses import (
     LOST,
     MISMATCH,
     MISSING,
+    NOW,
     RENEWED,
+    WAIT,
     WRONG,
     Reply,
 )
@@ -156,14 +158,14 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
     if done is None:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
     is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
-    is_ordinary = is_ordinary and not done.result.token and not done.record.key
+    is_ordinary = is_ordinary and not done.record.key
     if not is_ordinary or binding.keeps_processed:
         return None
     owner, call, lease = request.owner.encode(), request.call, binding.options.lease
-    times = or_none(request.ttr), lease
+    times, mode = (or_none(request.ttr), lease), WAIT if request.waits else NOW
     assert isinstance(done.record, PackedRecord)
     bell = binding.bell(done.record.inboxes)
-    return "next", (bell, done.id, done.record.call, owner, call, *times, done.result.data)
+    return "next", (bell, done.id, done.record.call, owner, call, *times, *done.result, mode)
 
 
 def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
@@ -172,9 +174,14 @@ def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
     done = request.ack
     if done is None:
         return None if bells_in(reply) else TakenTasks(read_tasks(reply[2:]))
-    if bells_in(reply[1:]):
+    if bells_in(reply[1:]) or _is_idle(reply):
         return None
     return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
+
+
+def _is_idle(reply: Reply) -> bool:
+    """Whether ``next`` said that there is no task, and that its caller may wait."""
+    return len(reply) == 2 and b" " in reply[1]
 
 
 async def _take(
@@ -187,6 +194,11 @@ async def _take(
         moment, tasks = await task_waiting.had(caller, owner, request.call, end)
         return TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
     if reply is not None and reply[0] == DONE:
+        if _is_idle(reply):
+            moment, _, soon = reply[1].partition(b" ")
+            waiter_of(caller).begin(b"", "")
+            later = NoTask("", int(soon) if soon else None)
+            return TakenTasks([], done.record.into("X", int(moment)), later)
         await caller.script("ring", bells_in(reply[1:]))
         return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
     args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0, *done.result)
@@ -230,9 +242,9 @@ def _read_settled(request: SettleRequest, reply: Reply) -> SettledReply:
 
 def _first_of_ack(binding: RedisBinding, request: AckTask) -> tuple[str, tuple[Any, ...]] | None:
     id, owner, call, delay, tube, edit, whole, result = request
-    if delay is not None or tube is not None or edit is not None or whole or result.token:
+    if delay is not None or tube is not None or edit is not None or whole:
         return None
-    return ("ack_one", (id, owner, call, result.data)) if binding.ack_one.is_due() else None
+    return ("ack_one", (id, owner, call, *result)) if binding.ack_one.is_due() else None
 
 
 def _read_ack_one(request: AckTask, reply: Reply) -> SettledReply | None:

@@ -1,9 +1,10 @@
--- The fast path of `ack`: the task is gone, it was in no tube and no bundle, it had no key, one inbox at most is to hear of
--- it, its result is small, and nobody waits for what becomes of any. It is written straight, and what other
+-- The fast path of `ack`: the task is gone, it was in no tube and no bundle, it had no key, one inbox at most
+-- is to hear of it, the content of its result is there if it has one, and nobody waits for what becomes of
+-- any. It is written straight, and what other
 -- cases need is not even built. Where it does not apply nothing has changed. It moves nothing that is due,
 -- as that of `put`. Returns the record that the task had, and who is to be woken.
 -- `bell` is that of the inbox, nil where the caller does not know it.
-local function ack_one(id, owner, call, result, bell)
+local function ack_one(id, owner, call, result, token, bell)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
@@ -14,6 +15,7 @@ local function ack_one(id, owner, call, result, bell)
   if redis.call('HLEN', awaited) > 0 then return nil end
   local box, ticket = only_inbox(names), ''
   if box == false then return nil end
+  if token ~= '' and tonumber(redis.call('ZSCORE', times, 'c' .. token) or '0') <= now then return nil end
   if bell then redis.call('LLEN', bell) end
   if result_ttl ~= 0 and redis.call('HEXISTS', results, id) == 1 then return nil end
   if result_ttl > 0 then redis.call('ZCARD', times) end
@@ -27,15 +29,20 @@ local function ack_one(id, owner, call, result, bell)
   redis.call('HDEL', records, id)
   redis.call('HDEL', payloads, id)
   if box and bell then
-    ring_only(bell, box, id, deliveries, string.sub(record, at), result_ttl ~= 0, result_ttl < 0, result)
+    ring_only(bell, box, id, deliveries, string.sub(record, at), result_ttl ~= 0, result_ttl < 0, result,
+      token)
   elseif box then
     ticket = tell_only(box, 'P', id, deliveries, string.sub(record, at), result_ttl < 0)
   end
   if result_ttl > 0 then
-    redis.call('HSET', results, id, struct.pack(KEPT_RESULT, now + result_ttl, 0, 'P', '', '') .. result)
+    redis.call('HSET', results, id, struct.pack(KEPT_RESULT, now + result_ttl, 0, 'P', '', token) .. result)
     redis.call('ZADD', times, now + result_ttl, 'r' .. id)
   elseif result_ttl < 0 and box then
-    redis.call('HSET', results, id, struct.pack(KEPT_RESULT, 0, box.number, 'P', box.name, '') .. result)
+    redis.call('HSET', results, id, struct.pack(KEPT_RESULT, 0, box.number, 'P', box.name, token) .. result)
+  end
+  if token ~= '' then
+    local is_kept = result_ttl > 0 or (result_ttl < 0 and box)
+    redis.call('ZADD', times, is_kept and '+inf' or '0', 'c' .. token)
   end
   return record, ticket ~= '' and {ticket} or ''
 end

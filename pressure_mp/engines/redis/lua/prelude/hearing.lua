@@ -64,12 +64,13 @@ end
 local MOST_RUNG, RUNG = 65536, 2000 -- bytes of a result, and milliseconds for which a bell is heard
 
 -- The same of a task that was processed, with what came of it. Who waits is woken by that notice.
-local function ring_only(bell, box, id, deliveries, error, is_kept, is_alone, result)
+local function ring_only(bell, box, id, deliveries, error, is_kept, is_alone, result, token)
   local ticket = tell_only(box, 'P', id, deliveries, error, is_alone)
   if ticket == '' then return end
   local said = '1' -- it is to ask
   if #result <= MOST_RUNG then
-    said = struct.pack('>I8I4I1I4', box.number, deliveries, is_kept and 1 or 0, #error) .. error .. id .. '\0' .. result
+    said = struct.pack('>I8I4I1I4I1', box.number, deliveries, is_kept and 1 or 0, #error, #token)
+      .. error .. token .. id .. '\0' .. result
   end
   redis.call('LPUSH', bell, said)
   redis.call('PEXPIRE', bell, RUNG)

@@ -1,11 +1,5 @@
 -- Tasks that are ready, or will be; and who waits for them.
 
--- In how many milliseconds the next task becomes ready, '' when none will by itself.
-local function next_due()
-  local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
-  return first[2] and math.max(first[2] - now, 0) + 1 or ''
-end
-
 -- Note one who waits for a task of a tube; returns the note.
 local function stand(tube, ticket)
   local entry = tube_of(tube) .. struct.pack('>I8', time[1] * 1000000 + time[2]) .. ticket

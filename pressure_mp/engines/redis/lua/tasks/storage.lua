@@ -78,3 +78,9 @@ end
 local function lifetime(milliseconds)
   return milliseconds > 0 and now + milliseconds or 0
 end
+
+-- In how many milliseconds the next task becomes ready, '' when none will by itself.
+local function next_due()
+  local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
+  return first[2] and math.max(first[2] - now, 0) + 1 or ''
+end
