@@ -12,6 +12,7 @@ import tty
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 from rich.console import Console
@@ -21,7 +22,7 @@ from rich.text import Text
 
 from ..administration.watching import Watch, Watched
 from ..encoding.showing import printable
-from .output import Column, number, write_rows
+from .output import Column, column_widths, number, write_rows
 from .place import Place, broker_options
 
 _ORDERS = ("waiting", "depth", "rate", "name")
@@ -172,14 +173,16 @@ class _Screen:
             if not (one.is_extra and width < _WITH_RATES)
             and not (one.head == "depths" and width < _WITH_DEPTHS)
         ]
-        table = Table.grid(padding=(0, 1, 0, 0))
-        for column in columns:
-            table.add_column(
-                justify="right" if column.is_number else "left", no_wrap=True, overflow="ellipsis"
-            )
+        shown = rows[: max(height - 4, 1)]
+        cells = [[printable(column.cell(row)) for column in columns] for row in shown]
+        widths = column_widths(columns, cells, width)
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for column, room in zip(columns, widths, strict=True):
+            side: Any = "right" if column.is_number else "left"
+            table.add_column(justify=side, no_wrap=True, overflow="ellipsis", width=room)
         table.add_row(*(Text(column.head, style="bold") for column in columns))
-        for row in rows[: max(height - 4, 1)]:
-            table.add_row(*(Text(printable(column.cell(row))) for column in columns))
+        for texts in cells:
+            table.add_row(*map(Text, texts))
         outer = Table.grid()
         outer.add_row(Text(self._headline(len(rows)), no_wrap=True, overflow="ellipsis"))
         outer.add_row(table)
@@ -202,7 +205,7 @@ def _columns(watch: Watch, now: float) -> list[Column]:
         return "shut down" if row.queue.closed else ""
 
     return [
-        Column("name", lambda row: row.queue.name),
+        Column("name", lambda row: row.queue.name, is_long=True),
         Column("depth", lambda row: number(row.queue.length), is_number=True),
         Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),
         Column("depths", lambda row: row.line, is_extra=True),

@@ -46,7 +46,7 @@ def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True
     console = Console(highlight=False, markup=False, emoji=False)
     shown = [one for one in columns if console.width >= _WIDE or not one.is_extra]
     cells = [[printable(column.cell(row)) for column in shown] for row in rows]
-    widths = _widths(shown, cells, console.width)
+    widths = column_widths(shown, cells, console.width)
     table = Table(box=None, show_header=head, pad_edge=False, padding=(0, 2, 0, 0))
     for column, width in zip(shown, widths, strict=True):
         side: Any = "right" if column.is_number else "left"
@@ -56,7 +56,9 @@ def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True
     console.print(table)
 
 
-def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
+def column_widths(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int
+) -> list[int]:
     """How wide each column is: as its widest cell, but long ones share what is left."""
     widths = [
         max(cell_len(text) for text in (column.head, *(row[place] for row in cells)))

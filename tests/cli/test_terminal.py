@@ -50,6 +50,8 @@ def test_tables_are_as_wide_as_the_terminal(spawn, valkey, name):
     assert narrow[0].split() == ["name", "depth", "bound"]
     assert narrow[2].startswith("ttt")
     assert all(len(line) <= 40 for line in narrow)
+    watched = "\n".join(lines(spawn(40, "top", "-n", "1")))
+    assert re.search(r"name +depth +bound +waiting", watched)
 
 
 def test_what_removes_something_asks(spawn, valkey, name):
