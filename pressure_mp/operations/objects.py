@@ -91,6 +91,13 @@ class ObjectOperations(DeliveryOperations):
         self, items: Sequence[Any], block: bool, timeout: float | None, orders: Sequence[bytes] = ()
     ) -> Operation[None]:
         """As ``put_many``. Raises EncodingError, AuthenticationError, before the first is put."""
+        if events.listeners:
+            return self._put_many_told(items, block, timeout, orders)
+        return self.put_many(self.codec.encode_many(items), block, timeout, orders)
+
+    def _put_many_told(
+        self, items: Sequence[Any], block: bool, timeout: float | None, orders: Sequence[bytes]
+    ) -> Operation[None]:
         with events.sending(self.destination, len(items)) as headers:
             yield from self.put_many(self.codec.encode_many(items, headers), block, timeout, orders)
 

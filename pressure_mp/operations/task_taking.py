@@ -109,7 +109,7 @@ class TaskTaking(TaskTelling):
                 if reply.tasks:
                     data = self._decode_all(reply.tasks)
                     if data is None:
-                        return (yield from self._sort_out(make, reply.tasks, here, call))
+                        return (yield from self._sort_out(make, reply.tasks, here, call, since))
                     both = zip(reply.tasks, data, strict=True)
                     tasks = [make(task.id, task.record, one) for task, one in both]
                     if events.listeners:
@@ -191,13 +191,16 @@ class TaskTaking(TaskTelling):
         taken: list[StoredTask],
         here: Taker,
         call: int,
+        since: int,
     ) -> Operation[Delivery[T]]:
         """The tasks that can be used; the others are buried."""
         tasks: list[T] = []
+        usable: list[StoredTask] = []
         problem: PressureError | None = None
         for task in taken:
             try:
                 tasks.append(make(*self._decode(task)))
+                usable.append(task)
             except PressureError as error:
                 problem = problem or error
                 text = error_text(f"{type(error).__name__}: {error}")
@@ -208,6 +211,8 @@ class TaskTaking(TaskTelling):
                 here.lose([(task.id, call)])  # buried, or no longer ours
         if problem is not None and not tasks:
             raise problem
+        if events.listeners:
+            self._tell_taken(tasks, usable, since)
         return tasks, problem
 
 

@@ -141,6 +141,20 @@ def test_the_block_over_a_task_of_asyncio_is_traced(valkey, name, spans):
     assert process.parent.span_id == span_id(spans.one("send"))
 
 
+def test_tasks_with_and_without_a_trace_are_taken_together(valkey, name):
+    q = TaskQueue(name, url=valkey.url)
+    q.put("before")
+    with traces.traced() as spans:
+        q.put("traced")
+        before, traced = q.take_many(2)
+        with traced:
+            assert traced.data == "traced"
+        with before:
+            pass
+        assert linked(spans.one("receive")) == [span_id(spans.one("send"))]
+        assert [len(span.links) for span in spans.of("process")] == [1, 0]
+
+
 def run_for_threads(url, name, handler):
     stop = threading.Event()
 
