@@ -76,7 +76,8 @@ class AsyncSession(Protocol):
         """As :meth:`Session.call`."""
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """As :meth:`Session.wait`."""
+        """As :meth:`Session.wait`; but who stands behind another task of its loop may wait for
+        longer than about a second."""
 
     async def end(self) -> None:
         """As :meth:`Session.end`."""
