@@ -141,10 +141,10 @@ def start(stack: ExitStack, site: Site) -> dict[str, Any]:
 
 
 class Meter:
-    """The processor time of this process, of our workers and of the server."""
+    """The processor time of this process, of an executor's workers and of the server."""
 
-    def __init__(self, site: Site, executor: Executor) -> None:
-        self._pids = [site.pid, *(pid for pid in executor._processes if pid)]
+    def __init__(self, site: Site, executor: Any) -> None:
+        self._pids = [site.pid, *executor._processes]
 
     def read(self) -> dict[str, float]:
         server, *workers = map(seconds_of, self._pids)
@@ -159,12 +159,12 @@ def seconds_of(pid: int) -> float:
     return nanoseconds / 1e9
 
 
-def costs(site: Site, executor: Executor, case: Case, number: int) -> str:
+def costs(site: Site, executor: Any, case: Case, number: int) -> str:
     meter = Meter(site, executor)
     before = meter.read()
     case(executor, number)
     after = meter.read()
-    return ", ".join(f"{who} {(after[who] - before[who]) / number * 1e6:.0f}" for who in after)
+    return ", ".join(f"{who} {(after[who] - before[who]) / number * 1e6:.1f}" for who in after)
 
 
 # What waits
@@ -203,10 +203,12 @@ def main() -> None:
         rates = measure(executors, options.only, 1 if options.quick else options.rounds, part)
         show(rates)
         if Path("/proc/self/schedstat").exists():
-            print("\nµs of processor time of a call, or input, of ours:")
+            print("\nµs of processor time of a call, or input:")
             for name in options.only:
                 case, number = CASES[name]
-                print(f"  {name}: {costs(site, executors[OURS], case, max(number // part, 1))}")
+                for who in (STDLIB, OURS):
+                    told = costs(site, executors[who], case, max(number // part, 1))
+                    print(f"  {name}, {who}: {told}")
         print(f"\n{pending(site, 10_000 // part)}")
         print(f"load averages {machine.load()}")
 

@@ -74,7 +74,8 @@ class Executor(Submitter, futures.Executor):
             processors, if it is not given. 0 starts none: those elsewhere do the calls, and the
             executor needs a name.
         :param name: the name of the queue of tasks that the calls are. With one, a call is at the
-            broker when :meth:`submit` returns; without, it is sent in the background.
+            broker when :meth:`submit` returns; without, it is sent in the background, unless no
+            other is pending.
         :param mp_context: how workers are started, as for ProcessPoolExecutor.
         :param initializer: called in each worker of this process first, with ``initargs``. If it
             raises, the executor is broken, as ProcessPoolExecutor is.

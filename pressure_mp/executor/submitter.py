@@ -39,10 +39,11 @@ class Submitter:
         unpickled, here or there (CallDecodingError). An exit in the function is that future's
         SystemExit.
 
-        Blocks while ``max_pending`` calls wait for workers; on a named executor, also for one round
-        trip to the broker. Raises ExecutorShutDown (a RuntimeError), ExecutorBroken (a
-        BrokenProcessPool); Full for ``options(block=False)``; on a named executor also what
-        :meth:`pressure_mp.TaskQueue.put` raises. On one without a name that fails the future.
+        Blocks while ``max_pending`` calls wait for workers; on a named executor, and for a call
+        while no other is pending, also for one round trip to the broker. Raises ExecutorShutDown (a
+        RuntimeError), ExecutorBroken (a BrokenProcessPool); Full for ``options(block=False)``; on a
+        named executor also what :meth:`pressure_mp.TaskQueue.put` raises. On one without a name
+        that fails the future.
         """
         return self._submit(fn, args, kwargs)
 
