@@ -41,7 +41,9 @@ def test_every_call_is_done_whatever_breaks(durable, tmp_path, seed, long, figur
         Proxy(durable, Faults(seed, requests=MEAN, replies=MEAN)) as proxy,
         Executor(WORKERS, url=proxy.url, mp_context=context, max_deliveries=MOST) as executor,
     ):
-        futures = [executor.submit(functions.note, path, at) for at, path in enumerate(paths)]
+        futures = [
+            executor.submit(functions.note_and_work, path, at) for at, path in enumerate(paths)
+        ]
         killing = Background(kill, executor, futures, kills, chance)
         restart(durable, futures, restarts)  # a server ends with the thread that started it
         outcomes = [outcome(future) for future in futures]

@@ -576,3 +576,18 @@ def test_a_take_that_is_cancelled_with_its_reply_gives_back_what_it_took(run):
         assert (await queue.stats()).transitions == {"X-R": 2, "R-T": 2, "T-R": 2}
 
     run(program, lease=HOURS)
+
+
+def test_keys_take_turns_and_a_slot_that_comes_free_wakes_who_waits(run):
+    async def program(queue):
+        await queue.put_many(["a1", "a2"], key="a")
+        await queue.put("b1", key="b")
+        tasks = [await queue.take(0), await queue.take(0)]
+        assert [(task.data, task.key) for task in tasks] == [("a1", "a"), ("b1", "b")]
+        waiting = asyncio.create_task(queue.take(LIMIT))
+        with pytest.raises(Empty):
+            await queue.take(0)
+        await tasks[0].ack()
+        assert (await waiting).data == "a2"
+
+    run(program, per_key=1)

@@ -53,6 +53,13 @@ def note(path: str, value: Any = None) -> Any:
     return value
 
 
+def note_and_work(path: str, value: Any) -> Any:
+    """The same, and be at it for a while: most processes that are killed are then."""
+    note(path)
+    time.sleep(0.01)
+    return value
+
+
 def runs(path: str) -> list[int]:
     """The processes in which :func:`note` ran."""
     file = Path(path)
