@@ -129,7 +129,7 @@ def test_tasks_are_shown_with_their_last_error_and_go_back_or_go(call, make):
     assert "start a worker" not in call("why", "tasks")
     assert call("why", "tasks").startswith("No task is ready: 4 tasks are buried")
     shown = call("tasks", "tasks", "--state", "buried").splitlines()
-    assert [line.split("\t")[5:] for line in shown[:1]] == [["failed at 0", "{'number': 0}"]]
+    assert [line.split("\t")[6:] for line in shown[:1]] == [["failed at 0", "{'number': 0}"]]
     assert call("requeue", "tasks", "task-1") == "1 put back.\n"
     assert call("requeue", "tasks", "--match", "failed at 2") == "1 put back.\n"
     assert call("drop", "tasks", "task-3", "--yes") == "1 removed.\n"
