@@ -57,4 +57,4 @@ def test_each_test_of_a_program_has_its_own_broker(pytester: pytest.Pytester) ->
     pytester.makeconftest(CONFTEST)
     (example,) = re.findall("```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     pytester.makepyfile(test_own=TESTS, test_of_the_document=example)
-    pytester.runpytest_inprocess("-p", "no:randomly").assert_outcomes(passed=5)
+    pytester.runpytest_subprocess().assert_outcomes(passed=5)
