@@ -24,7 +24,7 @@ LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
 #: Keys of what comes of tasks.
 OF_RESULTS = {"results", "notices", "inboxes", "chunks"}
 #: Keys of tasks that have a key.
-OF_LANES = {"behind", "lanes"}
+OF_GROUPS = {"behind", "groups"}
 #: Keys that only tasks with a tube have.
 OF_TUBES = {"tubes", "waiting"}
 
@@ -34,7 +34,7 @@ WRONG = pytest.mark.parametrize(
     ("part", "tube"),
     [
         (part, tube)
-        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS - OF_LANES)
+        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS - OF_GROUPS)
         for tube in (None, "tube")
         if tube or part not in OF_TUBES
     ],
@@ -112,8 +112,8 @@ def test_a_take_does_its_acknowledgement_as_a_whole_or_not_at_all(part, tube, va
         queue.delete()
 
 
-@pytest.mark.parametrize("part", sorted({*OF_LANES, "ready", "tubes"}))
-def test_a_key_of_lanes_of_another_type_is_named_and_nothing_is_half_done(part, valkey, name):
+@pytest.mark.parametrize("part", sorted({*OF_GROUPS, "ready", "tubes"}))
+def test_a_key_of_groups_of_another_type_is_named_and_nothing_is_half_done(part, valkey, name):
     queue = TaskQueue(name, url=valkey.url, per_key=2)
     queue.put_many(range(6), key="k", tube="tube")
     task = queue.take(0)

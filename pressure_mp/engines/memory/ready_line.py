@@ -1,7 +1,7 @@
 """The tasks of a queue that are ready, in the order in which they are next.
 
-Those of one key in one tube are a lane. One of them is in line, unless so many are taken as the
-queue lets be; the others are behind it. When it is taken, the next of its lane goes to the end of
+Those of one key in one tube are a group. One of them is in line, unless so many are taken as the
+queue lets be; the others are behind it. When it is taken, the next of its group goes to the end of
 the line: so keys take turns, however many tasks each has.
 """
 
@@ -31,7 +31,7 @@ Place = tuple[float, int, bytes]
 
 
 @dataclass
-class Lane(Generic[T]):
+class Group(Generic[T]):
     """The tasks of one key in one tube."""
 
     #: The number of the last take of one.
@@ -43,13 +43,13 @@ class Lane(Generic[T]):
 
 
 class ReadyLine(Generic[T]):
-    """All that are ready. ``most`` is how many of a lane may be taken at a time; 0 is no bound."""
+    """All that are ready. ``most`` is how many of a group may be taken at a time; 0 is no bound."""
 
     def __init__(self, tasks: dict[bytes, T], most: int) -> None:
         self._tasks = tasks
         self._most = most
         self._line: list[Place] = []
-        self._lanes: dict[tuple[str, str], Lane[T]] = {}
+        self._groups: dict[tuple[str, str], Group[T]] = {}
 
     def __iter__(self) -> Iterator[T]:
         """Those that can be taken; some may leave meanwhile."""
@@ -58,7 +58,7 @@ class ReadyLine(Generic[T]):
 
     def all(self) -> list[T]:
         """Those, and behind them those that cannot be taken yet, by tube and key."""
-        places = [place for _, lane in sorted(self._lanes.items()) for place in lane.behind]
+        places = [place for _, group in sorted(self._groups.items()) for place in group.behind]
         return [*self, *(self._tasks[id] for *_, id in places)]
 
     def enter(self, task: T) -> None:
@@ -66,46 +66,46 @@ class ReadyLine(Generic[T]):
         if not task.record.key:
             bisect.insort(self._line, _own_place(task))
             return
-        lane = self._lanes.setdefault(_lane_of(task), Lane())
-        bisect.insort(lane.behind, _own_place(task))
+        group = self._groups.setdefault(_group_of(task), Group())
+        bisect.insort(group.behind, _own_place(task))
 
     def leave(self, task: T) -> None:
         """A task is ready no longer."""
-        lane = self._lanes.get(_lane_of(task))
-        if lane is None:
+        group = self._groups.get(_group_of(task))
+        if group is None:
             self._line.remove(_own_place(task))
-        elif lane.first is task:
-            self._line.remove(_place_in_line(task, lane))
-            lane.first = None
+        elif group.first is task:
+            self._line.remove(_place_in_line(task, group))
+            group.first = None
         else:
-            lane.behind.remove(_own_place(task))
+            group.behind.remove(_own_place(task))
 
     def begin(self, task: T, number: int) -> None:
-        """A task with a key is taken: its lane is the last in line."""
-        lane = self._lanes[_lane_of(task)]
-        lane.taken, lane.last = lane.taken + 1, number
+        """A task with a key is taken: its group is the last in line."""
+        group = self._groups[_group_of(task)]
+        group.taken, group.last = group.taken + 1, number
 
     def end(self, task: T) -> None:
         """It is taken no longer."""
-        self._lanes[_lane_of(task)].taken -= 1
+        self._groups[_group_of(task)].taken -= 1
 
     def settle(self, tube: str, key: str) -> None:
-        """Something became of a task of a lane: the one in line is the one that is to be."""
-        lane = self._lanes.get((tube, key))
-        if lane is None:
+        """Something became of a task of a group: the one in line is the one that is to be."""
+        group = self._groups.get((tube, key))
+        if group is None:
             return
-        first, is_full = lane.first, 0 < self._most <= lane.taken
-        if first and (is_full or (lane.behind and lane.behind[0] < _own_place(first))):
+        first, is_full = group.first, 0 < self._most <= group.taken
+        if first and (is_full or (group.behind and group.behind[0] < _own_place(first))):
             self.leave(first)
-            bisect.insort(lane.behind, _own_place(first))
-        if lane.first is None and lane.behind and not is_full:
-            lane.first = self._tasks[lane.behind.pop(0)[-1]]
-            bisect.insort(self._line, _place_in_line(lane.first, lane))
-        if not lane.taken and lane.first is None and not lane.behind:
-            del self._lanes[tube, key]
+            bisect.insort(group.behind, _own_place(first))
+        if group.first is None and group.behind and not is_full:
+            group.first = self._tasks[group.behind.pop(0)[-1]]
+            bisect.insort(self._line, _place_in_line(group.first, group))
+        if not group.taken and group.first is None and not group.behind:
+            del self._groups[tube, key]
 
 
-def _lane_of(task: Task) -> tuple[str, str]:
+def _group_of(task: Task) -> tuple[str, str]:
     return task.record.tube, task.record.key
 
 
@@ -113,5 +113,5 @@ def _own_place(task: Task) -> Place:
     return task.record.priority, task.seq, task.id
 
 
-def _place_in_line(task: Task, lane: Lane[T]) -> Place:
-    return task.record.priority, max(task.seq, lane.last), task.id
+def _place_in_line(task: Task, group: Group[T]) -> Place:
+    return task.record.priority, max(task.seq, group.last), task.id

@@ -72,7 +72,7 @@ TYPES = {
 TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
-    **dict.fromkeys(("records", "payloads", "bundles", "lanes"), "hash"),
+    **dict.fromkeys(("records", "payloads", "bundles", "groups"), "hash"),
     **dict.fromkeys(("results", "inboxes", "chunks"), "hash"),
     **dict.fromkeys(
         ("ready", "tubes", "behind", "due", "expiry", "taken", "shelf", "waiting"), "zset"

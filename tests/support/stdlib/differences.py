@@ -1,6 +1,7 @@
 """The tests of CPython's own that do not pass over a broker, and why not. There is no other list.
 
-Each of them runs all the same and has to fail: one that begins to pass does not belong here.
+Each of them runs all the same and has to fail: one that begins to pass does not belong here. But one
+that is ``by_chance`` may pass: it depends on which of two replies of a broker comes first.
 docs/differences.md tells users the same.
 """
 
@@ -18,6 +19,7 @@ class Difference(NamedTuple):
     raises: type[BaseException]
     since: tuple[int, int] = (3, 10)
     cases: tuple[str, ...] = ()  # of our tests; empty for all
+    by_chance: bool = False
 
 
 PRIVATE = "it reads private attributes of asyncio.Queue"
@@ -43,6 +45,12 @@ DIFFERENCES = {
     ),
     "QueuePutTests.test_cancelled_puts_not_being_held_in_self_putters": Difference(
         PRIVATE, AttributeError
+    ),
+    "QueuePutTests.test_cancelled_put_silence_value_error_exception": Difference(
+        "the put may have got the space that the get made before it is cancelled: then it is done, "
+        "and returns",
+        AssertionError,
+        by_chance=True,
     ),
     "_QueueJoinTestMixin.test_format": Difference(PRIVATE, AttributeError),
     "_QueueShutdownTestMixin.test_format": Difference(PRIVATE, AttributeError, since=(3, 13)),

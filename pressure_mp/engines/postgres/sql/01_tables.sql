@@ -236,7 +236,7 @@ CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
     WHERE state IN ('B', 'D');
 
 -- Tasks of one key in one tube: the number of the last take of one, and the one that is in line.
-CREATE TABLE pressure_mp.lanes (
+CREATE TABLE pressure_mp.groups (
     queue bigint NOT NULL,
     tube bytea NOT NULL,
     key bytea NOT NULL,

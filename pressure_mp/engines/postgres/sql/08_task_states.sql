@@ -81,10 +81,10 @@ $$;
 
 -- Something became of a task of a key: the one in line becomes the one that is to be. That is the first
 -- that is ready, unless as many are taken as the queue lets be.
-CREATE OR REPLACE FUNCTION pressure_mp.settle_lane(a_slot bigint, a_queue bigint, a_tube bytea,
+CREATE OR REPLACE FUNCTION pressure_mp.settle_group(a_slot bigint, a_queue bigint, a_tube bytea,
     a_key bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    l pressure_mp.lanes;
+    l pressure_mp.groups;
     first pressure_mp.tasks;
     next pressure_mp.tasks;
     q pressure_mp.queues;
@@ -94,7 +94,7 @@ BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.slot = a_slot AND v.id = a_queue ORDER BY v.version DESC LIMIT 1;
     most := (q.settings->>'per_key')::bigint;
-    SELECT * INTO l FROM pressure_mp.lanes v
+    SELECT * INTO l FROM pressure_mp.groups v
         WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key;
     SELECT count(*) INTO taken FROM (SELECT FROM pressure_mp.tasks v
         WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key AND v.key <> ''
@@ -123,21 +123,21 @@ BEGIN
                 AND (first.priority, first.line) <= (v.ready_priority, v.ready_arrival);
     END IF;
     IF first.id IS NULL AND next.id IS NULL AND taken = 0 THEN
-        DELETE FROM pressure_mp.lanes v
+        DELETE FROM pressure_mp.groups v
             WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key;
     ELSE
-        INSERT INTO pressure_mp.lanes VALUES (a_queue, a_tube, a_key, coalesce(l.last, 0), first.id)
+        INSERT INTO pressure_mp.groups VALUES (a_queue, a_tube, a_key, coalesce(l.last, 0), first.id)
         ON CONFLICT (queue, tube, key) DO UPDATE SET first = excluded.first;
     END IF;
 END $$;
 
--- The task in line for a key was taken: its lane is the last in line from now on.
-CREATE OR REPLACE FUNCTION pressure_mp.begin_lane(a_slot bigint, t pressure_mp.tasks, number bigint)
+-- The task in line for a key was taken: its group is the last in line from now on.
+CREATE OR REPLACE FUNCTION pressure_mp.begin_group(a_slot bigint, t pressure_mp.tasks, number bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    UPDATE pressure_mp.lanes v SET last = number, first = NULL
+    UPDATE pressure_mp.groups v SET last = number, first = NULL
         WHERE v.queue = t.queue AND v.tube = t.tube AND v.key = t.key;
-    PERFORM pressure_mp.settle_lane(a_slot, t.queue, t.tube, t.key);
+    PERFORM pressure_mp.settle_group(a_slot, t.queue, t.tube, t.key);
 END $$;
 
 -- Bring a task into another state, which ends by itself at "ends", and into a tube, if one is
@@ -163,9 +163,9 @@ BEGIN
         WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
     IF t.key <> '' THEN
         IF old_tube <> t.tube THEN
-            PERFORM pressure_mp.settle_lane(a_slot, t.queue, old_tube, t.key);
+            PERFORM pressure_mp.settle_group(a_slot, t.queue, old_tube, t.key);
         END IF;
-        PERFORM pressure_mp.settle_lane(a_slot, t.queue, t.tube, t.key);
+        PERFORM pressure_mp.settle_group(a_slot, t.queue, t.tube, t.key);
     END IF;
     IF after = 'B' THEN
         PERFORM pressure_mp.conclude(a_slot, moment, t, 'buried', before);
@@ -182,7 +182,7 @@ BEGIN
     PERFORM pressure_mp.count_way(t.queue, t.state, 'X', t.tube);
     DELETE FROM pressure_mp.tasks v WHERE v.queue = t.queue AND v.id = t.id;
     IF t.key <> '' THEN
-        PERFORM pressure_mp.settle_lane(a_slot, t.queue, t.tube, t.key);
+        PERFORM pressure_mp.settle_group(a_slot, t.queue, t.tube, t.key);
     END IF;
     t.state := 'X';
     t.since := moment;

@@ -89,7 +89,7 @@ BEGIN
             ready_priority = q.ready_priority, ready_arrival = q.ready_arrival
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     IF a_state = 'R' AND a_key <> '' THEN
-        PERFORM pressure_mp.settle_lane(q.slot, q.id, a_tube, a_key);
+        PERFORM pressure_mp.settle_group(q.slot, q.id, a_tube, a_key);
     END IF;
     IF args ? 'awaited' THEN
         DELETE FROM pressure_mp.watchers w WHERE w.slot = c.slot AND w.seen < moment - 86400000;
@@ -200,7 +200,7 @@ BEGIN
             q.arrival := greatest(q.arrival + 1, moment * 1000);
             UPDATE pressure_mp.queues v SET version = v.version + 1, arrival = q.arrival
                 WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-            PERFORM pressure_mp.begin_lane(q.slot, t, q.arrival);
+            PERFORM pressure_mp.begin_group(q.slot, t, q.arrival);
         END IF;
         IF pressure_mp.count_way(q.id, 'R', 'T', t.tube) % 32 = 0 THEN
             moves := true;
@@ -358,8 +358,8 @@ BEGIN
                 SET tube = coalesce(a_tube, ''), line = CASE t.key WHEN '' THEN t.line ELSE 0 END
                 WHERE v.queue = q.id AND v.id = t.id RETURNING * INTO t;
             IF t.key <> '' THEN
-                PERFORM pressure_mp.settle_lane(q.slot, q.id, old_tube, t.key);
-                PERFORM pressure_mp.settle_lane(q.slot, q.id, t.tube, t.key);
+                PERFORM pressure_mp.settle_group(q.slot, q.id, old_tube, t.key);
+                PERFORM pressure_mp.settle_group(q.slot, q.id, t.tube, t.key);
             END IF;
         END IF;
     ELSIF after = 'X' THEN

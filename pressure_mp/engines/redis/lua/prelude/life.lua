@@ -143,7 +143,7 @@ local function leave(task)
   if state == 'R' then
     local member = place(task)
     if task.key ~= '' then
-      quit(lane_of(task.tube, task.key), member)
+      quit(group_of(task.tube, task.key), member)
     else
       note(removed, ready, member)
       if task.tube ~= '' then note(removed, tubes, tube_of(task.tube) .. member) end
@@ -159,8 +159,8 @@ local function leave(task)
       if task.ends > 0 then note(removed, due, task.id) end
     end
     if task.key ~= '' then
-      local lane = lane_of(task.tube, task.key)
-      lane.taken = lane.taken - 1
+      local group = group_of(task.tube, task.key)
+      group.taken = group.taken - 1
     end
   elseif state == 'Z' then
     note(removed, expiry, task.id)
@@ -180,7 +180,7 @@ local function enter(task)
   if state == 'R' then
     local member = place(task)
     if task.key ~= '' then
-      join(lane_of(task.tube, task.key), member)
+      join(group_of(task.tube, task.key), member)
     else
       note(added, ready, '0', member)
       if task.tube ~= '' then note(added, tubes, '0', tube_of(task.tube) .. member) end
@@ -312,9 +312,9 @@ local function flush()
   for key, fields in pairs(set) do redis.call('HSET', key, unpack(fields)) end
   for key, fields in pairs(deleted) do redis.call('HDEL', key, unpack(fields)) end
   removed, added, set, deleted, tally = {}, {}, {}, {}, {}
-  for _, lane in pairs(touched) do
-    if lane.is_changed and settle(lane) then notice(lane.tube) end
-    lane.is_changed = false
+  for _, group in pairs(touched) do
+    if group.is_changed and settle(group) then notice(group.tube) end
+    group.is_changed = false
   end
 end
 

@@ -3,7 +3,7 @@
 --   task    id and number of the take, of each
 --   result  the place of a task, from 1 on, what came of it, and the token of its content, if that is in chunks
 -- replies: done bells problem... | lost bells | missing
--- uses: storage hearing told lanes life find taker
+-- uses: storage hearing told groups life find taker
 -- once: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state

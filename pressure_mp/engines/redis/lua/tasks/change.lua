@@ -6,7 +6,7 @@
 --   ttl    milliseconds for which it is ready; '' for the queue's own
 --   tube   where it goes, if `shift` is 1
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
--- uses: storage hearing told lanes life find taker
+-- uses: storage hearing told groups life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

@@ -1,6 +1,6 @@
 -- close: shut the queue down for everyone, for good.
 -- replies: done bells | missing
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end

@@ -1,7 +1,7 @@
 -- had: what a process has by one take, whose reply did not come through.
 -- args: owner call
 -- replies: done bells now task... | missing
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 -- A task is its id, its record and its data.
 if not settings then return {'missing'} end
 sweep()

@@ -3,7 +3,7 @@
 --   lease  milliseconds; 0 to close it
 --   takes  1: it hears also that tasks are taken
 -- replies: done bells | missing
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 if not settings then return {'missing'} end
 sweep()
 local name, lease = ARGV[1], tonumber(ARGV[2])

@@ -1,7 +1,7 @@
 -- kick: the oldest buried tasks are ready again, or wait.
 -- args: limit delay ttl
 -- replies: done bells looked number | missing
--- uses: storage hearing told lanes life shelf
+-- uses: storage hearing told groups life shelf
 -- once: yes
 -- `looked` is at how many, none of which is left when it is below the limit; of these so many were kicked,
 -- and the others should have been gone already.

@@ -2,7 +2,7 @@
 -- args: tube
 --   tube  '' for those of all tubes
 -- replies: done bells number | missing
--- uses: storage hearing told lanes life ready
+-- uses: storage hearing told groups life ready
 if not settings then return {'missing'} end
 sweep()
 return finish('done', number_ready(ARGV[1]))

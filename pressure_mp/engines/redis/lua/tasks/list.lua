@@ -3,7 +3,7 @@
 --   tube   '' for those of all tubes
 --   start  how many places of the order to pass over
 -- replies: done bells looked ids records payloads | missing
--- uses: storage hearing told lanes life ready shelf
+-- uses: storage hearing told groups life ready shelf
 -- `looked` is how many places were looked at, not all of which are of the state and the tube; none
 -- is left when it is 0. A bundle is one place.
 if not settings then return {'missing'} end

@@ -1,7 +1,7 @@
 -- peek: a task as it is.
 -- args: id
 -- replies: done bells record data | absent bells | missing
--- uses: storage hearing told lanes life find
+-- uses: storage hearing told groups life find
 if not settings then return {'missing'} end
 sweep()
 local task = find(ARGV[1])

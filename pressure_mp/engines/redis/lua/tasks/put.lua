@@ -10,7 +10,7 @@
 --   key       '' for none
 --   task      id and data of each; an id can be ''
 -- replies: done bells id... | exists bells id state | closed bells | missing
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
@@ -101,8 +101,8 @@ if not is_usual then
   end
 end
 if state == 'R' and key ~= '' then
-  local lane = lane_of(tube, key)
-  for i = 1, number do join(lane, places[2 * i]) end
+  local group = group_of(tube, key)
+  for i = 1, number do join(group, places[2 * i]) end
 elseif state == 'R' then
   added[ready] = places
   if tube ~= '' then

@@ -7,7 +7,7 @@
 --   result  what came of it; '' if the taker says nothing
 --   token   of its content, if that is in chunks; lost: it is not there
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
--- uses: storage hearing told lanes life find taker
+-- uses: storage hearing told groups life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

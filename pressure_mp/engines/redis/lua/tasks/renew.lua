@@ -3,7 +3,7 @@
 -- args: owner lease holds
 --   holds  1: the owner has tasks
 -- replies: done bells now owners | missing
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 -- `owners` are names, each followed by the end of its lease in milliseconds.
 if not settings then return {'missing'} end
 sweep()

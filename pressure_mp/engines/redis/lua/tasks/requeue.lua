@@ -6,7 +6,7 @@
 --   error  what is kept with the tasks
 --   limit  how many tasks at most
 -- replies: done bells number | renewed bells | missing
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 -- once: yes
 -- None is left when the number is below the limit.
 if not settings then return {'missing'} end

@@ -3,7 +3,7 @@
 -- args: entry tube
 --   entry  what the caller was noted as; '' if it was not
 -- replies: done bells
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 if not settings then return {'done', {}} end
 redis.call('DEL', KEYS[1])
 if ARGV[1] ~= '' then redis.call('ZREM', waiting, ARGV[1]) end

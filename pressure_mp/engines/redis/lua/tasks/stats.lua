@@ -1,6 +1,6 @@
 -- stats: how many tasks went which way so far, and the oldest of those that are ready.
 -- replies: done bells now created oldest closed counts | missing
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 -- `oldest` is when that task was put, '' when none is ready. `counts` are ways, with a tube or without,
 -- each followed by how many.
 if not settings then return {'missing'} end

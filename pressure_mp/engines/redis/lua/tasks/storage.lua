@@ -1,4 +1,4 @@
--- keys: meta records payloads ready tubes behind lanes due expiry taken bundles shelf counts wake waiting awaited outcomes results notices inboxes times chunks
+-- keys: meta records payloads ready tubes behind groups due expiry taken bundles shelf counts wake waiting awaited outcomes results notices inboxes times chunks
 -- item: wake
 -- Tasks: `payloads` has the data of each, `records` what pressure_mp/engines/redis/task_records.py says; a task that has
 -- no record is as it was put: ready, its id the number of its arrival, and all else as usual. Besides,
@@ -6,7 +6,7 @@
 -- their members' bytes:
 --   ready   R: priority, arrival, id
 --   tubes   R with a tube: the tube, a zero byte, and the same
---   behind  R with a key that is not in line, and so in neither of these: see `lanes`
+--   behind  R with a key that is not in line, and so in neither of these: see `groups`
 --   taken   T: the end of the owner's name, which is random; number of the take, id. Tasks that were
 --           taken together are a bundle, with a zero byte and its number for the id: as long as
 --           nothing becomes of one of them alone. `bundles` has how many they are, 1 if none of them

@@ -3,7 +3,7 @@
 -- args: token
 --   token  may be empty
 -- replies: done left
--- uses: storage hearing told lanes life
+-- uses: storage hearing told groups life
 -- `left`: 1 if there may be more; call again.
 if not settings then return {'done', 0} end
 sweep()

@@ -11,7 +11,7 @@
 --   turn   first | again: whether it waited before
 --   lease  milliseconds for which the owner is known to be there
 -- replies: done bells task... | empty bells next entry | closed bells | missing
--- uses: storage hearing take_one take_first told lanes life ready
+-- uses: storage hearing take_one take_first told groups life ready
 -- once: yes
 -- A task is its id, its record and its data.
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
@@ -95,12 +95,12 @@ local function read_data(ids, is_first)
   return data
 end
 
--- The one in line for a key is taken: the lane is the last in line from now on.
+-- The one in line for a key is taken: the group is the last in line from now on.
 local function begin(kind)
-  local lane = lane_of(kind.of, kind.key)
-  step_out(lane)
+  local group = group_of(kind.of, kind.key)
+  step_out(group)
   settings.seq = next_seq()
-  lane.last, lane.taken = settings.seq, lane.taken + 1
+  group.last, group.taken = settings.seq, group.taken + 1
   note(set, meta, 'seq', string.format('%d', settings.seq))
 end
 

@@ -3,7 +3,7 @@
 --   call       0 for a task that is ready
 --   increment  milliseconds more; '' for the queue's ttr, or ttl, from now
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage hearing told lanes life find taker
+-- uses: storage hearing told groups life find taker
 -- once: yes
 if not settings then return {'missing'} end
 sweep()

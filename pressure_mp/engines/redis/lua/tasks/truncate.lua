@@ -2,7 +2,7 @@
 -- args: limit
 --   limit  how many tasks at most
 -- replies: done bells number | missing
--- uses: storage hearing told lanes life shelf
+-- uses: storage hearing told groups life shelf
 -- once: yes
 -- None is left when the number is 0.
 if not settings then return {'missing'} end

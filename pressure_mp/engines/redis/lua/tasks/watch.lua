@@ -1,7 +1,7 @@
 -- watch: an inbox hears of these tasks too; at once of those that are taken, or have ended.
 -- args: inbox number id...
 -- replies: done bells | lost bells | missing
--- uses: storage hearing told lanes life find
+-- uses: storage hearing told groups life find
 -- once: yes
 -- `lost`: the inbox is gone.
 if not settings then return {'missing'} end
