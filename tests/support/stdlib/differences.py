@@ -1,7 +1,7 @@
 """The tests of CPython's own that do not pass over a broker, and why not. There is no other list.
 
-Each of them runs all the same and has to fail: one that begins to pass does not belong here. But one
-that is ``by_chance`` may pass: it depends on which of two replies of a broker comes first.
+Each of them runs all the same and has to fail: one that begins to pass does not belong here. But
+one that is ``by_chance`` may pass: it depends on which of two replies of a broker comes first.
 docs/differences.md tells users the same.
 """
 
