@@ -38,6 +38,8 @@ def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path, reque
     if "postgres.md" in request.node.name:
         pytest.importorskip("sqlalchemy")
         url = request.getfixturevalue("postgres").url
+    if "opentelemetry" in program:
+        pytest.importorskip("opentelemetry.sdk")
     environ = {**os.environ, "PRESSURE_URL": url, "PRESSURE_PREFIX": name}
     run = subprocess.run(
         [sys.executable, path], env=environ, capture_output=True, text=True, timeout=30
