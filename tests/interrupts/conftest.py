@@ -30,7 +30,7 @@ def sweep(request: pytest.FixtureRequest) -> Callable[..., None]:
         if request.config.getoption("--every-place", default=False):
             every = 1
         else:  # each run begins anywhere: in time all are tried
-            every *= 2
+            every *= 3
         first = random.randrange(every)
         places = interrupting.sweep(*args, every=every, first=first, **options)
         assert places
