@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic
 
+from .. import events
 from ..deadlines import deadline, seconds_left
 from ..effects import AnyOperation, T
 from ..encoding.large import Large
@@ -29,7 +30,6 @@ from ..sync.handles import check_max_items, check_maxsize
 from ..sync.object_queue import Item
 from ..sync.options import QueueOptions, SignatureOf
 from ..sync.transactions import check_waits_for_nothing
-from ..telemetry import events
 from .administered import AdministeredQueue
 from .incoming import Reserving
 from .outgoing import Outgoing

@@ -7,14 +7,13 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .. import interrupts
+from .. import events, interrupts
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation
 from ..encoding.large import THRESHOLD, Large
 from ..engines.contract.items import Added
 from ..exceptions import ProducerInUseError
 from ..identity.processes import may_be_terminated
-from ..telemetry import events
 from . import space, unsent
 from .outgoing import Outgoing
 from .sender import Begun

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import interrupts
+from .. import events, interrupts
 from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive, noting
@@ -20,7 +20,6 @@ from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError
 from ..identity.processes import may_be_terminated
 from ..operations.batches import next_items
-from ..telemetry import events
 from . import sender, unsent
 from .sender import Begun, Run
 

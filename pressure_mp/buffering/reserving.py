@@ -16,7 +16,7 @@ from threading import get_ident
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from .. import interrupts
+from .. import events, interrupts
 from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import ending
@@ -26,7 +26,6 @@ from ..engines.contract.session import ONE_TRY
 from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
 from ..identity.hand_outs import BITS, HandOuts
-from ..telemetry import events
 from .pace import Pace
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from .. import events
 from ..effects import MORE, AnyOperation, Ask, Keep, Operation
 from ..encoding.codec import Codec
 from ..encoding.large import is_manifest
 from ..engines.contract.items import Taken, TakeReply
 from ..engines.contract.replies import Outcome
+from ..events import Destination, Message
 from ..exceptions import PressureError, TaskDoneError
 from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim, InFlight
 from ..interrupts import is_from_outside
-from ..telemetry import events
-from ..telemetry.events import Destination, Message
 from .deliveries import Delivery, DeliveryOperations
 from .large import fetch, sweep
 from .waiting import served_after

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from .. import states
+from .. import events, states
 from ..deadlines import deadline, seconds_left
 from ..effects import AnyOperation, Ask, Operation, Until, Wait
 from ..encoding.task_values import decode_id, encode_id, local_milliseconds, make_uuid
@@ -23,7 +23,6 @@ from ..engines.contract.tasks import (
 )
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
 from ..exhaustive import assert_never
-from ..telemetry import events
 from .batches import next_batch
 from .task_queue import DecodedTask, TaskQueueOperations
 

@@ -30,6 +30,7 @@ from ..engines.contract.tasks import (
     OtherState,
     Refusal,
 )
+from ..events import Destination
 from ..exceptions import (
     NotOwner,
     NotTaken,
@@ -42,7 +43,6 @@ from ..exceptions import (
 )
 from ..exhaustive import assert_never
 from ..states import TAKEN, VOID, word
-from ..telemetry.events import Destination
 from .queues import QueueOperations
 
 TASKS = "tasks"

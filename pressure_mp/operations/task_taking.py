@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from .. import events
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Until, Wait
 from ..encoding.large import Large
@@ -23,12 +24,11 @@ from ..engines.contract.tasks import (
     TakeTasks,
     TakeTasksReply,
 )
+from ..events import Message
 from ..exceptions import BrokerError, BrokerUnavailable, Empty, PressureError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
-from ..telemetry import events
-from ..telemetry.events import Message
 from .task_queue import error_text
 from .task_settling import Keeper
 from .task_telling import TaskTelling

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 from prometheus_client import REGISTRY, CollectorRegistry, Histogram
 
-from . import events
-from .events import Destination, Message
+from .. import events
+from ..events import Destination, Message
 
 #: The header that says when an item was put, in seconds since the epoch.
 _PUT_AT = "pressure-put-at"

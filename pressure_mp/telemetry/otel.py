@@ -18,9 +18,9 @@ from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import TextMapPropagator
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider
 
+from .. import events
 from .._version import __version__
-from . import events
-from .events import Destination, Message
+from ..events import Destination, Message
 
 #: What this thread, or this task of asyncio, received last, for :func:`processing`.
 _received: ContextVar[tuple[Destination, Sequence[Message]] | None] = ContextVar(

@@ -42,20 +42,20 @@ ROOMS = {
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",
-    "telemetry.events": "encoding",
+    "events": "encoding",
     "telemetry.json_logs": "",
     "effects": "engines.contract",
     "drivers": "effects engines.contract exceptions",
     "operations": (
         "deadlines effects encoding engines.contract exceptions exhaustive identity in_flight "
-        "interrupts states telemetry.events"
+        "interrupts states events"
     ),
     "background": (
         "drivers effects engines.contract exceptions identity in_flight interrupts operations"
     ),
     "buffering": (
         "background deadlines drivers effects encoding engines engines.contract "
-        "exceptions identity in_flight interrupts operations telemetry.events"
+        "exceptions identity in_flight interrupts operations events"
     ),
     "sync": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
@@ -63,7 +63,7 @@ ROOMS = {
     ),
     "sync.tasks": (
         "authentication background deadlines drivers effects encoding engines engines.contract "
-        "exceptions hidden identity in_flight interrupts operations states sync telemetry.events"
+        "exceptions hidden identity in_flight interrupts operations states sync events"
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
@@ -74,9 +74,9 @@ ROOMS = {
     "aio": (
         "background buffering deadlines drivers effects encoding engines engines.contract "
         "engines.put_off exceptions executor hidden identity in_flight operations states sync "
-        "sync.tasks telemetry.events"
+        "sync.tasks events"
     ),
-    "telemetry": "_version engines.contract states sync telemetry.events",
+    "telemetry": "_version engines.contract states sync events",
     "administration": (
         "drivers effects encoding engines engines.contract exceptions identity operations states"
     ),

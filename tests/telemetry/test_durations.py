@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from pressure_mp import Queue, TaskQueue
-from pressure_mp.telemetry import events
+from pressure_mp import Queue, TaskQueue, events
 from pressure_mp.telemetry.durations import Durations
 
 

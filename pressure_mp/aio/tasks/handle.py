@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic
 
 from ...engines.contract.task_records import TaskRecord
+from ...events import Destination
 from ...sync.tasks import task_queue as sync
 from ...sync.tasks.base_task import Data
-from ...telemetry.events import Destination
 from ..handles import Handle
 from .task import Task
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ... import states
+from ... import events, states
 from ...encoding.task_values import decode_id
 from ...engines.contract.task_records import TaskRecord
 from ...engines.contract.task_results import WITH_INBOX
+from ...events import Message
 from ...exceptions import ArgumentError
-from ...telemetry import events
-from ...telemetry.events import Message
 
 if TYPE_CHECKING:
     import typing_extensions

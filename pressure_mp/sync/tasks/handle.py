@@ -10,8 +10,8 @@ from ...background.takers import Takers
 from ...encoding.codec import Codec
 from ...engines import registry
 from ...engines.contract.task_records import TaskRecord, TaskSettings
+from ...events import Destination
 from ...operations.tasks import TaskOperations
-from ...telemetry.events import Destination
 from ..handles import Handle
 from .base_task import Data
 from .task import Task

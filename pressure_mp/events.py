@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from time import time_ns
 from typing import NamedTuple, Protocol
 
-from ..encoding import envelope
+from .encoding import envelope
 
 
 class Destination(NamedTuple):
