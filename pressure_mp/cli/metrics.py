@@ -46,6 +46,9 @@ def metrics(
     if listen is None:
         click.echo(generate_latest(registry), nl=False)
         return
-    start_http_server(listen, bind, registry)
+    try:
+        start_http_server(listen, bind, registry)
+    except OSError as error:
+        raise click.ClickException(f"cannot listen at {bind}, port {listen}: {error}") from error
     click.echo(f"Metrics at http://{bind}:{listen}/metrics", err=True)
     threading.Event().wait()

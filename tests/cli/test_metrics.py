@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
@@ -69,3 +71,12 @@ def test_each_queue_that_is_asked_for_has_its_own(options):
 
 def test_to_register_the_collector_asks_no_broker(name):
     assert list(QueueCollector(url="redis://127.0.0.1:1", prefix=name).describe()) == []
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        where = ("--url", "redis://127.0.0.1:1", "--listen", str(port))
+        result = CliRunner().invoke(app, ["metrics", *where])
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: cannot listen at 127.0.0.1, port {port}: ")
