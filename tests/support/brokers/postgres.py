@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes  # noqa: F401 - before another user may not read it
 import functools
 import importlib.util
@@ -9,6 +10,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -36,7 +38,7 @@ def find_binary(name: str) -> str | None:
         return found
     for folder in _folders():
         if (folder / name).exists() and _ASKED in ("", _version(folder)):
-            return str(folder / name)
+            return str(_for_everyone(folder) / name)
     if _ASKED:
         raise RuntimeError(f"there is no {name} of PostgreSQL {_ASKED}")
     return None
@@ -55,6 +57,19 @@ def _version(folder: Path) -> str:
     """The major version of the programs there."""
     said = subprocess.run([folder / "postgres", "--version"], capture_output=True, check=True)
     return said.stdout.decode().split()[2].partition(".")[0]
+
+
+@functools.cache
+def _for_everyone(folder: Path) -> Path:
+    """The same programs where the user can run them whose processes the server's are: tox lets
+    nobody else into its environments."""
+    if os.getuid() != 0 or all(place.stat().st_mode & stat.S_IXOTH for place in folder.parents):
+        return folder
+    copy = tempfile.mkdtemp(prefix="pmp-pg-programs-")
+    atexit.register(shutil.rmtree, copy)
+    shutil.copytree(folder.parent, copy, dirs_exist_ok=True)
+    os.chmod(copy, 0o755)
+    return Path(copy, folder.name)
 
 
 class Postgres:
