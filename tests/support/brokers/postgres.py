@@ -65,11 +65,14 @@ def _for_everyone(folder: Path) -> Path:
     nobody else into its environments."""
     if os.getuid() != 0 or all(place.stat().st_mode & stat.S_IXOTH for place in folder.parents):
         return folder
-    copy = tempfile.mkdtemp(prefix="pmp-pg-programs-")
+    copy = Path(tempfile.mkdtemp(prefix="pmp-pg-programs-"))
     atexit.register(shutil.rmtree, copy)
-    shutil.copytree(folder.parent, copy, dirs_exist_ok=True)
-    os.chmod(copy, 0o755)
-    return Path(copy, folder.name)
+    copy.chmod(0o755)
+    packages = folder.parents[2]
+    # The wheel's shared libraries are beside its package, and found from there.
+    for part in (folder.parent, *packages.glob(f"{folder.parents[1].name}.libs")):
+        shutil.copytree(part, copy / part.relative_to(packages))
+    return copy / folder.relative_to(packages)
 
 
 class Postgres:
