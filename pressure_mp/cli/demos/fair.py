@@ -8,7 +8,7 @@ import click
 
 from ... import FairQueue, Queue
 from . import tenants
-from .pipeline import check_url
+from .pipeline import broker_url
 from .processes import Processes
 
 HOG, SMALL = "hog", ("alice", "bob", "carol")
@@ -20,13 +20,7 @@ WIDTH = 40
 
 
 @click.command()
-@click.option(
-    "--url",
-    default="embedded://",
-    show_default=True,
-    callback=check_url,
-    help="Where the broker is.",
-)
+@broker_url
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),

@@ -30,7 +30,7 @@ DEPTH = 16
 AQueue = TypeVar("AQueue", bound=AnyQueue)
 
 
-def check_url(ctx: click.Context, option: click.Parameter, url: str) -> str:
+def _check_url(ctx: click.Context, option: click.Parameter, url: str) -> str:
     """Refuse a URL that no broker for several processes can have."""
     try:
         capabilities = registry.parse(url).capabilities
@@ -41,17 +41,21 @@ def check_url(ctx: click.Context, option: click.Parameter, url: str) -> str:
     return url
 
 
+#: The option of every demo that says which broker it uses.
+broker_url = click.option(
+    "--url",
+    default="embedded://",
+    show_default=True,
+    callback=_check_url,
+    help="Where the broker is.",
+)
+
+
 @click.command()
 @click.argument(
     "directory", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
-@click.option(
-    "--url",
-    default="embedded://",
-    show_default=True,
-    callback=check_url,
-    help="Where the broker is.",
-)
+@broker_url
 @click.option(
     "--workers",
     type=click.IntRange(min=1),

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from ... import Queue
 from .crash import Crash
-from .pipeline import check_url, differences, python_files, run
+from .pipeline import broker_url, differences, python_files, run
 from .progress import showing
 from .stages import Counted
 
@@ -35,13 +35,7 @@ DIFF = """\
 
 
 @click.command()
-@click.option(
-    "--url",
-    default="embedded://",
-    show_default=True,
-    callback=check_url,
-    help="Where the broker is.",
-)
+@broker_url
 @click.pass_context
 def tour(ctx: click.Context, url: str) -> None:
     """Kill a consumer and see its item come back; then compare with multiprocessing.Queue.
