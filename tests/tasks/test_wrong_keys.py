@@ -66,6 +66,18 @@ class Spoilt:
         found = sorted(self.client.scan_iter(match=f"*{self.name}*"))
         return {key: self.client.dump(key) for key in found if b":kept:" not in key}
 
+    def refusals_of(self, calls):
+        """The errors that name a key of another type; each of these calls changed nothing."""
+        before, named = self.everything(), []
+        for call in calls:
+            try:
+                call()
+            except WrongKeyTypeError as error:
+                named.append(str(error))
+                assert self.everything() == before
+            before = self.everything()
+        return named
+
 
 @WRONG
 def test_a_key_of_another_type_is_named_and_nothing_is_half_done(part, tube, valkey, name):
@@ -119,21 +131,15 @@ def test_a_key_of_groups_of_another_type_is_named_and_nothing_is_half_done(part,
     task = queue.take(0)
     with valkey.client() as client:
         with Spoilt(client, name, part) as spoilt:
-            before, named = spoilt.everything(), []
-            for call in (
+            calls = (
                 lambda: queue.put(9, key="k", tube="tube"),
                 lambda: queue.take(0),
                 lambda: queue.take_many(2, tube="tube"),
                 task.ack,
                 task.release,
                 lambda: queue.kill(queue.list("T")[0]),
-            ):
-                try:
-                    call()
-                except WrongKeyTypeError as error:
-                    named.append(str(error))
-                    assert spoilt.everything() == before
-                before = spoilt.everything()
+            )
+            named = spoilt.refusals_of(calls)
         assert named
         assert all(f":{part}'" in error for error in named)
         queue.delete()
@@ -147,20 +153,14 @@ def test_a_key_of_results_of_another_type_is_named_and_nothing_is_half_done(part
     task = queue.take(0)
     with valkey.client() as client:
         with Spoilt(client, name, part) as spoilt:
-            before, named = spoilt.everything(), []
-            for call in (
+            calls = (
                 lambda: queue.take(0),
                 lambda: task.ack(result=bytes(1 << 19) if part == "chunks" else 1),
                 lambda: queue.kill("c"),
                 lambda: inbox.watch(["b"]),
                 lambda: inbox.take(0),
-            ):
-                try:
-                    call()
-                except WrongKeyTypeError as error:
-                    named.append(str(error))
-                    assert spoilt.everything() == before
-                before = spoilt.everything()
+            )
+            named = spoilt.refusals_of(calls)
         assert named
         assert all(f":{part}'" in error for error in named)
         queue.delete()
