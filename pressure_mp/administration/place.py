@@ -16,7 +16,6 @@ from ..engines.contract.brokers import QueueSummary
 from ..engines.contract.queues import Stats
 from ..engines.contract.session import Binding, Options
 from ..exceptions import ArgumentError, QueueDoesNotExistError
-from ..identity.processes import host
 from ..operations.brokers import find_discipline, list_page
 from ..operations.deliveries import DeliveryOperations
 from ..operations.queues import QueueOperations
@@ -93,10 +92,6 @@ class Place:
     def run(self, operation: AnyOperation[T]) -> T:
         """Run an operation on the broker, or one that names the binding of all that it does."""
         return drive(operation, self.engine.broker(_OPTIONS).session())
-
-    def run_on_host(self, operation: AnyOperation[T]) -> T:
-        """Run an operation on what this host notes."""
-        return drive(operation, self.engine.host(host(), _OPTIONS).session())
 
     def pages(self) -> Iterator[list[QueueSummary]]:
         """The queues, each once, as they are found."""

@@ -33,7 +33,7 @@ def next_items(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:
     return next_batch(cast("Sequence[bytes]", found), 0, len)
 
 
-def batches(ones: Sequence[T]) -> Iterator[tuple[int, Sequence[T]]]:
-    """All, in batches of what has no size to speak of; before each, where it begins."""
+def batches(ones: Sequence[T]) -> Iterator[Sequence[T]]:
+    """All, in batches of what has no size to speak of."""
     for start in range(0, len(ones), MOST_ITEMS):
-        yield start, ones[start : start + MOST_ITEMS]
+        yield ones[start : start + MOST_ITEMS]

@@ -144,7 +144,7 @@ class TaskResults(TaskQueueOperations):
         """Have an inbox hear of these tasks too, in batches. It is opened again if it is gone;
         returns whether it was."""
         was_gone = False
-        for _, batch in batches(ids):
+        for batch in batches(ids):
             reply: WatchTasksReply = yield WatchTasks(inbox.inbox, batch)
             while reply is Outcome.LOST:
                 was_gone = True
