@@ -86,6 +86,8 @@ def _sending(to: Destination, number: int) -> Iterator[bytes]:
 
 def created(to: Destination) -> bytes:
     """The beginning of the envelope of an item that is sent later."""
+    if not listeners:
+        return b""
     headers: dict[str, str] = {}
     for listener in listeners:
         headers.update(listener.created(to))

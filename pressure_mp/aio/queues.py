@@ -166,7 +166,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         try:
             ahead = handle._sends_ahead and not self._was_shut_down
             if ahead and (outgoing := await self._buffer()) is not None:
-                headers = events.created(self._operations.destination) if events.listeners else b""
+                headers = events.created(self._operations.destination)
                 encoded = handle._codec.encode(item, headers)
                 if type(encoded) is bytes:
                     await outgoing.put(encoded)

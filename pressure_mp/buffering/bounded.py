@@ -58,7 +58,7 @@ class BoundedOutgoing(Outgoing):
                     encoded = handle._codec.encode(item)
         else:
             handle._check_open()
-            encoded = handle._codec.encode(item, self._headers(handle))
+            encoded = handle._codec.encode(item, events.created(handle._operations.destination))
             if not self._is_ready:
                 self._make_ready(handle)
         end = deadline(block, timeout)

@@ -111,17 +111,12 @@ class Outgoing:
                 encoded = handle._codec.encode(item)
         else:
             handle._check_open()
-            encoded = handle._codec.encode(item, self._headers(handle))
+            encoded = handle._codec.encode(item, events.created(handle._operations.destination))
         end = deadline(block, timeout)
         if isinstance(encoded, Large):
             self._put_large(handle, encoded, block, end)
         else:
             self._put_with_care(handle, encoded, block, end)
-
-    @staticmethod
-    def _headers(handle: BufferedHandle) -> bytes:
-        """The beginning of an item's envelope, for those who listen."""
-        return events.created(handle._operations.destination) if events.listeners else b""
 
     def _put_large(
         self, handle: BufferedHandle, item: Large, block: bool, end: float | None

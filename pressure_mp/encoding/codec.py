@@ -257,7 +257,7 @@ class Codec(Generic[Item]):
         if self._key_ids or not self._divides:
             items = list(map(check, items))  # all, before anything is decoded
         # A pickle is refused that is signed or in an envelope: it is enough to look at the first.
-        if not self._divides or any(item.startswith(envelope.MARK) for item in items[:1]):
+        if not self._divides or (items and items[0].startswith(envelope.MARK)):
             items = list(map(self._payload, items))
         return list(map(loads, items))
 
