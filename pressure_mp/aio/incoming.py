@@ -25,7 +25,7 @@ from ..engines.contract.items import Reserved
 from ..engines.contract.session import ONE_TRY, Options
 from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
-from ..identity.hand_outs import BITS, HandOuts
+from ..identity.hand_outs import HandOuts
 from ..sync.queues import Queue
 
 #: Runs an operation on a handle's queue.
@@ -46,13 +46,11 @@ class Reserving:
         self._hand_outs: HandOuts | None = None
         self._cell = memoryview(bytearray(8)).cast("Q")
         self._call = 0
-        self._is_heard = False  # the reply to that call
-        self._read = 0  # how many items that reply had
+        self._read = 0  # how many items were ever read, without those that went back
         self._back = 0  # how many of these were here, and are not handed out
-        self._before = 0  # how many were handed out of what the call before read
         #: What was taken out after ``_until``, each with what ``_cell`` was.
         self._late: list[tuple[int, bytes]] = []
-        self._settled = (0, 0)  # of that call, so many are known to count as handed out
+        self._lost: list[tuple[int, int]] = []  # from one place to another, others have them
         self._holds = False  # whether the broker may have reserved anything
         #: On the monotonic clock: until when what is here may be handed out, and when it goes back.
         self._until = self._due = 0.0
@@ -81,10 +79,12 @@ class Reserving:
             async with self._lock:
                 if self._ahead and monotonic() < self._until:
                     continue  # another task was faster
-                if number == 1 or (self._holds and not self._is_heard):
+                if number == 1:
                     await self._try_to_end()
                     return None
                 try:
+                    if self._holds and monotonic() >= self._until:  # others may have ended it
+                        await self._end()
                     found = await self._reserve(number)
                 except BrokerUnavailable:  # to get one tries for longer
                     return None
@@ -95,37 +95,33 @@ class Reserving:
     async def _counts(self, place: int, item: bytes) -> bool:
         """Whether an item that was taken out here too late counts as handed out. This process was
         stopped meanwhile: others may have ended the reservation."""
-        call, index = place >> BITS, place & (1 << BITS) - 1
         try:
             async with self._lock:
-                if self._call == call and self._holds:
+                if self._holds:
                     await self._end()
         except BaseException:
             self._late.append((place, item))
             raise
-        settled, number = self._settled
-        return settled != call or index < number
+        return not any(first <= place < end for first, end in self._lost)
 
     async def _reserve(self, number: int) -> bool:
         self._prepare()
         handed, asked = self._drain(), monotonic()
-        self._before, self._is_heard, self._read, self._back = handed, False, 0, 0
         self._call += 1
         self._holds = True
         self._watch()
         operations = self._handle._operations
-        reply = await self._once(operations.reserve(self._reader, self._call, handed, number))
+        reply = await self._once(operations.reserve(self._reader, self._call, handed, 0, number))
         if not isinstance(reply, Reserved) or not reply.items:
             if isinstance(reply, Reserved):
                 self._pace.note(0)
             else:
                 self._pace.share()
-            self._holds, self._before = False, 0
+            self._holds, self._read, self._back = False, handed, 0
             return False
         self._pace.note(len(reply.items))
-        self._cell[0] = self._call << BITS
+        self._read, self._back = handed + len(reply.items), 0
         self._ahead.extend(reply.items)
-        self._read, self._is_heard = len(reply.items), True
         # The broker keeps them for a lease from when it was asked.
         self._due, self._until = monotonic() + KEPT, asked + self._handle._options.lease / 3000
         return True
@@ -140,11 +136,11 @@ class Reserving:
             _all.add(self)
 
     def _drain(self) -> int:
-        """Nothing that is here is handed out any more; returns how many were, of the last call."""
+        """Nothing that is here is handed out any more; returns how many ever were."""
         self._until = 0.0
         self._back += len(self._ahead)
         self._ahead.clear()
-        return self._read - self._back if self._is_heard else 0
+        return self._read - self._back
 
     async def _once(self, operation: Operation[Any]) -> Any:
         """Nothing is lost when the broker cannot be asked."""
@@ -168,14 +164,14 @@ class Reserving:
             self._due = monotonic() + RETRY
 
     async def _end(self) -> None:
-        call = self._call
-        self._settled = call, await self._once(self._ending(self._drain()))
-        self._holds, self._read, self._back, self._before = False, 0, 0, 0
+        handed = self._drain()
+        settled = await self._once(self._ending(handed))
+        if settled < handed:
+            self._lost.append((settled, handed))
+        self._holds, self._read, self._back = False, handed, 0
 
     def _ending(self, handed: int) -> Operation[int]:
-        before = self._before
-        operations = self._handle._operations
-        return operations.end_reservation(self._reader, self._call, handed, before)
+        return self._handle._operations.end_reservation(self._reader, self._call, handed)
 
     def _watch(self) -> None:
         """See to it that the reservation ends in time."""

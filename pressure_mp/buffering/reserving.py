@@ -7,25 +7,25 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from queue import Empty as NothingNew
 from queue import SimpleQueue
 from threading import get_ident
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import events, interrupts
 from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import ending
 from ..effects import Operation, T
-from ..engines.contract.items import Reserved
-from ..engines.contract.session import ONE_TRY
+from ..engines.contract.items import MOST_BYTES, Reserve, Reserved
+from ..engines.contract.session import ONE_TRY, Session
 from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
-from ..identity.hand_outs import BITS, HandOuts
+from ..identity.hand_outs import HandOuts
 from .pace import Pace
 
 if TYPE_CHECKING:
@@ -44,14 +44,26 @@ _RENEWED = 0.05
 #: Seconds between two looks at what others here are at.
 _PAUSE = 0.002
 
+#: With fewer items than this it is not worth while to ask for the next ones before they are needed.
+_LEAST_AHEAD = 32
+
 _NOTHING = object()
 
-
-#: An item, its place among those that the reader ever handed out, and how often the broker had
-#: been told how many those are.
-HandedOut = tuple[bytes, int, int]
+#: An item, and what was checked of it; None when it could not be.
+Item = tuple[bytes, bytes | None]
+#: One, its place among those that the reader ever handed out, and how often the broker had been
+#: told how many those are.
+HandedOut = tuple[Item, int, int]
 #: One that was set aside.
-_REJECTED: HandedOut = (b"", -1, -1)
+_REJECTED: HandedOut = ((b"", None), -1, -1)
+
+
+class Asked(NamedTuple):
+    """A request that was sent, and whose reply nobody has waited for."""
+
+    session: Session
+    #: On the monotonic clock.
+    when: float
 
 
 class Reserving:
@@ -61,6 +73,8 @@ class Reserving:
     Nothing here waits for an item: when there is none, the handle gets one as any other does. What
     is reserved is in the way of all others, and so of this handle's own gets from the broker: those
     come when the reservation is over. To forget one loses nothing but time.
+
+    While what one call read is handed out, the next one is already made.
     """
 
     patience = 1.0
@@ -71,23 +85,22 @@ class Reserving:
 
     def reset(self) -> None:
         """One that never read anything: a new one, or that of a forked child."""
-        self._ahead: deque[bytes] = deque()
+        self._ahead: deque[Item] = deque()
         self._pops = interrupts.pops(self._ahead)
         self._left: list[HandedOut] = []  # to calls that were interrupted, and is no longer queued
         self._in_hand: dict[int, int] = {}  # how many are being decoded, by thread
-        self._settled = (0, 0)  # of that call, so many are known to count as handed out
+        self._lost: list[tuple[int, int]] = []  # from one place to another, others have them
         self._told = 0  # how often the broker was told, or is being told, what was handed out
-        self._back: list[bytes] = []  # what was here, and is not handed out
+        self._back: list[Item] = []  # what was here, and is not handed out
+        self._loads: Callable[[Any], Any] = _loads_nothing
         self._lock = threading.RLock()  # which tells who has it; none has it twice
         self._pace = Pace()
         self._reader = ""
         self._hand_outs: HandOuts | None = None
         self._cell = memoryview(bytearray(8)).cast("Q")
-        self._call = 0
-        self._is_heard = False  # the reply to that call
-        self._read = 0  # how many items that reply had
-        self._before = 0  # how many were handed out of what the call before read
-        self._ended = 0  # counts the reservations that were ended here
+        self._last = Reserve("", 0, 0, 0, 0)
+        self._asked: Asked | None = None  # the last one, if its reply is still to be read
+        self._read = 0  # how many items were ever read, without those that went back
         self.holds = False  # whether the broker may have reserved anything
         #: On the monotonic clock: until when what is here may be handed out, and when it goes back.
         self._until = self._due = 0.0
@@ -148,7 +161,7 @@ class Reserving:
         """The next item; or of those that were left, if there are any. Else _NOTHING."""
         pops: Iterator[Any] = map(self._left.pop, repeat(0)) if is_left else self._pops
         found: list[HandedOut] = []
-        me = get_ident()
+        told, me = self._told, get_ident()  # before anything is taken out
         if me not in self._in_hand:
             self._in_hand[me] = 0
         try:
@@ -157,7 +170,7 @@ class Reserving:
                 if is_left:
                     found += (item,)
                 else:
-                    found += ((item, self._cell[0], self._told),)
+                    found += ((item, self._cell[0], told),)
                     self._cell[0] += 1
                 if (is_left or monotonic() >= self._until) and not self._counts(handle, found[0]):
                     self._in_hand[me] -= 1
@@ -176,27 +189,35 @@ class Reserving:
     def _counts(self, handle: BufferedHandle, found: HandedOut) -> bool:
         """Whether an item that was taken out here too late counts as handed out. This process was
         stopped meanwhile: others may have ended the reservation."""
-        call, index = found[1] >> BITS, found[1] & (1 << BITS) - 1
+        place = found[1]
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if held:
                 try:
-                    if self._call == call:
-                        self._end(partial(_try_once, handle))
-                    settled, number = self._settled
-                    return settled != call or index < number
+                    self._end(partial(_try_once, handle))
+                    return not any(first <= place < end for first, end in self._lost)
                 finally:
                     self._lock.release()
         raise AssertionError("attempts end only with the lock")
 
-    @staticmethod
-    def _decode(handle: BufferedHandle, found: list[HandedOut]) -> Any:
+    def _decode(self, handle: BufferedHandle, found: list[HandedOut]) -> Any:
+        item, checked = found[0][0]
         try:
-            decoded = handle._codec.decode(found[0][0])
-            if events.listeners:
-                handle._operations.tell_received([found[0][0]])
-            return decoded
+            decoded = self._loads(checked)
+        except Exception as error:
+            if interrupts.is_from_outside(error):
+                raise
+            decoded = self._decode_with_care(handle, found)
+        if events.listeners:
+            handle._operations.tell_received([item])
+        return decoded
+
+    @staticmethod
+    def _decode_with_care(handle: BufferedHandle, found: list[HandedOut]) -> Any:
+        item = found[0][0][0]
+        try:
+            return handle._codec.decode(item)
         except PressureError:
-            handle._run_at_once(handle._operations.reject(found[0][0]))
+            handle._run_at_once(handle._operations.reject(item))
             found[0] = _REJECTED
             raise
 
@@ -248,8 +269,10 @@ class Reserving:
     def _read_ahead(self, handle: BufferedHandle, number: int, run: Run[Any]) -> bool:
         if self._ahead and monotonic() < self._until:
             return True  # another thread was faster
-        if number > 1 and (self._is_heard or not self.holds):
+        if number > 1 or self._asked is not None:
             try:
+                if monotonic() >= self._until:  # others may have ended it
+                    self._end(run)
                 return self._reserve(handle, number, run)
             except BrokerUnavailable:  # to get one tries for longer
                 return False
@@ -257,35 +280,61 @@ class Reserving:
         return False
 
     def _reserve(self, handle: BufferedHandle, number: int, run: Run[Any]) -> bool:
-        self._until = 0.0
-        self._told += 1
-        self._drain()
-        handed, ended, asked = self._read - len(self._back), self._ended, monotonic()
-        self._before, self._is_heard, self._read, self._back = handed, False, 0, []
-        self._call += 1
-        self.holds = True
-        call = self._call
-        self._see_to()
-        reserving = handle._operations.reserve(self._reader, call, handed, number)
-        reply = run(reserving)
+        """Have those that were asked for, or ask now."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            when = monotonic()
+            reply = run(handle._operations.reserve(*self._next_request(number)))
+        else:
+            when = asked.when
+            repeating = handle._operations.reserve(*self._last)
+            reply = handle._run_on(asked.session, ending(repeating, ONE_TRY))
         items = reply.items if isinstance(reply, Reserved) else []
-        number = len(items)
-        if type(reply) is Reserved:
-            self._pace.note(number)
+        if items:
+            self._pace.note(len(items))
+            if not self._add(handle, items, when):
+                return False
+            if number >= _LEAST_AHEAD and _are_many(items, self._last.limit):
+                self._ask_ahead(handle, number)
+            return True
+        if isinstance(reply, Reserved):
+            self._pace.note(0)
         else:
             self._pace.share()
+        if asked is None:
+            self._forget()
+        else:
+            self._end(run)
+        return False
+
+    def _next_request(self, number: int) -> Reserve:
+        kept = len(self._ahead)
+        self._told += 1
+        self.holds = True
+        call, handed = self._last.call + 1, self._read - kept
+        self._last = Reserve(self._reader, call, handed, kept, number)
+        self._see_to()
+        return self._last
+
+    def _add(self, handle: BufferedHandle, items: list[bytes], when: float) -> bool:
+        """They may be handed out. False when a signal handler had the reservation ended."""
+        self._loads = handle._codec.loads
+        number, ready = len(items), zip(items, _check(handle, items), strict=False)
         # The broker keeps them for a lease from when it was asked.
-        due, until = monotonic() + KEPT, asked + handle._options.lease / 3000
+        due, until = monotonic() + KEPT, when + handle._options.lease / 3000
         # From here on there is no call.
-        if self._ended != ended:
-            return False  # a signal handler had it ended
-        if not number:
-            self.holds, self._before = False, 0
+        if not self.holds:
             return False
-        self._cell[0] = call << BITS
-        self._ahead += items
-        self._read, self._is_heard, self._due, self._until = number, True, due, until
+        self._read += number
+        self._due, self._until = due, until
+        self._ahead += ready
         return True
+
+    def _ask_ahead(self, handle: BufferedHandle, number: int) -> None:
+        """Ask for those behind what is here, which is handed out meanwhile."""
+        session, request = handle._session(), self._next_request(number)
+        self._asked = Asked(session, monotonic())
+        session.send_ahead(request)
 
     def _prepare(self, handle: BufferedHandle) -> None:
         """Have all that is needed. It takes locks, which another thread may have whose signal
@@ -355,18 +404,20 @@ class Reserving:
         if presence is None or not self.holds:
             return
         self._until = 0.0
-        self._told += 1
         self._drain()
-        handed = self._read - len(self._back) if self._is_heard else 0
-        operations = presence.operations
-        ending_it = operations.end_reservation(self._reader, self._call, handed, self._before)
-        self._settled = self._call, run(ending_it)
-        self._ended += 1
+        self._told += 1
+        if self._asked is not None:  # whether it was done or not
+            self._asked.session.interrupted()
+            self._asked = None
+        handed = self._read - len(self._back)
+        settled = run(presence.operations.end_reservation(self._reader, self._last.call, handed))
+        if settled < handed:
+            self._lost += ((settled, handed),)
         self._forget()
 
     def _forget(self) -> None:
         """The broker keeps nothing for this reader."""
-        self.holds, self._back, self._read, self._before = False, [], 0, 0
+        self._read, self._back, self.holds = self._read - len(self._back), [], False
 
     @property
     def _others_decode(self) -> bool:
@@ -376,12 +427,12 @@ class Reserving:
 
     def _renew(self, presence: Presence) -> None:
         """Keep what is reserved while an item is being decoded."""
-        renewing = presence.operations.reserve(self._reader, self._call, 0, 0)
         for held in interrupts.attempts(self._lock, 0.0):
             if held:
                 try:
-                    if self.holds and self._is_heard:
-                        presence.lease.run_now(renewing)
+                    if self.holds:
+                        again = self._last._replace(limit=0)
+                        presence.lease.run_now(presence.operations.reserve(*again))
                 except PressureError:
                     pass
                 finally:
@@ -431,6 +482,26 @@ class Reserving:
 def _try_once(handle: BufferedHandle, operation: Operation[T]) -> T:
     """Nothing is lost when the broker cannot be asked."""
     return handle._run_at_once(ending(operation, ONE_TRY))
+
+
+def _loads_nothing(checked: bytes) -> Any:
+    raise AssertionError("nothing was read")
+
+
+def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[bytes | None]:
+    """What can be decoded of each; None, if one of them is refused, which is not the others'
+    fault."""
+    try:
+        return handle._codec.check_many(items)
+    except Exception as error:
+        if interrupts.is_from_outside(error):
+            raise
+        return [None] * len(items)
+
+
+def _are_many(items: list[bytes], limit: int) -> bool:
+    """Whether a call that read these may have left some."""
+    return len(items) == limit or sum(map(len, items)) > MOST_BYTES / 2
 
 
 _all: weakref.WeakSet[Reserving] = weakref.WeakSet()

@@ -250,16 +250,27 @@ class Codec(Generic[Item]):
         payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return self._seal_many(payloads, headers)
 
-    def decode_many(self, items: Sequence[bytes]) -> list[Item]:
-        """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
-        item."""
-        check, loads = self.prepare().check, self._serializer.loads
+    def check_many(self, items: Sequence[bytes]) -> Sequence[bytes]:
+        """What :attr:`loads` makes an object of, for each. Both may raise anything, and do so for
+        what :meth:`decode` is to decode, or refuses; this does not say for which item."""
+        check = self.prepare().check
         if self._key_ids or not self._divides:
-            items = list(map(check, items))  # all, before anything is decoded
+            items = list(map(check, items))
         # A pickle is refused that is signed or in an envelope: it is enough to look at the first.
         if not self._divides or (items and items[0].startswith(envelope.MARK)):
             items = list(map(self._payload, items))
-        return list(map(loads, items))
+        return items
+
+    @property
+    def loads(self) -> Callable[[bytes], Item]:
+        """What decodes what was checked."""
+        return self._serializer.loads
+
+    def decode_many(self, items: Sequence[bytes]) -> list[Item]:
+        """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
+        item."""
+        payloads = self.check_many(items)  # all, before anything is decoded
+        return list(map(self._serializer.loads, payloads))
 
     def __getstate__(self) -> tuple[Any, ...]:
         keys: Keys = self._keys if signing.is_spawning() else ()

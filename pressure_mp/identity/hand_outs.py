@@ -1,5 +1,5 @@
-"""How many of the items that a reader reserved it handed out, where other processes of the same
-user and host can see it when this one was killed.
+"""How many items a reader ever handed out, where other processes of the same user and host can see
+it when this one was killed.
 
 Each reader has a file of its own, in memory where there is such a place. Without one, others take
 it that nothing was handed out since the reader last told the broker.
@@ -15,14 +15,10 @@ import struct
 import tempfile
 import time
 from contextlib import suppress
-from typing import NamedTuple
 
 from .processes import incarnation, is_there
 
 _COUNT = struct.Struct("=Q")
-#: The number of the call is above so many bits of the count, and how many were handed out below.
-BITS = 20
-_BELOW = (1 << BITS) - 1
 #: Seconds for which what a killed process left is kept, if nobody takes its items over.
 _OLD = 3600
 
@@ -33,7 +29,7 @@ _FOR_NOW = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 class HandOuts:
     """Those of one reader. ``cell[0]`` is counted up with each item that is handed out: a step
-    behind which no signal handler runs. Its upper bits are the number of the call."""
+    behind which no signal handler runs."""
 
     def __init__(self, reader: str) -> None:
         self._path = ""
@@ -56,26 +52,19 @@ class HandOuts:
     __del__ = end
 
 
-class HandedOut(NamedTuple):
-    """Of a reader's call so many."""
-
-    call: int
-    number: int
-
-
-def read(reader: str) -> HandedOut | None:
-    """What a reader handed out; None when that cannot be seen here. Raises OSError when this
-    process cannot look now."""
+def read(reader: str) -> int | None:
+    """How many items a reader ever handed out; None when that cannot be seen here. Raises OSError
+    when this process cannot look now."""
     try:
         with open(_path(_folder(), reader), "rb") as file:
-            (count,) = _COUNT.unpack(file.read())
+            (number,) = _COUNT.unpack(file.read())
     except OSError as error:
         if error.errno in _FOR_NOW:
             raise
         return None  # it is elsewhere
     except struct.error:  # it is just being made
         return None
-    return HandedOut(count >> BITS, count & _BELOW)
+    return int(number)
 
 
 def forget(reader: str) -> None:

@@ -100,17 +100,18 @@ class DeliveryOperations(ItemOperations):
             return None
         raise (yield from self._not_got(reply, block, timeout))
 
-    def reserve(self, reader: str, call: int, handed: int, number: int) -> Operation[ReserveReply]:
-        """Read up to ``number`` items, which stay queued until a reader says what it handed out; of
-        those of its last call it handed out so many. Waits for nothing."""
-        reply: ReserveReply = yield Reserve(reader, call, handed, number)
+    def reserve(
+        self, reader: str, call: int, handed: int, kept: int, number: int
+    ) -> Operation[ReserveReply]:
+        """Read up to ``number`` items behind those that a reader keeps, which stay queued until it
+        says how many it handed out. Waits for nothing."""
+        reply: ReserveReply = yield Reserve(reader, call, handed, kept, number)
         return reply
 
-    def end_reservation(self, reader: str, call: int, handed: int, before: int) -> Operation[int]:
-        """The reader handed out so many items of its last call; or that call was not made, and it
-        handed out ``before`` of those of the call before. Returns how many items of that call count
-        as handed out."""
-        reply: EndReservationReply = yield EndReservation(reader, call, handed, before)
+    def end_reservation(self, reader: str, call: int, handed: int) -> Operation[int]:
+        """The reader handed out so many items in all, and its last call is over, if it was made.
+        Returns how many of its items count as handed out."""
+        reply: EndReservationReply = yield EndReservation(reader, call, handed)
         return reply.number
 
     def handed(self, reader: str, call: int, number: int) -> Operation[bool]:

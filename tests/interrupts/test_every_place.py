@@ -485,6 +485,30 @@ def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
         sweep(lambda: inside.end_reservation(q), lambda *_: rest(q), prepare=prepare, every=5)
 
 
+def test_get_of_one_that_asks_for_the_next_items_ahead(server, sweep, monkeypatch):
+    monkeypatch.setattr(pace.Pace, "next_number", lambda pace: 2)
+    monkeypatch.setattr(reserving, "_LEAST_AHEAD", 2)
+    monkeypatch.setattr(reserving, "KEPT", HOURS)
+    with Queue(url=server.url) as q:
+        consumed = Consumed(q)
+        consumed.put = lambda: q.put_many(THREE)
+
+        def prepare(number):
+            q.put_many([*range(number), *THREE])
+            assert [q.get() for _ in range(number)] == list(range(number))
+
+        sweep(
+            q.get, consumed.check, prepare=lambda: prepare(1)
+        )  # there is one, and more are asked for
+        sweep(q.get, consumed.check, prepare=lambda: prepare(2))  # what was asked for is read
+        sweep(
+            lambda: inside.end_reservation(q),
+            lambda *_: rest(q),
+            prepare=lambda: prepare(2),
+            every=5,
+        )
+
+
 def rest(q):
     assert [q.get() for _ in THREE] == list(THREE)
 

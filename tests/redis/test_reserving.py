@@ -103,6 +103,33 @@ def test_the_only_consumer_gets_many_items_in_few_round_trips(make, own_server, 
     assert stats.consumed_bytes == stats.produced_bytes
 
 
+def test_what_comes_next_is_asked_for_while_this_is_handed_out(make, own_server, keeps):
+    q = filled(make())
+    number = ahead(q)
+    while not inside.has_asked_ahead(q):
+        assert q.get() == number
+        number += 1
+    with own_server.client() as client:
+        until(lambda: last_call(client, q) == inside.last_call(q))
+        client.client_pause(int(HOURS * 1000), all=False)
+        try:
+            here = inside.read_ahead(q)
+            more = here + 1
+            assert [q.get() for _ in range(more)] == list(range(number, number + more))
+            more, number = inside.read_ahead(q), number + more
+            assert more >= here
+            assert [q.get() for _ in range(more)] == list(range(number, number + more))
+        finally:
+            client.client_unpause()
+    number += more
+    assert [q.get() for _ in range(NUMBER - number)] == list(range(number, NUMBER))
+
+
+def last_call(client, q):
+    """The reader's, as the broker knows it."""
+    return int(client.hget(f"__pressure__:{q.name}:mp:consumer_holder", "call"))
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -287,9 +314,10 @@ def test_an_item_that_another_one_puts_back_comes_first(make, keeps):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_what_a_killed_consumer_was_handed_does_not_come_again(make, start, method):
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_what_a_killed_consumer_was_handed_does_not_come_again(make, start, method, is_behind):
     q = filled(make())
-    process, pipe = start(programs.get_and_be_killed, q, method=method)
+    process, pipe = start(programs.get_and_be_killed, q, is_behind, method=method)
     last = pipe.recv()
     process.join()
     assert [q.get(timeout=LIMIT) for _ in range(NUMBER - last - 1)] == list(range(last + 1, NUMBER))
@@ -495,8 +523,8 @@ def test_its_thread_ends_when_nothing_is_read_ahead(make, monkeypatch):
 def test_a_call_that_comes_late_reserves_nothing(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.end_reservation("someone:reader-1", 5, 0, 0))
-    late = inside.run(q, operations.reserve("someone:reader-1", 5, 0, 10))
+    inside.run(q, operations.end_reservation("someone:reader-1", 5, 0))
+    late = inside.run(q, operations.reserve("someone:reader-1", 5, 0, 0, 10))
     assert late.value == "late"
     assert q.get() == 0
 
@@ -504,20 +532,57 @@ def test_a_call_that_comes_late_reserves_nothing(make, keeps):
 def test_a_call_that_comes_twice_has_the_same_reply(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    first = inside.run(q, operations.reserve("someone:reader-1", 1, 0, 10))
+    first = inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
     assert len(first.items) == 10
-    second = inside.run(q, operations.reserve("someone:reader-1", 2, 4, 10))
-    assert inside.run(q, operations.reserve("someone:reader-1", 2, 4, 10)) == second
+    second = inside.run(q, operations.reserve("someone:reader-1", 2, 4, 0, 10))
+    assert inside.run(q, operations.reserve("someone:reader-1", 2, 4, 0, 10)) == second
     assert second.items[:6] == first.items[4:]
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 3, 4))
+    inside.run(q, operations.end_reservation("someone:reader-1", 2, 7))
     assert q.get() == 7
+
+
+def test_a_call_reads_on_behind_what_is_kept(make, keeps):
+    q = filled(make(), 100)
+    operations = inside.operations(q)
+    first = inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
+    second = inside.run(q, operations.reserve("someone:reader-1", 2, 4, 6, 10))
+    assert inside.run(q, operations.reserve("someone:reader-1", 2, 4, 6, 10)) == second
+    items = [pickle.loads(item[-5:]) for item in first.items + second.items]
+    assert items == list(range(20))
+    inside.run(q, operations.end_reservation("someone:reader-1", 2, 12))
+    assert q.get() == 12
+
+
+@pytest.mark.parametrize("look", ["length", "all taken"])
+def test_what_is_kept_stays_reserved_whatever_the_reply(make, keeps, look):
+    q = filled(make(), 10)
+    operations = inside.operations(q)
+    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
+    if look == "length":
+        inside.copy(q).qsize()
+    reply = inside.run(q, operations.reserve("someone:reader-1", 2, 4, 6, 10))
+    assert reply.value == "shared" if look == "length" else reply.items == []
+    with pytest.raises(ConsumerInUseError):
+        q.get_nowait()
+    inside.run(q, operations.end_reservation("someone:reader-1", 2, 8))
+    assert q.get() == 8
+
+
+def test_a_reservation_that_others_ended_is_not_gone_on_with(make, keeps):
+    q = filled(make(), 100)
+    operations = inside.operations(q)
+    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
+    inside.run(q, operations.end_reservation("someone:reader-1", 1, 4))
+    assert inside.run(q, operations.reserve("someone:reader-1", 2, 6, 4, 10)).value == "late"
+    assert inside.run(q, operations.end_reservation("someone:reader-1", 2, 6)) == 4
+    assert q.get() == 4
 
 
 def test_a_call_that_was_not_made_is_ended_with_what_was_handed_out_before(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 10))
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 0, 6))
+    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
+    inside.run(q, operations.end_reservation("someone:reader-1", 2, 6))
     assert q.get() == 6
 
 
@@ -554,22 +619,22 @@ def test_who_asks_is_told_that_the_other_one_reads_ahead(make, keeps):
 def test_an_end_that_comes_late_ends_nothing_of_a_later_call(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 10))
-    inside.run(q, operations.reserve("someone:reader-1", 2, 4, 10))
-    assert inside.run(q, operations.end_reservation("someone:reader-1", 1, 4, 0)) == 0
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 3, 4))
+    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
+    inside.run(q, operations.reserve("someone:reader-1", 2, 4, 0, 10))
+    assert inside.run(q, operations.end_reservation("someone:reader-1", 1, 4)) == 4
+    inside.run(q, operations.end_reservation("someone:reader-1", 2, 7))
     assert q.get() == 7
 
 
 def test_a_call_that_comes_late_reserves_nothing_whatever_was_said_since(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.end_reservation("someone:reader-1", 1, 0, 0))
-    inside.run(q, operations.reserve("other:reader-1", 1, 0, 10))
-    assert inside.run(q, operations.reserve("someone:reader-1", 2, 0, 10)).value == "shared"
-    inside.run(q, operations.end_reservation("other:reader-1", 1, 0, 0))
+    inside.run(q, operations.end_reservation("someone:reader-1", 1, 0))
+    inside.run(q, operations.reserve("other:reader-1", 1, 0, 0, 10))
+    assert inside.run(q, operations.reserve("someone:reader-1", 2, 0, 0, 10)).value == "shared"
+    inside.run(q, operations.end_reservation("other:reader-1", 1, 0))
     for call in (1, 2):
-        late = inside.run(q, operations.reserve("someone:reader-1", call, 0, 10))
+        late = inside.run(q, operations.reserve("someone:reader-1", call, 0, 0, 10))
         assert late.value == "late"
 
 
@@ -577,8 +642,8 @@ def test_what_comes_late_for_a_queue_that_is_gone_leaves_no_key(make, own_server
     q = filled(make(), 10)
     operations, binding = inside.operations(q), inside.bind(q)
     q.delete()
-    drive(operations.reserve("someone:reader-1", 1, 0, 10), binding.session())
-    drive(operations.end_reservation("someone:reader-1", 2, 0, 0), binding.session())
+    drive(operations.reserve("someone:reader-1", 1, 0, 0, 10), binding.session())
+    drive(operations.end_reservation("someone:reader-1", 2, 0), binding.session())
     with own_server.client() as client:
         assert client.keys(f"*{q.name}*") == []
 
@@ -590,9 +655,9 @@ def test_what_others_put_back_stays_in_front_of_what_is_reserved(make, keeps):
     for reader in ("A#1", "B#1"):
         inside.run(q, operations.prefetch(reader, 1, 20, False, None))
     inside.run(q, operations.put_back("A#1", 1, 0))
-    assert len(inside.run(q, operations.reserve("someone:reader-1", 1, 0, 10)).items) == 10
+    assert len(inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10)).items) == 10
     inside.run(q, operations.put_back("B#1", 1, 0))
-    inside.run(q, operations.end_reservation("someone:reader-1", 1, 3, 0))
+    inside.run(q, operations.end_reservation("someone:reader-1", 1, 3))
     assert [q.get() for _ in range(97)] == [*range(20, 40), *range(3, 20), *range(40, 100)]
 
 

@@ -287,7 +287,7 @@ def play(server, name, theirs, client):
     ):
         refused(run, operation)
     run(operations.release_space("A:writer-1", 1))
-    assert run(operations.reserve("A:reader-1", 1, 0, 9)) is Outcome.MISSING
+    assert run(operations.reserve("A:reader-1", 1, 0, 0, 9)) is Outcome.MISSING
     call("keepers", 5000)
 
     # It is created; tasks; waiting for items, for space and for each other.
@@ -383,16 +383,16 @@ def play(server, name, theirs, client):
     q.get()
     run(operations.put_many([b"1", b"2"], True, None))
     q.maxsize = 0
-    call("end_reservation", "A:reader-1", 1, 0, 0, "dead", "A")
-    call("end_reservation", "A:reader-1", 1, 0, 0, "reader", "A")
-    assert run(operations.reserve("A:reader-1", 1, 0, 9)) is Outcome.LATE
+    call("end_reservation", "A:reader-1", 1, 0, "dead", "A")
+    call("end_reservation", "A:reader-1", 1, 0, "reader", "A")
+    assert run(operations.reserve("A:reader-1", 1, 0, 0, 9)) is Outcome.LATE
     with server.client() as redis_client:
         redis_client.delete(f"__pressure__:{name}:consumer")
-    assert run(operations.reserve("A:reader-1", 2, 0, 9)).items == [b"1", b"2"]
-    assert run(operations.end_reservation("A:reader-1", 2, 0, 0)) == 0
-    assert run(operations.reserve("A:reader-1", 3, 0, 9)).items == [b"1", b"2"]
+    assert run(operations.reserve("A:reader-1", 2, 0, 0, 9)).items == [b"1", b"2"]
+    assert run(operations.end_reservation("A:reader-1", 2, 0)) == 0
+    assert run(operations.reserve("A:reader-1", 3, 0, 0, 9)).items == [b"1", b"2"]
     assert (run(operations.length()), run(operations.stats()).length) == (2, 2)
-    assert run(operations.reserve("A:reader-1", 4, 1, 9)) is Outcome.SHARED
+    assert run(operations.reserve("A:reader-1", 4, 1, 0, 9)) is Outcome.SHARED
     q.get()
     refused(run, operations.prefetch("A#1", 2, 9, False, None))
     for _ in range(q.unfinished_tasks):
@@ -411,10 +411,10 @@ def play(server, name, theirs, client):
     q.task_done()
     q.maxsize = 2
     run(operations.put_many([b"1", b"2"], False, None))
-    assert run(operations.reserve("A:reader-2", 1, 0, 9)).items == [b"1"]
+    assert run(operations.reserve("A:reader-2", 1, 0, 0, 9)).items == [b"1"]
     refused(run, operations.put(b"x", False, None))
     refused(run, operations.put_many([b"x", b"x"], False, None))
-    run(operations.end_reservation("A:reader-2", 1, 0, 0))
+    run(operations.end_reservation("A:reader-2", 1, 0))
     assert q.get_many(2) == [b"1", b"2"]
     q.task_done()
     q.task_done()

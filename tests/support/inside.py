@@ -89,6 +89,16 @@ def read_ahead(handle: Any) -> int:
     return len(handle._incoming._ahead)
 
 
+def has_asked_ahead(handle: Any) -> bool:
+    """Whether it has asked for more than is here, and not yet read the reply."""
+    return handle._incoming._asked is not None
+
+
+def last_call(handle: Any) -> int:
+    """The number of its last call that reserves items."""
+    return int(handle._incoming._last.call)
+
+
 def end_reservation(handle: Any) -> None:
     """What was read ahead and not handed out is for others."""
     handle._incoming.give_back(handle, 5.0)

@@ -189,14 +189,19 @@ class Reserve(NamedTuple):
     SHARED: others take items too, or this engine reserves none.
 
     ``reader`` is a :func:`~pressure_mp.identity.client.reader`. ``call`` is larger than any that it
-    used before, and ``handed`` says how many items of its last call it handed out: these are taken
-    now. Where there is no item, and with SHARED, the reader has nothing reserved any more. With a
-    ``limit`` of 0 the same call renews the lease of what it reserved.
+    used before, and ``handed`` is how many items it ever handed out: those that it reserved and
+    handed out since its last call are taken now. Where there is no item, and with SHARED, the
+    reader has nothing reserved any more.
+
+    ``kept`` of those that it reserved it has not yet handed out. They stay reserved, whatever the
+    reply, and the items of the reply come behind them. With a ``limit`` of 0 the same call renews
+    the lease of what it reserved. LATE: others have ended its reservation.
     """
 
     reader: str
     call: int
     handed: int
+    kept: int
     limit: int
 
 
@@ -210,21 +215,17 @@ ReserveReply = Reserved | Shared | Late | Missing
 
 
 class EndReservation(NamedTuple):
-    """So many items of a reader's call were handed out, and it hands out no more; unless others
-    ended its reservation before.
-
-    If that call was not made yet, it does nothing when it comes, and ``before`` counts: how many
-    items of the last call before were handed out.
+    """A reader handed out ``handed`` items in all, and hands out no more; unless others ended its
+    reservation before. If ``call``, its last one, was not made yet, it does nothing when it comes.
     """
 
     reader: str
     call: int
     handed: int
-    before: int
 
 
 class Settled(NamedTuple):
-    """So many items of that call count as handed out: the others are for anybody."""
+    """So many of all its items count as handed out: the others are for anybody."""
 
     number: int
 

@@ -65,7 +65,7 @@ class BlockingSession:
         if type(found) is FirstScript and self._caller is None:
             said: Reply | None = None
             if self._ahead is not None:
-                said = self._read_ahead(self._ahead)
+                said = self._read_ahead(self._ahead, end)
             elif (script := found.first(self.binding, request)) is not None:
                 op, args = script
                 said = self._call_quickly(op, args, end)
@@ -78,8 +78,11 @@ class BlockingSession:
             self._caller = _Caller(self)
             return finish(found.rest(self._caller, request, end, said))
         if type(found) is OneScript:
-            reply = self.script(found.op, found.args(self.binding, request), end)
-            if bells := bells_in(reply):
+            if self._ahead is not None:
+                reply = self._read_ahead(self._ahead, end)
+            else:
+                reply = self.script(found.op, found.args(self.binding, request), end)
+            if found.rings and (bells := bells_in(reply)):
                 self.script("ring", bells)
             return found.read(request, reply)
         if self._caller is None:
@@ -87,8 +90,12 @@ class BlockingSession:
         return finish(found(self._caller, request, end))
 
     def send_ahead(self, request: Request) -> None:
-        found = known.get(type(request))
-        script = found.first(self.binding, request) if type(found) is FirstScript else None
+        found = known.get(type(request)) or implementation(request)
+        script = None
+        if type(found) is FirstScript:
+            script = found.first(self.binding, request)
+        elif type(found) is OneScript:
+            script = found.op, found.args(self.binding, request)
         if script is None or script[0] not in self.binding.quick:
             return
         wire: Any = self._pool.idle(self.binding.slot)
@@ -106,7 +113,7 @@ class BlockingSession:
             return
         ahead.is_sent = True
 
-    def _read_ahead(self, ahead: _Ahead) -> Reply:
+    def _read_ahead(self, ahead: _Ahead, end: float | None) -> Reply:
         """The reply to what was sent ahead. It is sent again, under the same number, if it is not
         known whether it was sent."""
         op, args, wire, number = ahead.op, ahead.args, ahead.wire, ahead.number
@@ -120,7 +127,7 @@ class BlockingSession:
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return finish(self._longer().script(op, args, begun=Begun(wire, number, reply)))
+        return finish(self._longer().script(op, args, end, Begun(wire, number, reply)))
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -200,6 +207,9 @@ class BlockingSession:
         return self._longer().heard
 
     def interrupted(self) -> None:
+        if self._ahead is not None:
+            self._ahead.wire.close()
+            self._ahead = None
         if self._wire is not None:
             self._wire.close()
             self._wire = None

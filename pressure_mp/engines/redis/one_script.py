@@ -22,10 +22,12 @@ class OneScript(Generic[R, P]):
     op: str
     args: Callable[[RedisBinding, R], tuple[Any, ...]]
     read: Callable[[R, Reply], P]
+    #: Whether a list in its reply names those who are to be woken.
+    rings: bool = True
 
     async def __call__(self, caller: Caller, request: R, end: float | None) -> P:
         reply = await caller.script(self.op, self.args(caller.binding, request), end)
-        if bells := bells_in(reply):
+        if self.rings and (bells := bells_in(reply)):
             await caller.script("ring", bells)
         return self.read(request, reply)
 

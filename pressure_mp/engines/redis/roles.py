@@ -61,9 +61,9 @@ async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) ->
     except OSError:
         return  # the next look tries again
     if is_reader(keeper):
-        call, number = seen or (0, 0)  # where nobody can see what it handed out, that comes again
+        handed = "" if seen is None else seen  # what nobody can see comes again
         who = "dead" if is_gone else "stopped"
-        args = (keeper, call, number, 0, who, client_id())
+        args = (keeper, 0, handed, who, client_id())
         await caller.script("end_reservation", args, end)
     if is_gone:
         await caller.script("evict", (keeper, caller.binding.options.lease), end)

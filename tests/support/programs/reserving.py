@@ -21,13 +21,14 @@ def get_all(connection, q, most, report):
         q.close()
 
 
-def get_and_be_killed(connection, q):
-    """Be killed in the midst of what was read ahead; tell what was handed out last."""
+def get_and_be_killed(connection, q, is_behind=False):
+    """Be killed in the midst of what was read ahead, or of what was asked for meanwhile; tell what
+    was handed out last."""
     reserving.KEPT = HOURS  # however long it takes until it is killed
     last = q.get()
     while inside.read_ahead(q) < 50:
         last = q.get()
-    for _ in range(20):
+    for _ in range(20 + is_behind * inside.read_ahead(q)):
         last = q.get()
     connection.send(last)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -11,7 +11,7 @@ from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, 
 from ..binding import RedisBinding
 from ..caller import Caller
 from ..keys import FIFO
-from ..one_script import FirstScript
+from ..one_script import FirstScript, OneScript
 from ..roles import make_round, wake
 from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, UNORDERED, Reply
 from .contents import sweep_all
@@ -176,24 +176,31 @@ async def hand_out(caller: Caller, request: items.HandOut, end: float | None) ->
     return found
 
 
-async def reserve(caller: Caller, request: items.Reserve, end: float | None) -> items.ReserveReply:
-    """:class:`items.Reserve`"""
-    reader, call, handed, limit = request
-    who = (process_prefix(), client_id(), caller.binding.options.lease)
-    args = (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *who)
-    reply = await caller.script("reserve", args, end)
+def _reserve_args(binding: RedisBinding, request: items.Reserve) -> tuple[Any, ...]:
+    reader, call, handed, kept, limit = request
+    who = (process_prefix(), client_id(), binding.options.lease)
+    return (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES, *who)
+
+
+def _reserved(request: items.Reserve, reply: Reply) -> items.ReserveReply:
     if reply[0] == DONE:
         return items.Reserved(reply[1])
     found: items.ReserveReply = outcome(reply)
     return found
 
 
-async def end_reservation(
-    caller: Caller, request: items.EndReservation, end: float | None
-) -> items.EndReservationReply:
-    """:class:`items.EndReservation`"""
-    args = (*request, "reader", client_id())
-    return items.Settled(int((await caller.script("end_reservation", args, end))[1]))
+#: :class:`items.Reserve`
+reserve = OneScript("reserve", _reserve_args, _reserved, rings=False)
+
+
+def _end_args(binding: RedisBinding, request: items.EndReservation) -> tuple[Any, ...]:
+    return (*request, "reader", client_id())
+
+
+#: :class:`items.EndReservation`
+end_reservation = OneScript(
+    "end_reservation", _end_args, lambda request, reply: items.Settled(int(reply[1]))
+)
 
 
 async def acknowledge(

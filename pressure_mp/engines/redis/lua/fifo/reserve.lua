@@ -1,36 +1,35 @@
 -- reserve: read the oldest items for a reader, which hands them out. They stay queued; nobody else takes any.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting uploads readers
--- args: reader call handed number size process client lease
+-- args: reader call handed kept number size process client lease
 --   reader   a ticket that says that it is a reader's
 --   call     the reader's number for this call, larger than those before
---   handed   how many items of its last call it handed out
+--   handed   how many items it ever handed out
+--   kept     how many of those that it reserved it has not: the items that are read come behind them
 --   number   how many items at most; 0: only renew the lease of what this call reserved
 --   size     after how many bytes to stop
 --   process  what the ids of all clients of its process begin with
 -- replies: done items | shared | late | missing
 -- uses: role line bound count chunks batch deliveries reservation incarnation
--- `shared`: another process waits for an item, got the last one, or counted them. Then, and where there is no item to reserve, nothing is reserved. A call that comes twice has the same reply.
-local reader, call, handed = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local number, budget, process, client, lease = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
+-- `shared`: another process waits for an item, got the last one, or counted them. Then, and where there is no item to reserve, nothing is reserved but what is kept. A call that comes twice has the same reply. `late`: the call, or the reservation that it goes on with, is over.
+local reader, call, handed, kept = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local number, budget, process, client, lease = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8], tonumber(ARGV[9])
 local data, consumer, not_full = KEYS[1], KEYS[3], KEYS[5]
 local free, claim, holder, waiting, uploads, readers = KEYS[4], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 
 if is_strange(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
 if is_late(readers, reader, call) then return {'late'} end
 local bound = read_bound(KEYS[2])
-if bound then note_call(readers, reader, call - 1, 0) end
 local state = standing('consumer', '', free, claim, holder, reader, lease)
+if state ~= 'mine' and (kept > 0 or number == 0) then return {bound and 'late' or 'missing'} end
+if bound then note_call(readers, reader, call - 1, handed) end
 if state == 'mine' then
-  if bound and tonumber(redis.call('HGET', holder, 'call')) < call then
-    local problem = hand_out(handed, holder, data, bound, not_full, KEYS[6], KEYS[7], consumer, client, uploads)
+  local told = tonumber(redis.call('HGET', holder, 'handed'))
+  if bound then
+    local problem = hand_out(handed - told, holder, data, bound, not_full, KEYS[6], KEYS[7], consumer, client, uploads)
     if problem then return problem end
   end
-  if number == 0 then
-    hold(state, free, claim, holder, reader, client, '', lease)
-    return {'done', {}}
-  end
 elseif state ~= 'free' then
-  if bound then note_call(readers, reader, call, 0) end
+  if bound then note_call(readers, reader, call, handed) end
   return {bound and 'shared' or 'missing'}
 end
 
@@ -39,14 +38,14 @@ local alone = bound and (redis.call('HLEN', waiting) == 0 or #candidates(waiting
   and redis.call('HEXISTS', holder, 'front') + redis.call('HEXISTS', holder, 'looked') == 0
   and (not last or string.sub(last, 1, #process) == process)
 -- While it hands out one half of what a queue with a bound holds, a producer can put the other.
-if alone and bound > 0 then number = math.min(number, math.max(math.floor(bound / 2), 1)) end
-local items = alone and read_oldest(data, number, budget, uploads) or {}
-if #items == 0 then
-  give_back(state, free, claim, holder)
-  if bound then note_call(readers, reader, call, 0) end
-  return {not bound and 'missing' or alone and 'done' or 'shared', alone and items or nil}
+if alone and bound > 0 then number = math.min(number, math.max(math.floor(bound / 2), 1) - kept) end
+local items = alone and number > 0 and read_oldest(data, kept, number, budget, uploads) or {}
+if bound and (#items > 0 or kept > 0 or number == 0) then
+  hold(state, free, claim, holder, reader, client, '', lease)
+  redis.call('HSET', holder, 'call', call, 'handed', ARGV[3])
+  if last ~= client then redis.call('SET', consumer, client) end
+  return {alone and 'done' or 'shared', alone and items or nil}
 end
-hold(state, free, claim, holder, reader, client, '', lease)
-redis.call('HSET', holder, 'call', call)
-if last ~= client then redis.call('SET', consumer, client) end
-return {'done', items}
+give_back(state, free, claim, holder)
+if bound then note_call(readers, reader, call, handed) end
+return {not bound and 'missing' or alone and 'done' or 'shared', alone and items or nil}

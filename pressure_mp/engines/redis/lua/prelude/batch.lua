@@ -56,14 +56,15 @@ local function joined(steps)
   return items
 end
 
--- The oldest items, which stay where they are: at most `number`, and about `budget` bytes; none from the
--- first on whose content is in chunks. As in `take_out`, how large they are is seen when they are read.
-local function read_oldest(data, number, budget, uploads)
+-- The oldest items behind the first `kept`, which stay where they are: at most `number`, and about `budget`
+-- bytes; none from the first on whose content is in chunks. As in `take_out`, how large they are is seen when
+-- they are read.
+local function read_oldest(data, kept, number, budget, uploads)
   local chunked = redis.call('EXISTS', uploads) == 1
   local items, sizes, largest, step = {}, 0, 1, 1
   while number > #items and step > 0 do
-    local seen = #items
-    local found = redis.call('LRANGE', data, -seen - math.min(step, number - seen), -seen - 1)
+    local seen = kept + #items
+    local found = redis.call('LRANGE', data, -seen - math.min(step, number - #items), -seen - 1)
     if #found == 0 then break end
     for i = #found, 1, -1 do
       local item = found[i]

@@ -1,6 +1,6 @@
 -- The oldest items are reserved for a reader, which hands them out: they stay queued until it says how many
 -- of them it did, and nobody else takes any. It has the consumer role meanwhile; beside the role's holder are
--- the number of its call, and how many items others put in front of them.
+-- the number of its call, how many items it had handed out in all by then, and how many others put in front.
 
 -- Whether a call of a reader comes too late: it is over, and nobody hears the reply.
 local function is_late(readers, reader, call)
@@ -19,8 +19,8 @@ local function hand_out(number, holder, data, bound, not_full, messages, bytes, 
   return not steps and problem or nil
 end
 
--- No call of a reader up to this one does anything when it comes now; so many of its items count as handed
--- out. A full server refuses no write behind the first one.
+-- No call of a reader up to this one does anything when it comes now; so many of all its items count as
+-- handed out. A full server refuses no write behind the first one.
 local function note_call(readers, reader, call, number)
   redis.call('HDEL', readers, reader)
   redis.call('HSET', readers, reader, write_reader(0, call, number, number, 0))
