@@ -541,6 +541,33 @@ def test_a_call_that_comes_twice_has_the_same_reply(make, keeps):
     assert q.get() == 7
 
 
+def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_server, keeps):
+    q = make()
+    sizes = [random.randrange(1, 200) for _ in range(100)]
+    for size in sizes:
+        q.put(bytes(size))
+    q.flush()
+    operations, handed, call = inside.operations(q), 0, 0
+    read = 0  # behind what was handed out
+    while handed < 90:
+        call, more = call + 1, random.randrange(0, read + 1)
+        handed, kept = handed + more, random.choice([read - more, 0])
+        asking = ("someone:reader-1", call, handed, kept, random.randrange(1, 9))
+        reply = inside.run(q, operations.reserve(*asking))
+        # Now and then nobody hears the reply.
+        read = kept if random.random() < 0.3 else kept + len(reply.items)
+        key = f"__pressure__:{q.name}"
+        with own_server.client() as client:  # stats() would count as a look
+            left = client.lrange(key, 0, -1)
+            produced, consumed, number = client.mget(
+                f"{key}:stats:{of}"
+                for of in ("produced_bytes", "consumed_bytes", "consumed_messages")
+            )
+        assert int(number or 0) == handed == len(sizes) - len(left)
+        assert int(produced) - int(consumed or 0) == sum(map(len, left))
+    inside.run(q, operations.end_reservation("someone:reader-1", call, handed))
+
+
 def test_a_call_reads_on_behind_what_is_kept(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)

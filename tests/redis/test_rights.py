@@ -145,9 +145,11 @@ class Uses:
 
     def read_ahead(self):
         operations = DeliveryOperations(self.name, "fifo")
-        self.queue.put(8, block=False)
+        self.queue.put_many([8, 8], block=False)
         self.run(operations.reserve("A:reader-1", 1, 0, 0, 1))
         self.run(operations.end_reservation("A:reader-1", 1, 0))
+        self.run(operations.reserve("A:reader-1", 2, 0, 0, 1))
+        self.run(operations.end_reservation("A:reader-1", 2, 1))
         self.run(operations.release_space("A:writer-1", 1))
         self.queue.get_nowait()
 

@@ -39,10 +39,12 @@ local alone = bound and (redis.call('HLEN', waiting) == 0 or #candidates(waiting
   and (not last or string.sub(last, 1, #process) == process)
 -- While it hands out one half of what a queue with a bound holds, a producer can put the other.
 if alone and bound > 0 then number = math.min(number, math.max(math.floor(bound / 2), 1) - kept) end
-local items = alone and number > 0 and read_oldest(data, kept, number, budget, uploads) or {}
+local items, read = {}, 0
+if alone and number > 0 then items, read = read_oldest(data, kept, number, budget, uploads) end
 if bound and (#items > 0 or kept > 0 or number == 0) then
   hold(state, free, claim, holder, reader, client, '', lease)
   redis.call('HSET', holder, 'call', call, 'handed', ARGV[3])
+  if ARGV[5] ~= '0' then note_batch(holder, kept, #items, read) end
   if last ~= client then redis.call('SET', consumer, client) end
   return {alone and 'done' or 'shared', alone and items or nil}
 end

@@ -8,10 +8,41 @@ local function is_late(readers, reader, call)
   return last >= call
 end
 
+-- The bytes of the next `number` items that a reader hands out, if that is all that some calls read: they need
+-- not be looked at again. What it says of later ones stays.
+local function batches_of(number, holder)
+  local batches = redis.call('HGET', holder, 'batches') or ''
+  local size, from = 0, 1
+  while number > 0 do
+    local _, last, items, their_size = string.find(batches, '^(%d+) (%d+) ', from)
+    if not last then break end
+    number, size, from = number - tonumber(items), size + tonumber(their_size), last + 1
+  end
+  redis.call('HSET', holder, 'batches', number == 0 and string.sub(batches, from) or '')
+  return number == 0 and size or nil
+end
+
+-- A call that keeps so many read so many more, of `size` bytes. Nothing is noted where it is not all known.
+local function note_batch(holder, kept, number, size)
+  local batches = redis.call('HGET', holder, 'batches') or ''
+  for items in string.gmatch(batches, '(%d+) %d+ ') do kept = kept - tonumber(items) end
+  if number > 0 then batches = string.format('%s%d %d ', batches, number, size) end
+  redis.call('HSET', holder, 'batches', kept == 0 and batches or '')
+end
+
 -- The reader handed out so many. Returns the server's error, if there is one.
 local function hand_out(number, holder, data, bound, not_full, messages, bytes, consumer, client, uploads)
   if number == 0 then return nil end
   local before = tonumber(redis.call('HGET', holder, 'front') or '') or 0
+  local size = batches_of(number, holder)
+  if size and before == 0 then
+    local left, signs = redis.call('LLEN', data) - number, redis.call('LLEN', not_full)
+    local total, problem = count(messages, bytes, size, number)
+    if not total then return problem end
+    redis.call('LTRIM', data, 0, -number - 1)
+    tell_taken(left, signs, bound, not_full, consumer, client)
+    return nil
+  end
   local front = before > 0 and redis.call('RPOP', data, before) or {}
   local length = redis.call('LLEN', data)
   local steps, problem = remove_many(data, number, math.huge, length, bound, not_full, messages, bytes, consumer, client, uploads)
