@@ -81,6 +81,7 @@ class Reserving:
         self._lock = threading.RLock()  # which tells who has it; none has it twice
         self._pace = Pace()
         self._reader = ""
+        self._decode_quickly: Callable[[bytes], Any]
         self._hand_outs: HandOuts | None = None
         self._cell = memoryview(bytearray(8)).cast("Q")
         self._call = 0
@@ -188,10 +189,14 @@ class Reserving:
                     self._lock.release()
         raise AssertionError("attempts end only with the lock")
 
-    @staticmethod
-    def _decode(handle: BufferedHandle, found: list[HandedOut]) -> Any:
+    def _decode(self, handle: BufferedHandle, found: list[HandedOut]) -> Any:
         try:
-            decoded = handle._codec.decode(found[0][0])
+            try:
+                decoded = self._decode_quickly(found[0][0])
+            except Exception as error:  # what follows knows what to do with it
+                if interrupts.is_from_outside(error):
+                    raise
+                decoded = handle._codec.decode(found[0][0])
             if events.listeners:
                 handle._operations.tell_received([found[0][0]])
             return decoded
@@ -290,7 +295,8 @@ class Reserving:
     def _prepare(self, handle: BufferedHandle) -> None:
         """Have all that is needed. It takes locks, which another thread may have whose signal
         handler wants this one's: so it is done before."""
-        handle._codec.prepare()  # nothing is taken out that this handle has no key for
+        # Nothing is taken out that this handle has no key for.
+        self._decode_quickly = handle._codec.quick_decode
         if self._hand_outs is not None:
             return
         at_exit.call_at_end(_end, priority=12)  # before this process's presence leaves
