@@ -148,8 +148,9 @@ class Uses:
         self.queue.put(8, block=False)
         self.run(operations.reserve("A:reader-1", 1, 0, 1))
         self.run(operations.end_reservation("A:reader-1", 1, 0, 0))
+        self.run(operations.reserve("A:reader-1", 2, 0, 1))
+        self.run(operations.end_reservation("A:reader-1", 2, 1, 0))
         self.run(operations.release_space("A:writer-1", 1))
-        self.queue.get_nowait()
 
     def look(self):
         self.queue.exists()

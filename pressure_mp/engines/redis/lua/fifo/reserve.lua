@@ -40,13 +40,14 @@ local alone = bound and (redis.call('HLEN', waiting) == 0 or #candidates(waiting
   and (not last or string.sub(last, 1, #process) == process)
 -- While it hands out one half of what a queue with a bound holds, a producer can put the other.
 if alone and bound > 0 then number = math.min(number, math.max(math.floor(bound / 2), 1)) end
-local items = alone and read_oldest(data, number, budget, uploads) or {}
+local items, sizes = {}, 0
+if alone then items, sizes = read_oldest(data, number, budget, uploads) end
 if #items == 0 then
   give_back(state, free, claim, holder)
   if bound then note_call(readers, reader, call, 0) end
   return {not bound and 'missing' or alone and 'done' or 'shared', alone and items or nil}
 end
 hold(state, free, claim, holder, reader, client, '', lease)
-redis.call('HSET', holder, 'call', call)
+redis.call('HSET', holder, 'call', call, 'read', #items, 'bytes', sizes)
 if last ~= client then redis.call('SET', consumer, client) end
 return {'done', items}

@@ -29,6 +29,12 @@ local function take_out(data, number, budget, uploads)
   return steps, taken, sizes
 end
 
+-- Items were taken out by this client, and so many are left; `signs` is how many signs of space there were.
+local function after_removal(signs, length, bound, not_full, consumer, client)
+  redis.call('SET', consumer, client)
+  if signs == 0 and (bound == 0 or length < bound) then redis.call('LPUSH', not_full, '1') end
+end
+
 -- The same, counted as consumed; returns the lists of items, the messages counted so far, that token,
 -- and their bytes; or nil and the server's error.
 local function remove_many(data, number, budget, length, bound, not_full, messages, bytes, consumer, client, uploads)
@@ -41,8 +47,7 @@ local function remove_many(data, number, budget, length, bound, not_full, messag
     end
     return nil, problem
   end
-  redis.call('SET', consumer, client)
-  if signs == 0 and (bound == 0 or length - taken < bound) then redis.call('LPUSH', not_full, '1') end
+  after_removal(signs, length - taken, bound, not_full, consumer, client)
   return steps, total, token, sizes
 end
 
@@ -56,8 +61,8 @@ local function joined(steps)
   return items
 end
 
--- The oldest items, which stay where they are: at most `number`, and about `budget` bytes; none from the
--- first on whose content is in chunks. As in `take_out`, how large they are is seen when they are read.
+-- The oldest items, which stay where they are, and their bytes: at most `number`, and about `budget` bytes; none
+-- from the first on whose content is in chunks. As in `take_out`, how large they are is seen when they are read.
 local function read_oldest(data, number, budget, uploads)
   local chunked = redis.call('EXISTS', uploads) == 1
   local items, sizes, largest, step = {}, 0, 1, 1
@@ -67,11 +72,11 @@ local function read_oldest(data, number, budget, uploads)
     if #found == 0 then break end
     for i = #found, 1, -1 do
       local item = found[i]
-      if chunked and string.byte(item) == 250 then return items end
+      if chunked and string.byte(item) == 250 then return items, sizes end
       items[#items + 1], sizes = item, sizes + #item
       if #item > largest then largest = #item end
     end
     step = math.min(step * 4, math.floor((budget - sizes) / largest))
   end
-  return items
+  return items, sizes
 end
