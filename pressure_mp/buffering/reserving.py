@@ -339,7 +339,7 @@ class Reserving:
     def _prepare(self, handle: BufferedHandle) -> None:
         """Have all that is needed. It takes locks, which another thread may have whose signal
         handler wants this one's: so it is done before."""
-        handle._codec.prepare()  # nothing is taken out that this handle has no key for
+        # Nothing is taken out that this handle has no key for.
         if self._hand_outs is not None:
             return
         at_exit.call_at_end(_end, priority=12)  # before this process's presence leaves

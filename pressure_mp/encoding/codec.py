@@ -164,8 +164,10 @@ class Codec(Generic[Item]):
     def quick_decode(self) -> Callable[[bytes], Item]:
         """What decodes most items as :meth:`decode` does, in less time; of large ones nothing. It
         may raise anything: then decode, or :meth:`decode_large`, is to do it."""
-        if self._key_ids or not self._divides:
+        if not self._divides:
             return self._decode_small
+        if self._key_ids:
+            return self.prepare().checking(self._serializer.loads)
         return self._serializer.loads  # no pickle begins as what is signed, or as a manifest
 
     def _decode_small(self, item: bytes) -> Item:
@@ -216,13 +218,7 @@ class Codec(Generic[Item]):
             return self.encode
         if not self._key_ids:
             return serializers.pickle_small
-        sign = self.prepare().sign
-
-        def pickle_and_sign(obj: Item) -> bytes:
-            payload = serializers.pickle_small(obj)
-            return payload if len(payload) >= THRESHOLD else sign(payload)
-
-        return pickle_and_sign
+        return self.prepare().signing(serializers.pickle_small, THRESHOLD)
 
     def encode_many(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes | Large]:
         """As :meth:`encode`, for each."""
@@ -253,9 +249,9 @@ class Codec(Generic[Item]):
     def check_many(self, items: Sequence[bytes]) -> Sequence[bytes]:
         """What :attr:`loads` makes an object of, for each. Both may raise anything, and do so for
         what :meth:`decode` is to decode, or refuses; this does not say for which item."""
-        check = self.prepare().check
+        signatures = self.prepare()
         if self._key_ids or not self._divides:
-            items = list(map(check, items))
+            items = signatures.check_many(items)
         # A pickle is refused that is signed or in an envelope: it is enough to look at the first.
         if not self._divides or (items and items[0].startswith(envelope.MARK)):
             items = list(map(self._payload, items))

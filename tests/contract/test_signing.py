@@ -8,13 +8,14 @@ import itertools
 import multiprocessing
 import pickle
 import traceback
+from typing import ClassVar
 
 import pytest
 from programs.signing import Watched
 
 import pressure_mp
 from pressure_mp import AuthenticationError, PressureQueue, Queue, RejectedItemWarning
-from pressure_mp.encoding.signing import MARK, Key, Signer
+from pressure_mp.encoding.signing import LARGE, LARGE_MARK, MARK, Key, Signer
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -62,31 +63,52 @@ def framed(name):
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
+def signature(secret, name, payload):
+    """That of a payload that is small, as docs/protocol.md says."""
+    key = hashlib.blake2b(secret, digest_size=64, person=b"pressure_mp item").digest()
+    of_queue = hashlib.blake2b(framed(name), digest_size=64, key=key).digest()
+    return hashlib.blake2b(b"2" + payload, digest_size=32, key=of_queue).digest()
+
+
+@pytest.mark.parametrize("size", [0, 7, LARGE - 1, LARGE, 100_000])
 @pytest.mark.parametrize("secret", [SECRET, "longer than a key of BLAKE2b can be " * 4])
-def test_what_is_queued_is_mark_key_id_mac_and_payload(make, bare, name, secret):
-    make(serializer="text", authkey=secret).put("payload")
+def test_what_is_queued_is_mark_key_id_mac_and_payload(make, bare, name, secret, size):
+    payload = b"p" * size
+    make(serializer="text", authkey=secret).put(payload.decode())
     item = bare.get()
-    key = hashlib.blake2b(secret.encode(), digest_size=64, person=b"pressure_mp item").digest()
-    mac = hashlib.blake2b(framed(name) + b"payload", digest_size=32, key=key)
-    assert item[:4] == MARK == b"\xf9mp2"
+    if size < LARGE:
+        mark, mac = MARK, signature(secret.encode(), name, payload)
+        assert mark == b"\xf9mp2"
+    else:
+        mark, mac = (
+            LARGE_MARK,
+            hmac.digest(secret.encode(), framed(name) + payload, hashlib.sha256),
+        )
+        assert mark == b"\xf9mp1"
+    assert item[:4] == mark
     assert item[ID] == hmac.digest(secret.encode(), b"pressure_mp key id", hashlib.sha256)[:8]
-    assert item[MAC] == mac.digest()
-    assert item[44:] == b"payload"
+    assert item[MAC] == mac
+    assert item[44:] == payload
 
 
-def test_an_item_of_the_former_format_is_accepted_with_its_key(make, bare, name):
-    mac = hmac.digest(SECRET.encode(), framed(name) + b"payload", hashlib.sha256)
-    former = b"\xf9mp1" + Key(SECRET.encode()).id + mac + b"payload"
+@pytest.mark.parametrize("size", [7, LARGE])
+def test_either_signature_is_accepted_and_neither_under_the_mark_of_the_other(
+    make, bare, name, size
+):
+    payload, secret = b"p" * size, SECRET.encode()
     q = make(serializer="text", authkey=["another", SECRET])
-    bare.put(former)
-    assert q.get() == "payload"
-    forged = former[:-1] + b"x"
-    bare.put(forged)
-    expect_refusal(q, "wrong signature", forged)
-    bare.put(MARK + former[4:])
-    expect_refusal(q, "wrong signature")
-    bare.put(former)
-    expect_refusal(make(serializer="text"), "has no key")
+    by_hmac = hmac.digest(secret, framed(name) + payload, hashlib.sha256)
+    for mark, mac in ((MARK, signature(secret, name, payload)), (LARGE_MARK, by_hmac)):
+        item = mark + Key(secret).id + mac + payload
+        bare.put(item)
+        assert q.get() == payload.decode()
+        bare.put(item[:-1] + b"x")
+        expect_refusal(q, "wrong signature", item[:-1] + b"x")
+        exchanged = bytes([*item[:3], item[3] ^ 3]) + item[4:]
+        bare.put(exchanged)
+        expect_refusal(q, "wrong signature", exchanged)
+        bare.put(item)
+        expect_refusal(make(serializer="text"), "has no key")
 
 
 @pytest.mark.parametrize("kind", [Queue, pressure_mp.JoinableQueue, pressure_mp.SimpleQueue])
@@ -141,6 +163,43 @@ def test_no_changed_or_cut_item_of_a_batch_is_decoded(make, bare):
             assert q.get_many(3) == ["good", "good"]
     assert watched.decoded == 8
     assert q.rejected() == forged_from(item)
+
+
+class Unpickled:
+    """Tells of it when it is unpickled."""
+
+    seen: ClassVar[list[int]] = []
+
+    def __init__(self, number):
+        self.number = number
+
+    def __setstate__(self, state):
+        self.number = state["number"]
+        self.seen.append(self.number)
+
+
+@pytest.mark.parametrize("size", [0, 2 * LARGE])
+@pytest.mark.only_threads("asyncio reads nothing ahead")
+def test_no_changed_or_cut_pickle_is_unpickled_whoever_reads_it_ahead(url, size):
+    q = Queue(url=url, buffering=0)
+    bare = PressureQueue(q.name, url=url)
+    q.put((b"x" * size, Unpickled(-1)))
+    item = bare.get()
+    forged = [*forged_from(item), item[44:], item[:12] + bytes(32) + item[44:]]
+    for number in range(40):
+        q.put((b"x" * size, Unpickled(number)))
+        if number >= 30:  # by then, they are read ahead
+            bare.put(forged[number % len(forged)])
+    Unpickled.seen.clear()
+    refused = 0
+    while len(Unpickled.seen) < 40 or refused < 10:
+        try:
+            q.get(timeout=10)
+        except AuthenticationError:
+            refused += 1
+    assert Unpickled.seen == list(range(40))
+    assert q.rejected(100) == [forged[number % len(forged)] for number in range(30, 40)]
+    q.close()
 
 
 @pytest.mark.only_threads("there is no prefetch in asyncio")
