@@ -119,7 +119,7 @@ class Reserving:
         """The next item; reads ahead when there is none here, or gets one."""
         if interrupts.abandoned:
             interrupts.settle()
-        if monotonic() < self._until:
+        if not self._left:  # which comes first
             item = self._hand_out(handle)
             if item is not _NOTHING:
                 return item
@@ -162,21 +162,27 @@ class Reserving:
         pops: Iterator[Any] = map(self._left.pop, repeat(0)) if is_left else self._pops
         found: list[HandedOut] = []
         told, me = self._told, get_ident()  # before anything is taken out
-        if me not in self._in_hand:
-            self._in_hand[me] = 0
+        cell, in_hand = self._cell, self._in_hand
+        if me not in in_hand:
+            in_hand[me] = 0
         try:
             for item in pops:
-                self._in_hand[me] += 1
+                in_hand[me] += 1
                 if is_left:
                     found += (item,)
                 else:
-                    found += ((item, self._cell[0], told),)
-                    self._cell[0] += 1
+                    found += ((item, cell[0], told),)
+                    cell[0] += 1
                 if (is_left or monotonic() >= self._until) and not self._counts(handle, found[0]):
-                    self._in_hand[me] -= 1
+                    in_hand[me] -= 1
                     return _NOTHING  # others have it
-                decoded = self._decode(handle, found)
-                self._in_hand[me] -= 1
+                try:
+                    decoded = self._loads(found[0][0][1])
+                except Exception as error:
+                    decoded = self._decode_with_care(handle, found, error)
+                if events.listeners:
+                    handle._operations.tell_received([found[0][0][0]])
+                in_hand[me] -= 1
                 return decoded
         except BaseException as error:
             if not found and isinstance(error, IndexError):
@@ -199,20 +205,11 @@ class Reserving:
                     self._lock.release()
         raise AssertionError("attempts end only with the lock")
 
-    def _decode(self, handle: BufferedHandle, found: list[HandedOut]) -> Any:
-        item, checked = found[0][0]
-        try:
-            decoded = self._loads(checked)
-        except Exception as error:
-            if interrupts.is_from_outside(error):
-                raise
-            decoded = self._decode_with_care(handle, found)
-        if events.listeners:
-            handle._operations.tell_received([item])
-        return decoded
-
     @staticmethod
-    def _decode_with_care(handle: BufferedHandle, found: list[HandedOut]) -> Any:
+    def _decode_with_care(handle: BufferedHandle, found: list[HandedOut], error: Exception) -> Any:
+        """An item that was not decoded at once."""
+        if interrupts.is_from_outside(error):
+            raise error
         item = found[0][0][0]
         try:
             return handle._codec.decode(item)
