@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .results import Case, Results
+from .workloads import WORKERS
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,32 @@ def _beside(title: str, workload: str, ours: str, theirs: str, **limit: float) -
 
 def goals(depth: int) -> list[Goal]:
     buffered, unbuffered, default = "pressure-buffered", "pressure", "pressure-default"
+    unsigned, peers = "pressure-unsigned", (default, "manager")
     return [
         _beside("`Queue()`, 1→1, 100 B", "transfer-1-1", default, "mp-queue", at_least=2),
         _beside("`Queue()`, 4→1, 100 B", "transfer-4-1", default, "mp-queue", at_least=1.5),
         _beside("`Queue()`, 1→1, 10 KB", "transfer-10KB", default, "mp-queue", at_least=0.4),
+        _beside("`Queue()`, to not signed", "transfer-1-1", default, unsigned, at_least=0.85),
+        *(
+            _beside("`Queue()`, bound 8, 1→1", "bounded-8-apart", default, peer, at_least=limit)
+            for peer, limit in (("manager", 2), ("mp-queue", 0.4))
+        ),
+        *(
+            _beside(
+                f"`Queue()`, 1 ms an item, workers: {number}",
+                f"workers-{number}",
+                default,
+                "mp-queue",
+                at_least=0.97,
+            )
+            for number in WORKERS
+        ),
+        _beside("`Queue()`, the README's program", "program", default, "mp-queue", at_least=1),
+        *(
+            _beside(f"`Queue()`, hand-off, {number}", f"hand-off-{number}", *peers, at_most=1)
+            for number in (1, 8)
+        ),
+        _beside("`Queue()`, ping-pong", "ping-pong", *peers, at_most=1),
         _beside("buffered, 1→1, 100 B", "transfer-1-1", buffered, "mp-queue", at_least=3),
         _beside("buffered, 4→4, 100 B", "transfer-4-4", buffered, "mp-queue", at_least=3),
         _beside("buffered, 1→1, 100 B", "transfer-1-1", buffered, "faster-fifo-100", at_least=1.5),

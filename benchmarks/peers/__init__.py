@@ -10,7 +10,13 @@ from .kombu_simple import KombuSimpleQueue
 from .manager_queue import ManagerQueue
 from .multiprocessing_queue import MultiprocessingQueue
 from .persist_queue import PersistQueue
-from .pressure import Pressure, PressureBatches, PressureBuffered, PressureDefault
+from .pressure import (
+    Pressure,
+    PressureBatches,
+    PressureBuffered,
+    PressureDefault,
+    PressureUnsigned,
+)
 from .redis_py import RedisPy, RedisPyBatches, RedisPyWithoutWaiting
 from .rq_queue import RqQueue
 from .yarqueue_fifo import Yarqueue
@@ -20,6 +26,7 @@ PEERS: dict[str, Peer] = {
     for peer in (
         Pressure("pressure", "pressure_mp"),
         PressureDefault("pressure-default", "pressure_mp, `Queue()`"),
+        PressureUnsigned("pressure-unsigned", "pressure_mp, `Queue()`, not signed"),
         PressureBatches("pressure-500", "pressure_mp, `put_many`/`get_many` of 500", 500),
         PressureBuffered("pressure-buffered", "pressure_mp, `buffering=4000`"),
         MultiprocessingQueue("mp-queue", "multiprocessing.Queue"),

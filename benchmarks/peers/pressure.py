@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pressure_mp import Empty, Queue
+from pressure_mp.encoding.codec import Codec
 
 from ..server import Site
 from .base import Ends, Peer
@@ -93,3 +94,16 @@ class PressureDefault(Pressure):
 
     def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedDefault:
         return SharedDefault(Queue(maxsize, url=site.url, **self.options))
+
+
+@dataclass(frozen=True)
+class PressureUnsigned(PressureDefault):
+    """`Queue()` without its keys, which no option takes away: it shows what signing costs."""
+
+    def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedDefault:
+        shared = super().create(site, maxsize, largest)
+        queue, codec = shared.queue, shared.queue._codec
+        queue._codec = queue._operations.codec = Codec(
+            codec.serializer, (), queue.prefix, codec.queue, codec.anonymous
+        )
+        return shared

@@ -9,11 +9,12 @@ from ..peers import PEERS
 from .base import Workload, size
 from .latency import HandOff, PingPong
 from .operations import DeepQueue, Operations, Unpickling
+from .programs import Checksums
 from .transfer import Transfer
 
 #: Those whose gets wait for the puts of other processes.
 WAITING = (
-    *("pressure", "pressure-default", "pressure-buffered", "pressure-500"),
+    *("pressure", "pressure-default", "pressure-unsigned", "pressure-buffered", "pressure-500"),
     *("mp-queue", "manager", "redis-brpop"),
     *("redis-100", "redis-500", "kombu", "hotqueue", "huey", "rq", "yarqueue"),
     *("faster-fifo", "faster-fifo-100"),
@@ -22,8 +23,12 @@ ONE_BY_ONE = tuple(key for key in WAITING if PEERS[key].batch == 1)
 UNBUFFERED = ("pressure", "redis-rpop", "redis-brpop", "manager", "kombu", "hotqueue")
 OURS = ("pressure", "pressure-buffered")
 FEW = ("pressure", "mp-queue", "redis-brpop")
+#: What a program has that changes only its import, before and after.
+IMPORTED = ("pressure-default", "mp-queue")
 
 CROWDED = 64
+#: How many workers take a millisecond for an item.
+WORKERS = (1, 2, 4)
 #: Those of queues whose only producer puts in the background, for short and long ones.
 BOUNDS = (32, 100, 1000)
 
@@ -47,6 +52,8 @@ class Scale:
     members: tuple[int, ...]
     #: Items in the deep queue.
     depth: int
+    #: Files that the README's program reads.
+    files: int
 
 
 FULL = Scale(
@@ -56,6 +63,7 @@ FULL = Scale(
     peers_sizes=tuple(64 << power for power in (*range(0, 20, 3), 20)),
     members=(1, 4, 16, 64, 256),
     depth=10_000_000,
+    files=3000,
 )
 QUICK = Scale(
     seconds=0.03,
@@ -64,6 +72,7 @@ QUICK = Scale(
     peers_sizes=(64, 1 << 20),
     members=(1, 8),
     depth=1_000_000,
+    files=100,
 )
 
 
@@ -101,9 +110,15 @@ def sections(scale: Scale) -> list[Section]:
                 Transfer(
                     "bounded-8",
                     "1→1, bound 8",
-                    ("pressure", "mp-queue", "manager", "yarqueue"),
+                    ("pressure", "pressure-default", "mp-queue", "manager", "yarqueue"),
                     maxsize=8,
                     on_one_processor=True,
+                ),
+                Transfer(
+                    "bounded-8-apart",
+                    "1→1, bound 8, on all processors",
+                    (*IMPORTED, "manager"),
+                    maxsize=8,
                 ),
                 *(
                     Transfer(
@@ -114,6 +129,25 @@ def sections(scale: Scale) -> list[Section]:
                     )
                     for bound in BOUNDS
                 ),
+            ),
+        ),
+        Section(
+            "Work",
+            "Workers that sleep for 1 ms an item, and the README's program, which computes the "
+            "checksums of files of 1000 bytes, from its start to its end.",
+            (
+                *(
+                    Transfer(
+                        f"workers-{number}",
+                        f"{number} workers",
+                        IMPORTED,
+                        consumers=number,
+                        work=0.001,
+                        times_as_long=2,
+                    )
+                    for number in WORKERS
+                ),
+                Checksums("program", "the README's program", IMPORTED, files=scale.files),
             ),
         ),
         Section(
@@ -217,6 +251,8 @@ def crowded(members: int) -> int:
 def _hand_offs(scale: Scale) -> Iterator[Workload]:
     for waiters in sorted({1, 8, 64, *scale.members}):
         peers = ONE_BY_ONE if waiters == 1 else FEW
+        if waiters == 8:
+            peers = (*FEW, "pressure-default", "manager")
         yield HandOff(
             f"hand-off-{waiters}",
             str(waiters),

@@ -24,6 +24,8 @@ class Transfer(Workload):
     consumers: int = 1
     payload: int = 100
     maxsize: int = 0
+    #: Seconds for which a consumer is at work on an item: it sleeps.
+    work: float = 0.0
 
     @property
     def unit(self) -> str:
@@ -53,7 +55,7 @@ class Transfer(Workload):
 
     def _jobs(self, peer: Peer, queue: SharedQueue, each: int) -> list[Job]:
         # One END for each consumer, behind all items: when the last one is got, all items are.
-        puts, gets = (queue, self.payload, each, peer.batch), (queue, peer.batch)
+        puts, gets = (queue, self.payload, each, peer.batch), (queue, peer.batch, self.work)
         consumers = [Job(consume, gets)] * self.consumers
         if self.producers == 1:
             return [Job(produce_and_end, (*puts, self.consumers)), *consumers]
@@ -106,17 +108,28 @@ def put_all(ends: Ends, item: object, count: int, batch: int) -> None:
             put(item)
 
 
-def consume(member: Member, queue: SharedQueue, batch: int) -> tuple[int, float]:
+def consume(member: Member, queue: SharedQueue, batch: int, work: float = 0.0) -> tuple[int, float]:
     """Get until END comes; how many items, and the time at which it came."""
     ends = member.connect(queue)
     member.start()
-    found = get_batches(ends, batch) if batch > 1 else get_singly(ends)
+    if work:
+        found = work_on_each(ends, work)
+    else:
+        found = get_batches(ends, batch) if batch > 1 else get_singly(ends)
     return found, time.perf_counter()
 
 
 def get_singly(ends: Ends) -> int:
     get, found = ends.get, 0
     while get() is not END:
+        found += 1
+    return found
+
+
+def work_on_each(ends: Ends, seconds: float) -> int:
+    found = 0
+    while ends.get() is not END:
+        time.sleep(seconds)
         found += 1
     return found
 

@@ -11,7 +11,7 @@ from brokers.servers import find_binary
 
 ROOT = Path(__file__).parents[2]
 PEERS = ["pressure", "pressure-buffered", "pressure-500", "mp-queue", "manager"]
-PEERS += ["redis-brpop", "redis-rpop", "redis-500"]
+PEERS += ["pressure-default", "pressure-unsigned", "redis-brpop", "redis-rpop", "redis-500"]
 
 
 @pytest.fixture(autouse=True)
@@ -30,13 +30,15 @@ def python(*arguments):
 @pytest.mark.timeout(180)
 def test_a_quick_run_measures_and_writes_the_page(tmp_path):
     kinds = ["transfer-1-1", "bounded-8", "batches", "put", "hand-off-1", "depth-1000"]
+    kinds += ["workers-1", "program"]
     options = ["--quick", "--rounds", "1", "--only", *kinds, "--peers", *PEERS]
     run = python("-m", "benchmarks", *options, "--output", str(tmp_path))
     page = (tmp_path / "benchmarks.md").read_text()
     assert "failed" not in run.stderr + page
-    rows = [line for line in page.splitlines() if line.startswith("| unbuffered put |")]
-    assert len(rows) == 1
-    assert "×" in rows[0].split("|")[4]  # a ratio
+    for title in ("unbuffered put", "`Queue()`, to not signed", "`Queue()`, the README's program"):
+        rows = [line for line in page.splitlines() if line.startswith(f"| {title} |")]
+        assert len(rows) == 1
+        assert "×" in rows[0].split("|")[4]  # a ratio
     assert "load averages" in page
     assert "Valkey" in page
 

@@ -1,0 +1,50 @@
+"""A whole program of the README's, with the queues of each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..peers.base import Peer
+from ..processes import CaseFailed
+from ..server import Site
+from .base import Measured, Workload
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROGRAMS = {"pressure-default": "legacy_after.py", "mp-queue": "legacy_before.py"}
+CONTENT = bytes(1000)
+
+
+@dataclass(frozen=True)
+class Checksums(Workload):
+    """The program that computes checksums of files, from its start to its end."""
+
+    files: int = 3000
+
+    @property
+    def unit(self) -> str:
+        return "items/s"
+
+    def counts(self, peer: Peer) -> tuple[int, int]:
+        return self.files, self.files
+
+    def run(self, peer: Peer, site: Site, count: int) -> Measured:
+        with tempfile.TemporaryDirectory(dir=site.folder) as folder:
+            for number in range(count):
+                Path(folder, f"{number}").write_bytes(CONTENT)
+            begin = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, str(EXAMPLES / PROGRAMS[peer.key]), folder],
+                env={**os.environ, "PRESSURE_URL": site.url},
+                capture_output=True,
+                text=True,
+            )
+            seconds = time.perf_counter() - begin
+        if done.returncode or f"all {count} files" not in done.stdout:
+            raise CaseFailed(done.stderr)
+        return Measured(count / seconds, seconds)
