@@ -57,6 +57,11 @@ def ticket() -> str:
     return f"{incarnation()}:{next(_numbers)}"
 
 
+def receiver() -> str:
+    """A :func:`ticket` of one who, while it waits for an item, is given that with the news."""
+    return f"{incarnation()}{_RECEIVER}{next(_numbers)}"
+
+
 def reader() -> str:
     """A new name for what reserves items, unique over all clients."""
     return f"{incarnation()}{_READER}{next(_numbers)}"
@@ -67,6 +72,7 @@ def writer() -> str:
     return f"{incarnation()}{_WRITER}{next(_numbers)}"
 
 
+_RECEIVER = ":receiver-"
 _READER = ":reader-"
 _WRITER = ":writer-"
 

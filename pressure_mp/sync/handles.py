@@ -76,6 +76,7 @@ class Handle:
             check_reconnect(options["reconnect"]),
             check_durability(options["durability"]),
             lease=int(check_lease(options["lease"]) * 1000),
+            is_private=self._anonymous,
         )
         host, port, db = options["host"], options["port"], options["db"]
         address = registry.resolve(options["url"], host, port, db, options["prefix"])

@@ -117,7 +117,7 @@ def send(q):
     (wire,) = binding.engine.thread_pool._all
 
     def send(number):
-        args = ("somebody", TICKET, 5000)
+        args = ("somebody", TICKET, 5000, b"")
         packed = binding.commands["stand_by"].pack(args, wire.id, wire.lane, number)
         return finish(wire.exchange(packed, None))
 

@@ -165,7 +165,7 @@ class Uses:
     def wait_in_line(self):
         """One holds the consumer's role; another is granted it, and gives it back."""
         holding, waiting = self.session(), self.session()
-        holding.script("stand_by", ("holder", "h/1/1:1", 5000))
+        holding.script("stand_by", ("holder", "h/1/1:1", 5000, ""))
         waiting.script("get", (0, "waiter", "h/1/1:2", b"wait", "first", 5000))
         holding.park("item", 0.01)
         holding.script("release", ("h/1/1:1", "", 5000))

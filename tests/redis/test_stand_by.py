@@ -28,7 +28,7 @@ class Broker(clients.Client):
             session.end()
 
     def stand_by(self, ticket=MINE, lease=LEASE):
-        return self.call("stand_by", f"client of {ticket}", ticket, lease)
+        return self.call("stand_by", f"client of {ticket}", ticket, lease, "")
 
     def wait(self, ticket):
         """What a get does that goes the long way."""

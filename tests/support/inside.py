@@ -84,6 +84,12 @@ def buffered(handle: Any) -> int:
     return sum(len(each) for each in (handle._outgoing, handle._incoming) if each is not None)
 
 
+def encode(handle: Any, item: Any) -> bytes:
+    """An object as its queue has it."""
+    encoded: bytes = handle._codec.encode(item)
+    return encoded
+
+
 def read_ahead(handle: Any) -> int:
     """How many items are reserved for it, and here."""
     return len(handle._incoming._ahead)

@@ -113,6 +113,9 @@ class Options(NamedTuple):
     until: float | None = None
     #: Milliseconds for which what a client holds stays with it when it stops answering.
     lease: int = 5000
+    #: Whether only handles of one program use the queue. Then an item may be kept from others for
+    #: as long as it takes to reach one who waits.
+    is_private: bool = False
 
 
 DEFAULTS = Options()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...exceptions import PressureError
 from ..contract.items import TakeBack
 from ..contract.replies import Later
 from ..contract.requests import Request
@@ -24,6 +25,10 @@ from .wire import BlockingWire, finish
 _AT_ONCE = (DONE, DECLINED)
 #: The replies to a call that came twice.
 _AGAIN = (AGAIN, STALE)
+#: Bytes of an item that is sent again to say which one was taken.
+_SMALL = 1 << 12
+#: The first byte of an item whose content may be beside the queue.
+_MANIFEST = 0xFA
 
 
 class BlockingSession:
@@ -197,6 +202,36 @@ class BlockingSession:
             self._longer().keep(wire)
         return reply
 
+    def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
+        """As of ``Caller``. The next call over the connection reads the reply."""
+        session, item = self._longer(), self.heard
+        wire: Any = session.free_wire
+        # What is large is not sent again; what has its content beside the queue needs more.
+        if wire is None or op not in self.binding.quick or not 0 < len(item) <= _SMALL:
+            return None
+        if item[0] == _MANIFEST or time.monotonic() >= safe:
+            return None
+        command, lane = self.binding.commands[op], wire.lane
+        number = command.number(lane)
+        session.granted, session.taken = None, (lane, number)
+        packed = command.pack((*args, item), wire.id, lane, number)
+        reply: Any
+        try:
+            wire.send_now(packed)
+            # Others may have the role since the moment `safe`: what was sent before is in time.
+            if time.monotonic() < safe:
+                wire.unheard = _Accepting(self.binding, self._pool, op, (*args, item), wire, number)
+                return [DONE, item]
+            reply = read_bare(wire.exchange_now(b""))
+        except OSError as error:
+            reply = error
+        except BaseException as error:
+            session.lose(wire, error)
+            raise
+        if type(reply) is list and reply[0] not in _AGAIN:
+            return reply
+        return finish(session.script(op, (*args, item), begun=Begun(wire, number, reply)))
+
     def park(self, signal: str, timeout: float | None) -> bool:
         """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
         return finish(self._longer().park(signal, timeout))
@@ -239,6 +274,33 @@ def _end_connection(session: RedisSession) -> None:
         session.give_wire_back()
 
 
+class _Accepting(NamedTuple):
+    """A call that took out an item which its caller has already."""
+
+    binding: RedisBinding
+    pool: Pool
+    op: str
+    args: tuple[Any, ...]
+    wire: BlockingWire
+    number: bytes
+
+    def settle(self, outcome: Any) -> None:
+        """As of :class:`~.unheard.Unheard`. When the broker cannot be reached the item is still
+        queued, and comes again when the lease of the role has ended."""
+        if type(outcome) is bytes:
+            return
+        session = RedisSession(self.binding, self.pool)
+        begun = Begun(self.wire, self.number, outcome)
+        try:
+            finish(session.script(self.op, self.args, begun=begun))
+        except PressureError:
+            pass
+        wire = session.free_wire
+        if wire is not None and wire is not self.wire:
+            wire.lane = Lane()  # the other one is its caller's, for the next call
+            session.give_wire_back()
+
+
 class _Ahead:
     """A call whose reply nobody has waited for."""
 
@@ -269,6 +331,13 @@ class _Caller:
 
     async def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
         return self._session.script(op, args, end)
+
+    @property
+    def receives(self) -> bool:
+        return self.binding.options.is_private
+
+    async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
+        return self._session.accept(op, args, safe)
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

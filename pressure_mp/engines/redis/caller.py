@@ -35,6 +35,15 @@ class Caller(Protocol):
     async def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
         """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
 
+    @property
+    def receives(self) -> bool:
+        """Whether one who waits for an item is to be given that with the news."""
+
+    async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
+        """Take out the item that :attr:`heard` is, by a script with these arguments and the item
+        behind them. Its reply is not waited for when it is sent before the moment ``safe``, on the
+        monotonic clock. None when it was not called: then it is to be called without the item."""
+
     async def sleep(self, seconds: float) -> None:
         """Wait, whatever happens."""
 

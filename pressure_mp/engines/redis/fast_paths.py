@@ -47,7 +47,8 @@ class FastPath(Shortcut):
     """A smaller script.
 
     ``waiting`` is another one, for a caller that may wait: that also takes the role to wait with.
-    Its arguments are client id, ticket, and lease in milliseconds.
+    Its arguments are client id, ticket, lease in milliseconds, and the item that the caller was
+    given, if it was.
     """
 
     def __init__(self, op: str, waiting: FastPath | None = None) -> None:

@@ -93,7 +93,7 @@ class Pool:
         time.sleep(seconds)
 
     def checkin(self, wire: Wire) -> None:
-        """The connection is idle again; it has no reply outstanding."""
+        """The connection is idle again; it has no reply outstanding but one that is unheard."""
         idle = wire.node.idle
         idle += (wire,)  # no call, behind which an exception could come: see interrupts.py
 

@@ -267,6 +267,13 @@ class RedisSession:
             replies = [await wire.request(*one, timeout=limit, settles=True) for one in ringing]
         return replies[0]
 
+    #: Of the operations of one event loop many wait on one connection after the other.
+    receives = False
+
+    async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
+        """As of ``Caller``."""
+        return None
+
     async def sleep(self, seconds: float) -> None:
         """Wait, whatever happens."""
         await self._pool.sleep(seconds)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ...exceptions import IncompleteQueueError, PressureError
-from ...identity.client import client_id, ticket
+from ...identity.client import client_id, receiver, ticket
 from ..contract.replies import InUse, Later
 from ..contract.session import ONE_TRY, TICK
 from .caller import Caller
@@ -29,14 +29,17 @@ class Turns:
     To each call it adds who calls: client id, ticket, mode (wait, try or now), the turn, and the
     lease in milliseconds. A call in mode ``now`` takes what is there at that moment, and gives back
     a role that was held while waiting. One that ``tries`` is the only one of its operation that
-    does not wait, and passes nobody who does.
+    does not wait, and passes nobody who does. One that ``receives`` is given the item that it
+    waits for with the news, and nobody else takes any until it came for that.
     """
 
-    def __init__(self, caller: Caller, tries: bool = False) -> None:
+    def __init__(self, caller: Caller, tries: bool = False, receives: bool = False) -> None:
         self._caller = caller
+        self._receives = receives
         self._tries = tries
         self._lease = caller.binding.options.lease
-        self._who = (client_id(), ticket())
+        self._who = (client_id(), receiver() if receives else ticket())
+        self._safe = 0.0  # until then the role is the caller's, on the monotonic clock
         self._turn = FIRST
         self._signal = ""
         self._has_role = False  # meanwhile: it waits with it
@@ -44,6 +47,7 @@ class Turns:
         self._watches, self._looks = 0, False
         self._waiting: FastPath | None = None
         self._alone = False  # nobody else can be in the way
+        self._is_given = False  # the last wait ended with the item
         self._lost_since: float | None = None
         self._may_hold = False
 
@@ -84,10 +88,16 @@ class Turns:
     async def _try(self, op: str, args: tuple[Any, ...], mode: bytes, end: float | None) -> Reply:
         waiting, script = self._waiting, self._caller.script
         if self._alone and waiting is not None:
-            reply = await script(waiting.op, (*self._who, self._lease), end)
+            who, reply = (*self._who, self._lease), None
+            if self._is_given:
+                reply = await self._caller.accept(waiting.op, who, self._safe)
+            self._safe = time.monotonic() + self._lease / 3000
+            if reply is None:
+                reply = await script(waiting.op, (*who, b""), end)
             self._alone = waiting.did(reply)
             if self._alone:
                 return reply
+        self._safe = time.monotonic() + self._lease / 3000
         reply = await script(op, (*args, *self._who, mode, self._turn, self._lease), end)
         if waiting is not None:
             waiting.note(reply[0] != BUSY)
@@ -130,6 +140,7 @@ class Turns:
             # With the role, nobody else can be in the way. Who was not woken makes the full call,
             # which looks for more than an item.
             self._alone = woken and self._waiting is not None
+            self._is_given = woken and self._receives
             self._in_line = ""
             return woken
         # One who only now comes into the line would have to leave it for a look.

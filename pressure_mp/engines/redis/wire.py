@@ -29,6 +29,7 @@ from . import connecting
 from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
+from .unheard import Unheard
 
 T = TypeVar("T")
 
@@ -40,6 +41,8 @@ _READ_SIZE = 1 << 16
 _FIRST_READ_SIZE = 1 << 12
 #: So many commands whose replies are large are under way at a time.
 _AHEAD = 4
+#: Seconds for a reply that came long ago, if it did.
+_SOON = 0.001
 _EMPTY = b"*0\r\n"
 _NOTHING = object()
 
@@ -107,6 +110,8 @@ class Wire(Carrier):
         self._connection = connection  # redis-py's; it closes the socket when it is collected
         self._reader = hiredis.Reader(notEnoughData=_NOTHING)
         self._refusal: Any = _NOTHING
+        #: The last call, if nobody has waited for its reply.
+        self.unheard: Unheard | None = None
         self.id = 0
         self.role = (
             ""  #: the server's, when it was connected: master, replica, or none for a sentinel
@@ -186,6 +191,8 @@ class Wire(Carrier):
         """:meth:`request` for packed commands whose replies are to be strings, each as long as one
         of the ``rooms``, where it is written. For each that is, the list has True, and else the
         reply. Some commands are under way while a reply is read."""
+        if self.unheard is not None:
+            await self._hear(self.unheard, timeout)
         replies: list[Any] = []
         received = b""
         for number, room in enumerate(rooms):
@@ -245,6 +252,24 @@ class Wire(Carrier):
 
     async def read(self, timeout: float | None) -> Any:
         """The next reply; TimeoutError after ``timeout`` seconds, and it may still come later."""
+        if self.unheard is not None:
+            await self._hear(self.unheard, timeout)
+        return await self._read(timeout)
+
+    async def _hear(self, unheard: Unheard, timeout: float | None) -> None:
+        """Read the reply to a call that nobody has waited for."""
+        try:
+            outcome = await self._read(timeout)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            self.unheard = None
+            unheard.settle(error)
+            raise
+        self.unheard = None
+        unheard.settle(outcome)
+
+    async def _read(self, timeout: float | None) -> Any:
         reply, self._refusal = self._refusal, _NOTHING
         if reply is _NOTHING:
             reply = self._reader.gets()
@@ -315,7 +340,10 @@ class BlockingWire(Wire):
         except OSError:
             finish(self._hear_refusal())
             return finish(self.read(None))
-        reader, reply, size = self._reader, _NOTHING, _FIRST_READ_SIZE
+        if self.unheard is not None:
+            finish(self._hear(self.unheard, None))
+        reader, size = self._reader, _FIRST_READ_SIZE
+        reply = reader.gets()  # it may have come with one that nobody waited for
         try:
             while reply is _NOTHING:
                 received = self._socket.recv(size)
@@ -328,7 +356,13 @@ class BlockingWire(Wire):
     def send_now(self, packed: bytes) -> None:
         """Send a packed command, so small that this does not block; ``exchange_now(b"")`` has its
         reply."""
-        self._socket.sendall(packed)
+        try:
+            self._socket.sendall(packed)
+        except OSError as error:
+            unheard, self.unheard = self.unheard, None
+            if unheard is not None:
+                unheard.settle(error)
+            raise
 
     async def _write(self, data: Buffer) -> None:
         self._socket.sendall(data)
@@ -353,6 +387,13 @@ class BlockingWire(Wire):
         return received
 
     def is_stale(self) -> bool:
+        if self.unheard is not None:
+            try:
+                finish(self._hear(self.unheard, _SOON))
+            except TimeoutError:
+                return False  # who uses it will see
+            except OSError:
+                return True
         self._socket.setblocking(False)
         try:
             self._socket.recv(1)

@@ -114,7 +114,8 @@ async def _take(
     fast = None if until_ended else caller.binding.poll
     if fast is not None and said is not None:
         fast.close()
-    reply = await turns(caller).call("get", (eof,), waits, end, fast)
+    receives = fast is not None and waits and caller.receives
+    reply = await turns(caller, receives).call("get", (eof,), waits, end, fast)
     return items.Taken(reply[1:]) if reply[0] == DONE else _not_taken(reply)
 
 

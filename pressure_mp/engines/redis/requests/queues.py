@@ -199,8 +199,8 @@ async def inspect(
     return found
 
 
-def turns(caller: Caller) -> Turns:
+def turns(caller: Caller, receives: bool = False) -> Turns:
     """The turns of this operation."""
     if not isinstance(caller.waiter, Turns):
-        caller.waiter = Turns(caller)
+        caller.waiter = Turns(caller, receives=receives)
     return caller.waiter

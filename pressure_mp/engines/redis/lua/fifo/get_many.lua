@@ -15,7 +15,7 @@ local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
 if ARGV[3] == '1' and is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
-local state, held = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state, held = standing('consumer', turn, free, claim, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end

@@ -28,7 +28,7 @@ elseif last > call then
 end
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held = standing('consumer', turn, free, claim, holder, ticket, lease)
+local state, held = standing('consumer', turn, free, claim, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[19], true) end

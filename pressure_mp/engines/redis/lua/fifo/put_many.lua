@@ -40,7 +40,7 @@ if state == 'foreign' or state == 'reserved' or (state == 'ours' and (mode ~= 'n
 end
 if full then
   -- A reader may have handed out some of the items.
-  if mode == 'now' and at_bound and is_read(KEYS[14]) then
+  if mode == 'now' and at_bound and is_read(KEYS[14], data) then
     give_back(state, free, claim, holder)
     return {'busy', 'consumer', 'reserved', length}
   end

@@ -5,9 +5,10 @@ local function note_look(holder)
   return true
 end
 
--- Whether a reader has reserved items, some of which it may have handed out.
-local function is_read(holder)
-  return is_reader(redis.call('HGET', holder, 'ticket') or '') and note_look(holder)
+-- Whether a reader has reserved items, some of which it may have handed out; or a receiver the first one.
+local function is_read(holder, data)
+  local held = redis.call('HGET', holder, 'ticket') or ''
+  return (is_reader(held) or (is_receiver(held) and redis.call('LLEN', data) > 0)) and note_look(holder)
 end
 
 -- Whether a writer of another process than the caller's has reserved space, and may have accepted items for it.

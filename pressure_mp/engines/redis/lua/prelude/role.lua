@@ -3,8 +3,9 @@
 --   mine     the caller took it in an earlier call and waits with it
 --   granted  the server moved it from the free list to the claim list for the caller
 --   ours     another client of this package waits with it, or was promised it
---   reserved a reader of this package has it, and with it the oldest items, see `reserve`; or a writer, and
---            with it the space, see `put_many`
+--   reserved a reader of this package has it, and with it the oldest items, see `reserve`; or a receiver that
+--            waits for the item which is in `data` now, see `stand_by`; or a writer, and with it the space,
+--            see `put_many`
 --   foreign  in no list: a client that follows the reference steps is at work
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
@@ -26,6 +27,11 @@ local function is_reader(ticket)
   return string.find(ticket, ':reader-', 1, true) ~= nil
 end
 
+-- The first item is on its way to who waits for one with such a ticket: nobody else takes any meanwhile.
+local function is_receiver(ticket)
+  return string.find(ticket, ':receiver-', 1, true) ~= nil
+end
+
 local function is_writer(ticket)
   return string.find(ticket, ':writer-', 1, true) ~= nil
 end
@@ -35,7 +41,7 @@ local function milliseconds()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
-local function standing(name, turn, free, claim, holder, ticket, lease)
+local function standing(name, turn, free, claim, holder, ticket, lease, data)
   if turn == name and redis.call('LLEN', claim) > 0 then return 'granted', '' end
   if redis.call('LLEN', free) > 0 then return 'free', '' end
   local held, till, length = unpack(redis.call('HMGET', holder, 'ticket', 'until', 'lease'))
@@ -56,7 +62,7 @@ local function standing(name, turn, free, claim, holder, ticket, lease)
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, string.format('grant %d %d', math.max(left, 1), now + lease))
     till = 0
-  elseif is_writer(held) then
+  elseif is_writer(held) or (data and is_receiver(held) and redis.call('LLEN', data) > 0) then
     return 'reserved', held, tonumber(till)
   end
   return 'ours', held, tonumber(till)

@@ -15,7 +15,7 @@ local c_free, c_claim, c_holder = KEYS[13], KEYS[14], KEYS[15]
 if ARGV[2] == '1' and is_strange(KEYS[1], KEYS[20]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[16], turn, ticket)
 local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[7])
-local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[7])
+local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[7], KEYS[3])
 local function let_go()
   give_back(p_state, p_free, p_claim, p_holder)
   give_back(c_state, c_free, c_claim, c_holder)

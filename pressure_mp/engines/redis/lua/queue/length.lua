@@ -7,5 +7,5 @@
 -- uses: bound role looks storage
 -- `reserved`: some of them are reserved, and may be handed out; or space is, for items that were accepted.
 if not read_bound(KEYS[1]) then return {'missing'} end
-if ARGV[1] == '0' and (is_read(KEYS[3]) or is_written(KEYS[4], ARGV[2])) then return {'reserved'} end
+if ARGV[1] == '0' and (is_read(KEYS[3], KEYS[2]) or is_written(KEYS[4], ARGV[2])) then return {'reserved'} end
 return {'done', size(KEYS[2])}

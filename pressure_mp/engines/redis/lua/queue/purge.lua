@@ -9,7 +9,7 @@ local free, claim, holder = KEYS[8], KEYS[9], KEYS[10]
 
 if is_strange(KEYS[1], KEYS[13]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[11], turn, ticket)
-local state = standing('consumer', turn, free, claim, holder, ticket, ARGV[5])
+local state = standing('consumer', turn, free, claim, holder, ticket, ARGV[5], KEYS[2])
 redis.call('ZCARD', KEYS[12])
 local bound = read_bound(KEYS[1])
 if not bound then

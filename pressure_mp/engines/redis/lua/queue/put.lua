@@ -49,7 +49,7 @@ local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[14], KEYS[15], KE
 if overfill ~= '1' and (at_bound or (signs == 0 and not lost)) then
   if state == 'ours' then return taken() end
   -- A reader may have handed out some of the items.
-  if mode == 'now' and is_read(KEYS[16]) then
+  if mode == 'now' and is_read(KEYS[16], data) then
     give_back(state, free, claim, holder)
     return {'busy', 'consumer', 'reserved', length}
   end

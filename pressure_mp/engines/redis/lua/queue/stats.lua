@@ -7,7 +7,7 @@
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = redis.call('GET', KEYS[1])
 if not read_bound(KEYS[1]) then return {'missing'} end
-if ARGV[1] == '0' and (is_read(KEYS[14]) or is_written(KEYS[15], ARGV[2])) then return {'reserved'} end
+if ARGV[1] == '0' and (is_read(KEYS[14], KEYS[2]) or is_written(KEYS[15], ARGV[2])) then return {'reserved'} end
 local ahead, all = 0, redis.call('HGETALL', KEYS[13])
 for i = 2, #all, 2 do
   local _, _, fetched, handed = read_reader(all[i])

@@ -1,0 +1,256 @@
+"""One who waits for an item of an anonymous queue is given it with the news that it is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import inside
+import psutil
+import pytest
+from programs import receiving as programs
+from waiting import LIMIT, Background, blocked, until
+
+from pressure_mp import ConsumerInUseError, Empty, Queue, SimpleQueue
+from pressure_mp.drivers import drive_on
+from pressure_mp.engines.redis import blocking, roles, turns, wire
+from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
+
+MINE, ANOTHERS = "h/1/1:receiver-1", "h/1/1:receiver-2"
+LEASE = 3_600_000
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+
+@pytest.fixture
+def make(own_server):
+    """Handles that are closed at the end."""
+    made = []
+
+    def make(kind=SimpleQueue, *args, **options):
+        made.append(kind(*args, url=own_server.url, **options))
+        return made[-1]
+
+    yield make
+    for handle in made:
+        handle.close()
+
+
+@pytest.fixture
+def client(own_server):
+    with own_server.client() as client:
+        yield client
+
+
+@pytest.fixture
+def exchanges(monkeypatch):
+    """How many calls were waited for."""
+    made = []
+    exchange = wire.BlockingWire.exchange_now
+
+    def noting(self, packed):
+        made.append(packed)
+        return exchange(self, packed)
+
+    monkeypatch.setattr(wire.BlockingWire, "exchange_now", noting)
+    return made
+
+
+def waiting(q, client):
+    """A get of another thread that waits at the server."""
+    get = Background(q.get)
+    until(lambda: blocked(client) == 1)
+    return get
+
+
+def push(client, q, item):
+    """Have an item in the queue, without a call of this process."""
+    client.lpush(f"{q.prefix}:{q.name}", inside.encode(q, item))
+
+
+def call(q, op, *args):
+    session = inside.bind(q).session()
+    try:
+        return session.script(op, args)
+    finally:
+        session.end()
+
+
+def stand_by(q, ticket=MINE, given=b""):
+    return call(q, "stand_by", f"client of {ticket}", ticket, LEASE, given)
+
+
+def item_in(q):
+    """The only item that is queued, as it is there."""
+    with inside.client(q) as client:
+        (item,) = client.lrange(f"{q.prefix}:{q.name}", 0, -1)
+    return item
+
+
+# To be given an item
+
+
+def test_one_who_waits_is_handed_the_item_without_another_round_trip(make, client, exchanges):
+    q = make()
+    get = waiting(q, client)
+    del exchanges[:]
+    push(client, q, 1)
+    assert get.result() == 1
+    assert not exchanges
+    assert q.empty()
+
+
+def test_what_was_given_is_taken_once_and_counted(make, client):
+    q = make(Queue)
+    for number in range(50):
+        get = waiting(q, client)
+        q.put(number)
+        assert get.result() == number
+    stats = q.stats()
+    assert (stats.length, stats.consumed_messages) == (0, 50)
+    assert stats.consumed_bytes == stats.produced_bytes
+
+
+@pytest.mark.parametrize("size", [blocking._SMALL, 300_000])
+def test_a_large_item_comes_whole(make, client, size):
+    q = make()
+    for number in range(3):
+        get = waiting(q, client)
+        q.put(bytes([number]) * size)
+        assert get.result() == bytes([number]) * size
+    assert q.empty()
+
+
+# Nobody else takes it meanwhile
+
+
+def test_nobody_takes_what_a_receiver_is_given(make, monkeypatch):
+    monkeypatch.setattr(turns, "GRACE", 0.01)
+    q = make()
+    assert stand_by(q)[0] == EMPTY
+    q.put(1)
+    other = inside.copy(q)
+    with pytest.raises(ConsumerInUseError):
+        inside.run(other, inside.operations(other).get(False, None))
+    with pytest.raises(Empty):
+        inside.run(other, inside.operations(other).get(True, 0.01))
+    assert stand_by(q, ANOTHERS) == [DECLINED]
+    item = item_in(q)
+    assert stand_by(q, given=item) == [DONE, item]
+    assert q.empty()
+
+
+def test_it_does_not_count_for_others_once_it_was_given(make, monkeypatch):
+    """They wait until the receiver has come for it, but not for ever."""
+    monkeypatch.setattr(roles, "GRACE", LIMIT)
+    q = make()
+    stand_by(q)
+    q.put(1)
+    size = Background(inside.run, q, inside.operations(q).length())
+    until(lambda: call(q, "length", 0, "")[0] == b"reserved")
+    stand_by(q, given=item_in(q))
+    assert size.result() == 0
+
+
+def test_while_none_is_there_a_receiver_is_in_nobodys_way(make):
+    q = make()
+    stand_by(q)
+    assert q.empty()
+    with pytest.raises(Empty):
+        inside.run(q, inside.operations(q).get(False, None))
+
+
+def test_what_is_put_back_in_front_meanwhile_stays(make):
+    q = make(Queue, prefetch=0, buffering=0)
+    q.put(1)
+    session = inside.bind(q).session()
+    first = drive_on(inside.operations(q).get(False, None), session)
+    session.interrupted()
+    taken = session.taken
+    session.end()
+    stand_by(q)
+    q.put(2)
+    given = item_in(q)
+    inside.run(q, inside.operations(q).take_back(taken))
+    assert stand_by(q, given=given) == [DONE, given]
+    assert item_in(q) == first
+
+
+def test_who_lost_the_role_takes_nothing(make):
+    q = make()
+    stand_by(q)
+    q.put(1)
+    call(q, "evict", MINE, LEASE)
+    assert stand_by(q, given=item_in(q)) == [DECLINED]
+    assert q.get() == 1
+
+
+def test_one_who_has_the_role_and_saw_no_item_takes_the_first(make):
+    q = make()
+    stand_by(q)
+    q.put(1)
+    assert call(q, "get", 0, "me", MINE, WAIT, "first", LEASE)[0] == DONE
+
+
+# Who is stopped, killed or cut off
+
+
+def test_one_that_was_stopped_for_longer_than_its_lease_has_no_item_of_others(make, client, start):
+    q = make(Queue, lease=1)
+    process, pipe = start(programs.get_items, q, 2, method="spawn")
+    assert pipe.recv() == "begins"
+    until(lambda: blocked(client) == 1)
+    os.kill(process.pid, signal.SIGSTOP)
+    until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    q.put("first")
+    assert q.get(timeout=LIMIT) == "first"
+    os.kill(process.pid, signal.SIGCONT)
+    q.put("second")
+    assert pipe.recv() == "second"
+    q.put("third")
+    assert pipe.recv() == "third"
+    process.join()
+    assert q.stats().consumed_messages == 3
+
+
+def test_what_one_was_given_that_is_killed_then_is_there_for_the_next(make, client, start):
+    q = make(Queue)
+    process, pipe = start(programs.get_items, q, 1, method="spawn")
+    assert pipe.recv() == "begins"
+    until(lambda: blocked(client) == 1)
+    os.kill(process.pid, signal.SIGSTOP)
+    until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    q.put("first")
+    process.kill()
+    process.join()
+    assert q.get(timeout=LIMIT) == "first"
+    assert q.stats().consumed_messages == 1
+
+
+def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, client, monkeypatch):
+    q = make()
+    send = wire.BlockingWire.send_now
+
+    def lose(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.client_kill_filter(_id=self.id)
+
+    get = waiting(q, client)
+    monkeypatch.setattr(wire.BlockingWire, "send_now", lose)
+    push(client, q, 1)
+    assert get.result() == 1
+    assert item_in(q)
+    assert q.empty()
+    assert q.stats().consumed_messages == 1
+
+
+def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, client, start):
+    q = make(lease=1)
+    process, pipe = start(programs.get_and_be_cut_off, q, method="spawn")
+    assert pipe.recv() == "begins"
+    until(lambda: blocked(client) == 1)
+    push(client, q, 1)
+    assert pipe.recv() == 1
+    assert q.get(timeout=LIMIT) == 1
+    pipe.send("end")
+    process.join()
