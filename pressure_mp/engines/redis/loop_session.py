@@ -12,19 +12,19 @@ from typing import Any
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ..contract.cancellation import is_unknown
-from ..contract.items import Prefetch, Put, Take, TakeBack
+from ..contract.items import Put, Take, TakeBack
 from ..contract.queues import Join
-from ..contract.replies import InUse, Later, NoTask, Unfinished
+from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
 from ..left_loops import give_back
+from ..lines import LARGE, MAY_WAIT, Place, line_of
 from ..put_off import LAST_SECONDS, put_off, to_its_end
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
 from .channels import Channel
 from .lanes import Lane
-from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
 from .requests.table import implementation
@@ -33,9 +33,6 @@ from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .turns import Turns
 from .wire import AsyncWire, Carrier
 
-#: Bytes of arguments, from which on a call is not made over the shared connection: others would
-#: wait for it; and a call that is cancelled half way is not done.
-_LARGE = 1 << 16
 #: Seconds for what was taken to go back, if the server cannot be reached, or is silent. It keeps
 #: for about so long what it was asked to take.
 _TO_GO_BACK = 30.0
@@ -78,10 +75,10 @@ class LoopSession(RedisSession):
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:
         found = implementation(request)
-        line = _line_of(request)
+        line = line_of(request)
         if line is None:
             reply = await found(self, request, end)
-            if self._place is not None and type(request) in _MAY_WAIT:
+            if self._place is not None and type(request) in MAY_WAIT:
                 self._place.leave()
             if type(reply) is TakenTasks and reply.later is not None:
                 self.waiter = None  # others may be in the line before it
@@ -128,7 +125,7 @@ class LoopSession(RedisSession):
         """Whether a call does not go over the shared connection."""
         if not isinstance(request, Put):
             return False
-        return self._is_durable(request) or sum(map(len, request.items)) >= _LARGE
+        return self._is_durable(request) or sum(map(len, request.items)) >= LARGE
 
     async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
         """What can be done without being the first in line: the reply, None if the caller has to
@@ -248,7 +245,7 @@ class LoopSession(RedisSession):
             op in self.binding.shareable_at_once and _is_at_once(args)
         ):
             return False
-        return sum(len(arg) for arg in args if type(arg) is bytes) < _LARGE
+        return sum(len(arg) for arg in args if type(arg) is bytes) < LARGE
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
         if not self._is_shared(op, args):
@@ -317,24 +314,3 @@ def _is_at_once(args: tuple[Any, ...]) -> bool:
     """Whether a call that turns make is one that waits for nothing, and holds nothing."""
     mode, turn = args[-3:-1]
     return mode in (TRY, NOW) and turn == FIRST
-
-
-#: Requests that may wait. Without ``waits`` they give up their place.
-_MAY_WAIT = frozenset((Put, Take, Prefetch, TakeTasks))
-
-
-def _line_of(request: Request) -> tuple[Hashable, Later] | None:
-    """What a request waits for, and the reply to one who is not the first; None if it does not
-    wait."""
-    if isinstance(request, Put):
-        return ("producer", _PRODUCER) if request.waits else None
-    if isinstance(request, (Take, Prefetch)):
-        return ("consumer", _CONSUMER) if request.waits else None
-    if isinstance(request, Join):
-        return "finished", _UNFINISHED
-    if isinstance(request, TakeTasks) and request.waits and request.ack is None:
-        return ("task", request.tube), NoTask(request.tube)
-    return None
-
-
-_PRODUCER, _CONSUMER, _UNFINISHED = InUse("producer"), InUse("consumer"), Unfinished()
