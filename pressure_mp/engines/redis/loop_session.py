@@ -27,8 +27,10 @@ from .channels import Channel
 from .lanes import Lane
 from .loop_pool import LoopPool
 from .one_script import FirstScript
+from .outage import patience
 from .requests.table import implementation
-from .session import Begun, RedisSession
+from .scripts import read_bare
+from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .turns import Turns
 from .wire import AsyncWire, Carrier
@@ -207,6 +209,10 @@ class LoopSession(RedisSession):
         end: float | None = None,
         begun: Begun | None = None,
     ) -> Reply:
+        if begun is None and op in self.binding.quick:
+            reply = await self._call_quickly(op, args, end)
+            if reply is not None:
+                return reply
         work = super().script(op, args, end, begun)
         if op not in NOTIFYING:
             return await work
@@ -216,12 +222,47 @@ class LoopSession(RedisSession):
             put_off.add()  # what was to be told of is done
             return []
 
+    async def _call_quickly(
+        self, op: str, args: tuple[Any, ...], end: float | None
+    ) -> Reply | None:
+        """A call over a channel that is there: when all goes well, else it goes on as any other.
+        None when nothing was sent."""
+        binding = self.binding
+        channel = self._pool.channel_now(binding.slot) if self._is_shared(op, args) else None
+        if channel is None:
+            return None
+        command, lane = binding.commands[op], channel.lane
+        if not channel.connection.knows(command.script.sha):
+            self._pool.take_in(channel)
+            return None
+        self.granted = None
+        channel.together, self._together = self._together, None
+        number = command.number(lane)
+        if op in TAKING:
+            self.taken = lane, number
+        packed = command.pack(args, channel.id, lane, number)
+        limit = None if end is None else patience(end, None)
+        reply: Any
+        try:
+            reply = await channel.exchange(packed, limit, command.script.once)
+        except OSError as error:
+            reply = error
+        except BaseException as error:
+            self.lose(channel, error)
+            raise
+        if command.script.bare:
+            reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
+        if type(reply) is not list or reply[0] in CAME_AGAIN:
+            return await self.call_once(op, args, end, Begun(channel, number, reply))
+        self._heard(op, channel, reply)
+        _check(op, reply)
+        return reply
+
     async def call_once(
         self, op: str, args: tuple[Any, ...], end: float | None, begun: Begun | None = None
     ) -> Reply:
         reply = await super().call_once(op, args, end, begun)
-        if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
-            put_off.check()  # who is cancelled does not get it; and where nothing was done, at once
+        _check(op, reply)
         return reply
 
     async def _evaluate(
@@ -245,7 +286,11 @@ class LoopSession(RedisSession):
             op in self.binding.shareable_at_once and _is_at_once(args)
         ):
             return False
-        return sum(len(arg) for arg in args if type(arg) is bytes) < LARGE
+        size = 0
+        for arg in args:
+            if type(arg) is bytes:
+                size += len(arg)
+        return size < LARGE
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
         if not self._is_shared(op, args):
@@ -308,6 +353,13 @@ def _give_back(
         pass
     finally:
         session.end()
+
+
+def _check(op: str, reply: Reply) -> None:
+    """Who is cancelled does not get what a call took; and where nothing was done, it ends at
+    once."""
+    if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
+        put_off.check()
 
 
 def _is_at_once(args: tuple[Any, ...]) -> bool:

@@ -39,11 +39,15 @@ _RUNG = 2000
 _SETTLING = frozenset(("ack", "next"))
 
 
+#: The replies to a call that came twice.
+CAME_AGAIN = (AGAIN, STALE)
+
+
 class Begun(NamedTuple):
     """A call that was made once, over a connection that is in nobody else's use, and what came of
     it: a reply or an OSError."""
 
-    wire: Wire
+    wire: Carrier
     number: bytes
     outcome: Any
 
@@ -109,7 +113,9 @@ class RedisSession:
                 limit = patience(last, self._pool.silence, options.until)
                 if begun:
                     wire, number, outcome = begun
-                    self._wire, lane = wire, wire.lane
+                    lane = wire.lane
+                    if isinstance(wire, Wire):
+                        self._wire = wire
                     if isinstance(outcome, OSError):
                         raise outcome
                     reply = await self._understand(outcome, wire, op, args, number, limit)
@@ -240,7 +246,7 @@ class RedisSession:
             reply = read_bare(reply)
         if type(reply) is not list:
             raise await translate(reply, self.binding, op, args, wire)
-        if reply[0] in (STALE, AGAIN):
+        if reply[0] in CAME_AGAIN:
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
                 raise stale(self.binding, wire.lane.id)
             return list(reply[1])
