@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..contract.tasks import TakenTasks, TakeTasks
 from ..left_loops import give_back
 from ..lines import LARGE, MAY_WAIT, Place, line_of
 from ..put_off import put_off, to_its_end
+from ..undoing import Undoing
 from .bells import LoopBell
 from .listener import Listener
 from .loop_pool import LoopPool, Together
@@ -42,8 +44,11 @@ class AsyncPostgresSession(BaseSession):
                 put_off.check()  # who is cancelled does not get it
             return reply
         except asyncio.CancelledError:
-            await self._put_back()
-            raise
+            found = await self._put_back(request)
+            if found is None:
+                raise
+            put_off.add()
+            return found
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:
         line = line_of(request)
@@ -127,17 +132,24 @@ class AsyncPostgresSession(BaseSession):
     async def _listening(self, listener: Listener) -> int | None:
         return await asyncio.wrap_future(listener.start())
 
-    async def _put_back(self) -> None:
-        """What was taken, and nobody has, goes back."""
-        taken = self.taken
-        self._taken = None
+    async def _put_back(self, request: Request) -> Taken | None:
+        """What was taken, and nobody has, goes back, or the task has it after all."""
+        taken = self._taken
         if taken is None or self.found is not None:
-            return
+            self._taken = None
+            return None
         self._is_lane_clean = False
-        try:
-            await to_its_end(self._call(taken, time.monotonic() + LAST_WORDS))
-        except PressureError:
-            pass  # the cancellation is what the caller is told
+        undoing = Undoing(request, partial(self._take_back, taken))
+        with suppress(asyncio.CancelledError):  # it was before, too
+            await to_its_end(undoing.run())
+        found = undoing.end()
+        if found is None:
+            self._taken = None
+        return found
+
+    async def _take_back(self, taken: tuple[str, int], if_open: bool) -> Any:
+        with suppress(PressureError):  # the cancellation is what the caller is told
+            return await self._call(TakeBack(taken, if_open), time.monotonic() + LAST_WORDS)
 
 
 def _give_back(session: PostgresSession, place: str, taken: tuple[str, int] | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ..contract.cancellation import is_unknown
-from ..contract.items import Put, Take, TakeBack
+from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.queues import Join
 from ..contract.replies import Later
 from ..contract.requests import Request
@@ -21,6 +21,7 @@ from ..contract.tasks import TakenTasks, TakeTasks
 from ..left_loops import give_back
 from ..lines import LARGE, MAY_WAIT, Place, line_of
 from ..put_off import LAST_SECONDS, put_off, to_its_end
+from ..undoing import Undoing
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
 from .channels import Channel
@@ -71,8 +72,11 @@ class LoopSession(RedisSession):
                 raise BrokerUnavailable(
                     "the call was cancelled: others remove what is left"
                 ) from None
-            await self._put_back(waits=not is_unknown(error))
-            raise
+            taken = await self._put_back(request, waits=not is_unknown(error))
+            if taken is None:
+                raise
+            put_off.add()
+            return taken
         return reply
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:
@@ -318,25 +322,30 @@ class LoopSession(RedisSession):
 
     # Cancellation
 
-    async def _put_back(self, waits: bool) -> None:
-        """What was taken, and nobody has, goes back; a broker that answers is waited for. Nothing
-        more is called in its lane."""
+    async def _put_back(self, request: Request, waits: bool) -> Taken | None:
+        """What was taken, and nobody has, goes back, or the task has it after all; a broker that
+        answers is waited for. Nothing more is called in its lane."""
         taken, self.taken = self.taken, None
         if taken is None:
-            return
+            return None
         if self._kept is not None:
             self._pool.drop(self._kept)
             self._kept.close()
         if self._wire is not None and self._wire.lane is taken[0]:
             self._pool.drop(self._wire)
             self._wire.lane = Lane()
-        await self._pool.in_background(self._take_back_later(taken), LAST_SECONDS if waits else 0.0)
+        undoing = Undoing(request, partial(self._take_back_later, taken))
+        await self._pool.in_background(undoing.run(), LAST_SECONDS if waits else 0.0)
+        handed_out = undoing.end()
+        if handed_out is not None:
+            self.taken = taken  # until the caller has it
+        return handed_out
 
-    async def _take_back_later(self, taken: tuple[Lane, bytes]) -> None:
+    async def _take_back_later(self, taken: tuple[Lane, bytes], if_open: bool) -> Any:
         # A session of its own: this one may be at its end before.
         session = LoopSession(self.binding, self._pool, self._begin)
         with suppress(OSError, PressureError):  # the cancellation is what the caller is told
-            await session.call_once("take_back", taken, time.monotonic() + _TO_GO_BACK)
+            return await session.call(TakeBack(taken, if_open), time.monotonic() + _TO_GO_BACK)
 
 
 def _give_back(

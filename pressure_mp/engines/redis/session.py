@@ -204,8 +204,8 @@ class RedisSession:
             assert isinstance(wire, Wire)
             return await contents.call(wire, self.binding, op, args, limit)
         if op == "take_back":
-            lane, before = args
-            return await self._take_back(wire, lane, before, limit)
+            lane, before, if_open = args
+            return await self._take_back(wire, lane, before, if_open, limit)
         if op == "ring":
             return [await self._ring(wire, ticket, limit) for ticket in args]
         durability = self.binding.durability(op)
@@ -253,14 +253,15 @@ class RedisSession:
         return reply
 
     async def _take_back(
-        self, wire: Carrier, lane: Lane, number: bytes, limit: float | None
+        self, wire: Carrier, lane: Lane, number: bytes, if_open: bool, limit: float | None
     ) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
-        command = self.binding.commands["take_back"].pack((), wire.id, lane, number.split()[0])
-        reply = await exchange(wire, self.binding, "take_back", command, limit, settles=True)
+        command = self.binding.commands["take_back"]
+        packed = command.pack((int(if_open),), wire.id, lane, number.split()[0])
+        reply = await exchange(wire, self.binding, "take_back", packed, limit, settles=True)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
-            reply = await wire.exchange(command, limit, settles=True)
+            reply = await wire.exchange(packed, limit, settles=True)
         return await self._understand(reply, wire, "take_back", (), b"", limit)
 
     async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
