@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import secrets
@@ -16,6 +17,7 @@ from brokers import postgres as postgres_servers
 from brokers import rights
 from brokers.postgres import Postgres
 from brokers.servers import Server
+from oracle.clients import LONG_LEASE, Client
 from waiting import HOURS
 
 from pressure_mp.background import lease_thread
@@ -186,6 +188,25 @@ def full_url(request: pytest.FixtureRequest, name: str) -> str:
         broker: Postgres = request.getfixturevalue("postgres")
         return broker.url
     return running(request, request.param).url
+
+
+@pytest.fixture(params=[*KINDS, *_POSTGRES])
+def client(request: pytest.FixtureRequest, name: str) -> Iterator[Client]:
+    """A queue, and connections that nobody else has. A role that was left held would come free only
+    after hours."""
+    with contextlib.ExitStack() as stack:
+        if request.param == "postgres":
+            broker: Postgres = request.getfixturevalue("postgres")
+            url = f"{broker.limited_url}?application_name={name}"
+        else:
+            server = Server(request.param)
+            stack.callback(server.stop)
+            url = server.start().url
+        client = Client(url, name, LONG_LEASE)
+        client.open()
+        client.engine.close()
+        yield client
+        client.engine.close()
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from .brokers import examine_broker, list_queues
 from .errors import QueueEmpty, QueueFull, QueueShutDown
+from .joinable_queue import JoinableQueue
 from .ordered_queues import FairQueue, LifoQueue, PriorityQueue
 from .pressure_queue import PressureQueue
-from .queues import JoinableQueue, Queue
+from .queues import Queue
 from .tasks.inbox import TaskInbox
 from .tasks.task import Task
 from .tasks.task_queue import TaskQueue

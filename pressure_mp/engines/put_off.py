@@ -86,7 +86,7 @@ async def settled(
     except (TimeoutError, asyncio.CancelledError):  # or the loop ends, and all its tasks
         mark_as_unknown(cancelled)
         raise cancelled from None
-    except OSError:
+    except Exception:
         put_off.add()
         raise
     put_off.add()

@@ -29,16 +29,19 @@ ROOMS = {
     "engines.contract": "states",
     "engines.put_off": "engines.contract",
     "engines.left_loops": "",
+    "engines.shortcut": "",
+    "engines.undoing": "engines.contract",
+    "engines.lines": "engines.contract engines.shortcut",
     "engines.memory": (
         "encoding engines.contract engines.left_loops exceptions exhaustive identity states urls"
     ),
     "engines.redis": (
-        "encoding engines.contract engines.left_loops engines.put_off exceptions exhaustive hidden "
-        "identity states urls"
+        "encoding engines.contract engines.left_loops engines.lines engines.put_off "
+        "engines.shortcut engines.undoing exceptions exhaustive hidden identity states urls"
     ),
     "engines.postgres": (
-        "engines.contract engines.left_loops engines.put_off exceptions exhaustive hidden identity "
-        "urls"
+        "engines.contract engines.left_loops engines.lines engines.put_off engines.shortcut "
+        "engines.undoing exceptions exhaustive hidden identity urls"
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",

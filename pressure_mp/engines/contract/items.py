@@ -384,9 +384,14 @@ class TakeBack(NamedTuple):
     """Undo a :class:`Take` for good whose reply nobody uses: the items go back to the front, in
     order. ``call`` is what the engine knows it by. To undo one twice does nothing more.
 
+    ``if_open``: not if the queue was shut down. Others may have left it since they were told that
+    nothing is queued, and nobody would get what goes back: the reply is what was taken, and stays
+    so.
+
     A session's ``taken`` is one; there are no others."""
 
     call: Any
+    if_open: bool = False
 
 
-TakeBackReply = Done | Missing
+TakeBackReply = Done | Taken | Missing

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ...exceptions import PressureError
+from ..contract.items import Put, Take
 from ..contract.session import DEFAULTS, ONE_TRY, Options
+from ..contract.tasks import TakeTasks
+from ..shortcut import Shortcut
 from .address import PostgresAddress
 from .broker import PostgresBroker
 from .callers import Known
 from .hosts import PostgresHost
 from .listener import Listener
+from .loop_pool import LoopPool
+from .loop_session import AsyncPostgresSession
 from .outage import persist
 from .packing import texts
-from .pool import LoopPool, Pool
+from .pool import Pool
 from .quick import Quick
-from .session import AsyncPostgresSession, PostgresSession
+from .session import PostgresSession
 from .statements import Statements
 from .transactions import AsyncTransactionSession, TransactionSession
 from .wire import finish
@@ -105,6 +111,10 @@ class PostgresQueue:
     discipline: str
     options: Options
     quick: Quick = field(default_factory=Quick, compare=False)
+    #: Whether tasks of an event loop that wait for the same ask together.
+    tries: Mapping[type, Shortcut] = field(
+        default_factory=lambda: {kind: Shortcut() for kind in (Put, Take, TakeTasks)}, compare=False
+    )
 
     @property
     def prefix(self) -> str:

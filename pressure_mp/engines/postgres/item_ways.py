@@ -66,7 +66,12 @@ def _ask_hand_out(request: i.HandOut, discipline: str) -> Asked:
 
 def _ask_take_back(request: i.TakeBack, discipline: str) -> Asked:
     lane, of_call = request.call
-    return Asked("take_back", {"lane": lane, "number": of_call})
+    args = {"lane": lane, "number": of_call}
+    return Asked("take_back", args | flags(if_open=request.if_open))
+
+
+def _read_take_back(request: i.TakeBack, reply: Reply) -> Any:
+    return i.Taken(reply.items) if reply.status == "taken" else outcome(request, reply)
 
 
 def _ask_requeue(request: i.Requeue, discipline: str) -> Asked:
@@ -184,7 +189,7 @@ SET_ASIDE = Way(
 )
 PUT = Way(_ask_put, _read_put)
 TAKE = Way(_ask_take, _read_take, takes=True)
-TAKE_BACK = Way(_ask_take_back, outcome, once=False)
+TAKE_BACK = Way(_ask_take_back, _read_take_back, once=False)
 PREFETCH = Way(_ask_prefetch, _read_take)
 HAND_OUT = Way(_ask_hand_out, outcome)
 REQUEUE = Way(_ask_requeue, outcome)

@@ -6,11 +6,11 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from ...exceptions import BrokerUnavailable, WrongServerError
 from ..contract.session import ONE_TRY, SHORTEST_TRY, Options
 from .errors import ConnectionLost, MadeBefore
-from .pool import Pool
 from .wire import Row, Statement
 
 _FIRST_PAUSE = 0.01
@@ -28,8 +28,22 @@ _random = random.SystemRandom()
 _log = logging.getLogger("pressure_mp")
 
 
+class Calls(Protocol):
+    """Where calls are made: as of :class:`~.pool.Pool`."""
+
+    @property
+    def was_connected(self) -> bool:
+        """Whether there ever was a connection."""
+
+    async def execute(
+        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
+    ) -> list[Row]: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
 async def persist(
-    pool: Pool,
+    pool: Calls,
     options: Options,
     end: float | None,
     call: Callable[[bool], Call],

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from ...exceptions import BrokerError
-from ..left_loops import OwnLoop
-from ..put_off import put_off
 from .address import PostgresAddress
 from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared
 from .packing import load
 from .schema import VERSION
-from .wire import BlockingWire, LoopWire, Row, Statement, Wire
+from .wire import BlockingWire, Row, Statement, Wire
+
+T = TypeVar("T")
 
 #: Seconds to connect, unless the caller has less.
 _CONNECT_TIMEOUT = 5.0
 #: A connection that was not used for so many seconds is looked at before it is.
 _IDLE_CHECK = 1.0
-#: How many calls of one event loop are under way together.
-_MOST = 8
 
 
 class Lane:
@@ -70,23 +68,17 @@ class Pool:
     ) -> list[Row]:
         """Over an idle connection, or a new one. ``timeout`` is in seconds. Raises as
         :meth:`Wire.execute` does; NotNow where nothing was sent."""
+        return await self._over_one(lambda wire: wire.execute(statement, params, timeout), timeout)
+
+    async def _over_one(self, execute: Callable[[Wire], Awaitable[T]], timeout: float | None) -> T:
         wire = self._usable()
         if wire is None:
             try:
                 wire = await self.connect(timeout)
             except ConnectionLost as error:
                 raise NotNow(str(error)) from None
-        return await self._execute(wire, statement, params, timeout)
-
-    async def _execute(
-        self,
-        wire: Wire,
-        statement: Statement,
-        params: Sequence[bytes | None],
-        timeout: float | None,
-    ) -> list[Row]:
         try:
-            rows = await wire.execute(statement, params, timeout)
+            found = await execute(wire)
         except (BrokerError, NotNow) as error:
             if isinstance(error, NotInstalled):
                 self._is_checked = False  # the next connection says what is wrong, or installs it
@@ -103,7 +95,7 @@ class Pool:
             wire.close()
             raise
         self._keep(wire)
-        return rows
+        return found
 
     def _usable(self) -> Wire | None:
         idle = self._idle
@@ -179,44 +171,3 @@ class Pool:
         """In a forked child: let go of the parent's connections, and of its lanes."""
         self.abandon()
         self.__init__(self.address)  # type: ignore[misc]
-
-
-class LoopPool(Pool):
-    """Those of one event loop. They are closed when it ends."""
-
-    _wire = LoopWire
-
-    def __init__(self, address: PostgresAddress) -> None:
-        super().__init__(address)
-        #: The loop, and whoever may have a place in line, or has taken something.
-        self.loop = OwnLoop()
-        self._gate = asyncio.Semaphore(_MOST)
-        self._guard: AsyncGenerator[None, None] | None = None
-
-    async def execute(
-        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
-    ) -> list[Row]:
-        put_off.check()
-        async with self._gate:
-            return await super().execute(statement, params, timeout)
-
-    async def connect(self, timeout: float | None, conninfo: str | None = None) -> Wire:
-        if self._guard is None:
-            self._guard = self._closing()
-            await anext(self._guard)
-        return await super().connect(timeout, conninfo)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    def after_fork(self) -> None:
-        self.loop.after_fork()
-        self.abandon()
-
-    async def _closing(self) -> AsyncGenerator[None, None]:
-        """The loop itself closes its unfinished generators as the last thing it runs."""
-        try:
-            yield
-        finally:
-            for wire in list(self._all):
-                wire.close()

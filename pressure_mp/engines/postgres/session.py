@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ...exceptions import PressureError
@@ -14,15 +13,14 @@ from ..contract.queues import Exists, Unlock
 from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options
-from ..contract.tasks import AwaitTask, TakenTasks
-from ..left_loops import give_back
-from ..put_off import put_off, to_its_end
+from ..contract.tasks import AwaitTask
+from ..shortcut import Shortcut
 from . import table
-from .bells import Bell, LoopBell, ThreadBell
+from .bells import Bell, ThreadBell
 from .listener import Listener
-from .outage import Call, persist
+from .outage import Call, Calls, persist
 from .packing import array, dump, load, read_array
-from .pool import Lane, LoopPool, Pool
+from .pool import Lane, Pool
 from .quick import Quick
 from .statements import Statements
 from .ways import Asked, Reply, Way
@@ -34,7 +32,7 @@ _POLL = 0.1
 _GRACE = 0.002
 #: Seconds for what was taken to go back, or for a place to be left, if the server cannot be
 #: reached.
-_LAST_WORDS = 5.0
+LAST_WORDS = 5.0
 
 _NO_PARTS = array(())
 
@@ -68,6 +66,9 @@ class Bound(Protocol):
     @property
     def quick(self) -> Quick: ...
 
+    @property
+    def tries(self) -> Mapping[type, Shortcut]: ...
+
 
 class BaseSession:
     """For asyncio; and, driven by ``finish``, for threads."""
@@ -77,6 +78,8 @@ class BaseSession:
         #: As of ``Session``.
         self.found: list[Any] | None = None
         self._pool = pool
+        #: Where the next call is made.
+        self._calls: Calls = pool
         self._bell = bell
         self._lane: Lane | None = None
         self._is_lane_clean = True
@@ -141,7 +144,9 @@ class BaseSession:
         binding = self.binding
         lane, number = self._number(way)
         quick = None
-        if lane is not None and not self._placed and binding.kind == "items":
+        # Of those who ask together each is to have its reply before the next one has.
+        is_alone = self._calls is self._pool and not self._placed
+        if lane is not None and is_alone and binding.kind == "items":
             quick = binding.quick.statement(binding.statements, asked, binding.discipline)
         if way.takes:
             assert lane is not None
@@ -156,13 +161,13 @@ class BaseSession:
 
         settles = asked.op in _SETTLING or "ack" in asked.args
         try:
-            row = (await persist(self._pool, binding.options, end, call, settles))[0]
+            row = (await persist(self._calls, binding.options, end, call, settles))[0]
             if quick is not None and len(row) == 1:
                 reply = binding.quick.read(asked, row)
                 if reply is not None:
                     return way.read(request, reply)
                 quick = None
-                row = (await persist(self._pool, binding.options, end, call, settles))[0]
+                row = (await persist(self._calls, binding.options, end, call, settles))[0]
         except PressureError as error:
             if way.takes and not isinstance(error, ConnectionError):
                 self._taken = None  # a statement that fails does nothing
@@ -260,7 +265,7 @@ class BaseSession:
         params = tuple(
             text.encode() for text in (binding.prefix, binding.kind, binding.name, self._ticket)
         )
-        end = time.monotonic() + _LAST_WORDS if binding.options.reconnect else ONE_TRY
+        end = time.monotonic() + LAST_WORDS if binding.options.reconnect else ONE_TRY
         try:
             await persist(
                 self._pool, binding.options, end, lambda again: (binding.statements.leave, params)
@@ -314,74 +319,3 @@ class PostgresSession(BaseSession):
 
     async def _listening(self, listener: Listener) -> int | None:
         return listener.start().result()
-
-
-class AsyncPostgresSession(BaseSession):
-    """For an asyncio task."""
-
-    _pool: LoopPool
-
-    def __init__(self, binding: Bound, pool: LoopPool) -> None:
-        super().__init__(binding, pool, LoopBell())
-
-    async def call(self, request: Request, end: float | None = None) -> Any:
-        self._pool.loop.note(self)
-        try:
-            reply = await self._call(request, end)
-            if isinstance(reply, (Taken, TakenTasks)):
-                put_off.check()  # who is cancelled does not get it
-            return reply
-        except asyncio.CancelledError:
-            await self._put_back()
-            raise
-
-    async def wait(self, later: Later, timeout: float | None) -> bool:
-        return await self._wait(later, timeout)
-
-    async def end(self) -> None:
-        if not self._pool.loop.is_running:
-            self.leave_behind()
-            return
-        self._pool.loop.forget(self)
-        if self._placed:
-            await to_its_end(self._end())
-        else:
-            await self._end()  # which suspends nowhere: who has a reply is not cancelled here
-
-    def leave_behind(self) -> None:
-        """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
-        self._pool.loop.forget(self)
-        self.binding.listener.forget(self._ticket)
-        placed, self._placed = self._placed, False
-        taken, self._taken = self._taken, None
-        if (placed or taken is not None) and not self._pool.loop.is_parents:
-            give_back(
-                partial(_give_back, self.binding.session(), self._ticket if placed else "", taken)
-            )
-
-    async def _listening(self, listener: Listener) -> int | None:
-        return await asyncio.wrap_future(listener.start())
-
-    async def _put_back(self) -> None:
-        """What was taken, and nobody has, goes back."""
-        taken = self.taken
-        self._taken = None
-        if taken is None or self.found is not None:
-            return
-        self._is_lane_clean = False
-        try:
-            await to_its_end(self._call(taken, time.monotonic() + _LAST_WORDS))
-        except PressureError:
-            pass  # the cancellation is what the caller is told
-
-
-def _give_back(session: PostgresSession, place: str, taken: tuple[str, int] | None) -> None:
-    """What one operation held, by a session for a thread; ``place`` is empty if it had none."""
-    try:
-        if taken is not None:
-            session.call(TakeBack(taken), ONE_TRY)
-    except PressureError:
-        pass  # no broker to give it back to
-    finally:
-        session.take_over(place)
-        session.end()

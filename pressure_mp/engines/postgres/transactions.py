@@ -30,9 +30,11 @@ from .callers import (
     check,
     unwrap,
 )
+from .loop_pool import LoopPool
+from .loop_session import AsyncPostgresSession
 from .outage import persist
-from .pool import LoopPool, Pool
-from .session import AsyncPostgresSession, BaseSession, PostgresSession
+from .pool import Pool
+from .session import BaseSession, PostgresSession
 from .ways import Asked, Reply
 from .wire import Statement, finish
 

@@ -10,7 +10,8 @@ import os
 import select
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from psycopg import OperationalError, pq
@@ -109,21 +110,71 @@ class Wire(ABC):
         queue must not be lost with its reply.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        name, text, formats = statement
-        pgconn = self.pgconn
         try:
-            if not self._prepares:
-                pgconn.send_query_params(text, params, None, formats, 1)
-            else:
-                if name not in self._prepared:
-                    pgconn.send_prepare(name, text)
-                    await self._result(end)
-                    self._prepared.add(name)
-                pgconn.send_query_prepared(name, params, formats, 1)
+            if self._is_to_prepare(statement):
+                self._prepare(statement)
+                await self._result(end)
+                self._prepared.add(statement.name)
+            self._send(statement, params)
             return await self._result(end)
         except OperationalError as error:
-            self.close()
-            raise ConnectionLost(f"the connection to {self._shown} broke: {error}") from None
+            raise self._lost(error) from None
+
+    async def execute_together(
+        self, calls: Sequence[tuple[Statement, Sequence[bytes | None]]], timeout: float | None
+    ) -> list[list[Row]]:
+        """The same of several calls, in one transaction and in this order: if one of them raises
+        anything, none was done."""
+        end = None if timeout is None else time.monotonic() + timeout
+        new = {call[0].name: call[0] for call in calls}
+        preparing = [statement for statement in new.values() if self._is_to_prepare(statement)]
+        replies: list[Any] = []
+        try:
+            self.pgconn.enter_pipeline_mode()
+            for statement in preparing:
+                self._prepare(statement)
+            for call in calls:
+                self._send(*call)
+            self.pgconn.pipeline_sync()
+            await self._until(partial(self._is_synced, replies), end)
+            self.pgconn.exit_pipeline_mode()
+            for statement, reply in zip(preparing, replies, strict=False):
+                self._rows(reply)
+                self._prepared.add(statement.name)  # also if what follows fails
+            return [self._rows(reply) for reply in replies[len(preparing) :]]
+        except OperationalError as error:
+            raise self._lost(error) from None
+
+    def _is_synced(self, replies: list[Any]) -> bool:
+        """Whether all that was sent has its reply."""
+        pgconn = self.pgconn
+        while not pgconn.is_busy():
+            reply = pgconn.get_result()
+            if reply is None:  # behind each
+                if pgconn.status != ConnStatus.OK:
+                    raise OperationalError(pgconn.get_error_message())
+            elif reply.status == ExecStatus.PIPELINE_SYNC:
+                return True
+            else:
+                replies.append(reply)
+        return False
+
+    def _is_to_prepare(self, statement: Statement) -> bool:
+        return self._prepares and statement.name not in self._prepared
+
+    def _prepare(self, statement: Statement) -> None:
+        self.pgconn.send_prepare(statement.name, statement.text)
+
+    def _send(self, statement: Statement, params: Sequence[bytes | None]) -> None:
+        name, text, formats = statement
+        if self._prepares:
+            self.pgconn.send_query_prepared(name, params, formats, 1)
+        else:
+            self.pgconn.send_query_params(text, params, None, formats, 1)
+
+    def _lost(self, error: OperationalError) -> ConnectionLost:
+        self.close()
+        return ConnectionLost(f"the connection to {self._shown} broke: {error}")
 
     async def execute_text(self, text: str, timeout: float | None = None) -> None:
         """Several statements in one transaction, whose rows nobody needs."""
@@ -132,18 +183,22 @@ class Wire(ABC):
             self.pgconn.send_query(text.encode())
             await self._result(end)
         except OperationalError as error:
-            self.close()
-            raise ConnectionLost(f"the connection to {self._shown} broke: {error}") from None
+            raise self._lost(error) from None
 
     async def _result(self, end: float | None) -> list[Row]:
         """The rows of what was sent."""
+        await self._until(lambda: not self.pgconn.is_busy(), end)
+        return self._read()
+
+    async def _until(self, is_here: Callable[[], bool], end: float | None) -> None:
+        """Send all, and read until the reply is here."""
         pgconn = self.pgconn
         while pgconn.flush():
             if not await self.ready(False, _left(end)):
                 raise OperationalError("the server takes nothing")
         is_cancelled = False
         try:
-            while pgconn.is_busy():
+            while not is_here():
                 try:
                     if not await self.ready(True, _left(end)):
                         raise OperationalError("timeout: the server says nothing")
@@ -157,7 +212,6 @@ class Wire(ABC):
         finally:
             if is_cancelled:
                 put_off.add()
-        return self._read()
 
     def _read(self) -> list[Row]:
         """The rows, which are here."""
@@ -166,6 +220,10 @@ class Wire(ABC):
         while (result := pgconn.get_result()) is not None:
             if found is None or result.status == ExecStatus.FATAL_ERROR:
                 found = result
+        return self._rows(found)
+
+    def _rows(self, found: Any) -> list[Row]:
+        """The rows of one result. Raises what it says instead."""
         if found.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             columns = range(found.nfields)
             return [[found.get_value(row, n) for n in columns] for row in range(found.ntuples)]

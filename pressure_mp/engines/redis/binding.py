@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Protocol
 from ..contract.items import Put, Take
 from ..contract.session import TICK, Durability, Options
 from ..contract.tasks import TakeTasks
+from ..shortcut import Shortcut
 from . import keys, scripts, signals
 from .address import RedisAddress
 from .commands import Command, Commands
-from .fast_paths import FastPath, Rare, Shortcut
+from .fast_paths import FastPath, Rare
 from .lanes import Lane
 from .rounds import Rounds
 

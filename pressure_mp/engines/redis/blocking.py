@@ -11,20 +11,17 @@ from ..contract.replies import Later
 from ..contract.requests import Request
 from .binding import TAKING, RedisBinding
 from .caller import Waiter
-from .errors import AGAIN, STALE
 from .lanes import Lane
 from .one_script import FirstScript, OneScript, bells_in
 from .pool import Pool
 from .requests.table import implementation, known
 from .scripts import read_bare
-from .session import Begun, RedisSession
+from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DECLINED, DONE, Reply
 from .wire import BlockingWire, finish
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
-#: The replies to a call that came twice.
-_AGAIN = (AGAIN, STALE)
 #: Bytes of an item that is sent again to say which one was taken.
 _SMALL = 1 << 12
 #: The first byte of an item whose content may be beside the queue.
@@ -191,7 +188,7 @@ class BlockingSession:
             raise
         if command.script.bare:
             reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
-        if type(reply) is not list or reply[0] in _AGAIN:
+        if type(reply) is not list or reply[0] in CAME_AGAIN:
             return finish(self._longer().script(op, args, begun=Begun(wire, number, reply)))
         if session is None and reply[0] in _AT_ONCE:
             if takes or wire is self._wire:
@@ -228,7 +225,7 @@ class BlockingSession:
         except BaseException as error:
             session.lose(wire, error)
             raise
-        if type(reply) is list and reply[0] not in _AGAIN:
+        if type(reply) is list and reply[0] not in CAME_AGAIN:
             return reply
         return finish(session.script(op, (*args, item), begun=Begun(wire, number, reply)))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -143,8 +143,13 @@ class SharedConnection(asyncio.Protocol):
             del self._learned[sha]
             learned.set_result(None)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more is to be sent than the transport should keep."""
+        return self._room is not None
+
     async def until_there_is_room(self) -> None:
-        """Wait as long as more is to be sent than the transport should keep."""
+        """Wait as long as it is crowded."""
         while self._room is not None:
             await asyncio.wait({self._room})
 
@@ -266,18 +271,19 @@ class Channel(Carrier):
     async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
         put_off.check()
         connection = self.connection
-        await connection.until_there_is_room()
+        if connection.is_crowded:
+            await connection.until_there_is_room()
         key, self.together = self.together, None
         slot = connection.send(packed) if key is None else connection.send_together(key, packed)
-        reply = self._reply(slot, timeout, self._fall_silent)
+        reply: Awaitable[Any] = slot.future
+        if timeout is not None:
+            reply = self._reply(slot, timeout, self._fall_silent)
         if settles:
             return await settled(reply, partial(self._late_reply, slot), timeout)
         return await reply
 
     @staticmethod
-    async def _reply(slot: _Slot, timeout: float | None, give_up: Callable[[_Slot], None]) -> Any:
-        if timeout is None:
-            return await slot.future
+    async def _reply(slot: _Slot, timeout: float, give_up: Callable[[_Slot], None]) -> Any:
         timer = asyncio.get_running_loop().call_later(timeout, give_up, slot)
         try:
             return await slot.future

@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..left_loops import OwnLoop
+from ..lines import Lines
 from ..put_off import to_its_end
 from .channels import Channel, SharedConnection
 from .lanes import Lane
-from .lines import Lines
 from .opening import Gate, Together
 from .pool import SHORTEST, Pool
 from .routes import Route

@@ -12,30 +12,30 @@ from typing import Any
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ..contract.cancellation import is_unknown
-from ..contract.items import Prefetch, Put, Take, TakeBack
+from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.queues import Join
-from ..contract.replies import InUse, Later, NoTask, Unfinished
+from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
 from ..left_loops import give_back
+from ..lines import LARGE, MAY_WAIT, Place, line_of
 from ..put_off import LAST_SECONDS, put_off, to_its_end
+from ..undoing import Undoing
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
 from .channels import Channel
 from .lanes import Lane
-from .lines import Place
 from .loop_pool import LoopPool
 from .one_script import FirstScript
+from .outage import patience
 from .requests.table import implementation
-from .session import Begun, RedisSession
+from .scripts import read_bare
+from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .turns import Turns
 from .wire import AsyncWire, Carrier
 
-#: Bytes of arguments, from which on a call is not made over the shared connection: others would
-#: wait for it; and a call that is cancelled half way is not done.
-_LARGE = 1 << 16
 #: Seconds for what was taken to go back, if the server cannot be reached, or is silent. It keeps
 #: for about so long what it was asked to take.
 _TO_GO_BACK = 30.0
@@ -72,16 +72,19 @@ class LoopSession(RedisSession):
                 raise BrokerUnavailable(
                     "the call was cancelled: others remove what is left"
                 ) from None
-            await self._put_back(waits=not is_unknown(error))
-            raise
+            taken = await self._put_back(request, waits=not is_unknown(error))
+            if taken is None:
+                raise
+            put_off.add()
+            return taken
         return reply
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:
         found = implementation(request)
-        line = _line_of(request)
+        line = line_of(request)
         if line is None:
             reply = await found(self, request, end)
-            if self._place is not None and type(request) in _MAY_WAIT:
+            if self._place is not None and type(request) in MAY_WAIT:
                 self._place.leave()
             if type(reply) is TakenTasks and reply.later is not None:
                 self.waiter = None  # others may be in the line before it
@@ -128,7 +131,7 @@ class LoopSession(RedisSession):
         """Whether a call does not go over the shared connection."""
         if not isinstance(request, Put):
             return False
-        return self._is_durable(request) or sum(map(len, request.items)) >= _LARGE
+        return self._is_durable(request) or sum(map(len, request.items)) >= LARGE
 
     async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
         """What can be done without being the first in line: the reply, None if the caller has to
@@ -210,6 +213,10 @@ class LoopSession(RedisSession):
         end: float | None = None,
         begun: Begun | None = None,
     ) -> Reply:
+        if begun is None and op in self.binding.quick:
+            reply = await self._call_quickly(op, args, end)
+            if reply is not None:
+                return reply
         work = super().script(op, args, end, begun)
         if op not in NOTIFYING:
             return await work
@@ -219,12 +226,47 @@ class LoopSession(RedisSession):
             put_off.add()  # what was to be told of is done
             return []
 
+    async def _call_quickly(
+        self, op: str, args: tuple[Any, ...], end: float | None
+    ) -> Reply | None:
+        """A call over a channel that is there: when all goes well, else it goes on as any other.
+        None when nothing was sent."""
+        binding = self.binding
+        channel = self._pool.channel_now(binding.slot) if self._is_shared(op, args) else None
+        if channel is None:
+            return None
+        command, lane = binding.commands[op], channel.lane
+        if not channel.connection.knows(command.script.sha):
+            self._pool.take_in(channel)
+            return None
+        self.granted = None
+        channel.together, self._together = self._together, None
+        number = command.number(lane)
+        if op in TAKING:
+            self.taken = lane, number
+        packed = command.pack(args, channel.id, lane, number)
+        limit = None if end is None else patience(end, None)
+        reply: Any
+        try:
+            reply = await channel.exchange(packed, limit, command.script.once)
+        except OSError as error:
+            reply = error
+        except BaseException as error:
+            self.lose(channel, error)
+            raise
+        if command.script.bare:
+            reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
+        if type(reply) is not list or reply[0] in CAME_AGAIN:
+            return await self.call_once(op, args, end, Begun(channel, number, reply))
+        self._heard(op, channel, reply)
+        _check(op, reply)
+        return reply
+
     async def call_once(
         self, op: str, args: tuple[Any, ...], end: float | None, begun: Begun | None = None
     ) -> Reply:
         reply = await super().call_once(op, args, end, begun)
-        if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
-            put_off.check()  # who is cancelled does not get it; and where nothing was done, at once
+        _check(op, reply)
         return reply
 
     async def _evaluate(
@@ -248,7 +290,11 @@ class LoopSession(RedisSession):
             op in self.binding.shareable_at_once and _is_at_once(args)
         ):
             return False
-        return sum(len(arg) for arg in args if type(arg) is bytes) < _LARGE
+        size = 0
+        for arg in args:
+            if type(arg) is bytes:
+                size += len(arg)
+        return size < LARGE
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
         if not self._is_shared(op, args):
@@ -276,25 +322,30 @@ class LoopSession(RedisSession):
 
     # Cancellation
 
-    async def _put_back(self, waits: bool) -> None:
-        """What was taken, and nobody has, goes back; a broker that answers is waited for. Nothing
-        more is called in its lane."""
+    async def _put_back(self, request: Request, waits: bool) -> Taken | None:
+        """What was taken, and nobody has, goes back, or the task has it after all; a broker that
+        answers is waited for. Nothing more is called in its lane."""
         taken, self.taken = self.taken, None
         if taken is None:
-            return
+            return None
         if self._kept is not None:
             self._pool.drop(self._kept)
             self._kept.close()
         if self._wire is not None and self._wire.lane is taken[0]:
             self._pool.drop(self._wire)
             self._wire.lane = Lane()
-        await self._pool.in_background(self._take_back_later(taken), LAST_SECONDS if waits else 0.0)
+        undoing = Undoing(request, partial(self._take_back_later, taken))
+        await self._pool.in_background(undoing.run(), LAST_SECONDS if waits else 0.0)
+        handed_out = undoing.end()
+        if handed_out is not None:
+            self.taken = taken  # until the caller has it
+        return handed_out
 
-    async def _take_back_later(self, taken: tuple[Lane, bytes]) -> None:
+    async def _take_back_later(self, taken: tuple[Lane, bytes], if_open: bool) -> Any:
         # A session of its own: this one may be at its end before.
         session = LoopSession(self.binding, self._pool, self._begin)
         with suppress(OSError, PressureError):  # the cancellation is what the caller is told
-            await session.call_once("take_back", taken, time.monotonic() + _TO_GO_BACK)
+            return await session.call(TakeBack(taken, if_open), time.monotonic() + _TO_GO_BACK)
 
 
 def _give_back(
@@ -313,28 +364,14 @@ def _give_back(
         session.end()
 
 
+def _check(op: str, reply: Reply) -> None:
+    """Who is cancelled does not get what a call took; and where nothing was done, it ends at
+    once."""
+    if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
+        put_off.check()
+
+
 def _is_at_once(args: tuple[Any, ...]) -> bool:
     """Whether a call that turns make is one that waits for nothing, and holds nothing."""
     mode, turn = args[-3:-1]
     return mode in (TRY, NOW) and turn == FIRST
-
-
-#: Requests that may wait. Without ``waits`` they give up their place.
-_MAY_WAIT = frozenset((Put, Take, Prefetch, TakeTasks))
-
-
-def _line_of(request: Request) -> tuple[Hashable, Later] | None:
-    """What a request waits for, and the reply to one who is not the first; None if it does not
-    wait."""
-    if isinstance(request, Put):
-        return ("producer", _PRODUCER) if request.waits else None
-    if isinstance(request, (Take, Prefetch)):
-        return ("consumer", _CONSUMER) if request.waits else None
-    if isinstance(request, Join):
-        return "finished", _UNFINISHED
-    if isinstance(request, TakeTasks) and request.waits and request.ack is None:
-        return ("task", request.tube), NoTask(request.tube)
-    return None
-
-
-_PRODUCER, _CONSUMER, _UNFINISHED = InUse("producer"), InUse("consumer"), Unfinished()

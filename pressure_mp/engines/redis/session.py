@@ -39,11 +39,15 @@ _RUNG = 2000
 _SETTLING = frozenset(("ack", "next"))
 
 
+#: The replies to a call that came twice.
+CAME_AGAIN = (AGAIN, STALE)
+
+
 class Begun(NamedTuple):
     """A call that was made once, over a connection that is in nobody else's use, and what came of
     it: a reply or an OSError."""
 
-    wire: Wire
+    wire: Carrier
     number: bytes
     outcome: Any
 
@@ -109,7 +113,9 @@ class RedisSession:
                 limit = patience(last, self._pool.silence, options.until)
                 if begun:
                     wire, number, outcome = begun
-                    self._wire, lane = wire, wire.lane
+                    lane = wire.lane
+                    if isinstance(wire, Wire):
+                        self._wire = wire
                     if isinstance(outcome, OSError):
                         raise outcome
                     reply = await self._understand(outcome, wire, op, args, number, limit)
@@ -198,8 +204,8 @@ class RedisSession:
             assert isinstance(wire, Wire)
             return await contents.call(wire, self.binding, op, args, limit)
         if op == "take_back":
-            lane, before = args
-            return await self._take_back(wire, lane, before, limit)
+            lane, before, if_open = args
+            return await self._take_back(wire, lane, before, if_open, limit)
         if op == "ring":
             return [await self._ring(wire, ticket, limit) for ticket in args]
         durability = self.binding.durability(op)
@@ -240,21 +246,22 @@ class RedisSession:
             reply = read_bare(reply)
         if type(reply) is not list:
             raise await translate(reply, self.binding, op, args, wire)
-        if reply[0] in (STALE, AGAIN):
+        if reply[0] in CAME_AGAIN:
             if reply[0] == STALE or not again:  # what was never sent before has no reply yet
                 raise stale(self.binding, wire.lane.id)
             return list(reply[1])
         return reply
 
     async def _take_back(
-        self, wire: Carrier, lane: Lane, number: bytes, limit: float | None
+        self, wire: Carrier, lane: Lane, number: bytes, if_open: bool, limit: float | None
     ) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
-        command = self.binding.commands["take_back"].pack((), wire.id, lane, number.split()[0])
-        reply = await exchange(wire, self.binding, "take_back", command, limit, settles=True)
+        command = self.binding.commands["take_back"]
+        packed = command.pack((int(if_open),), wire.id, lane, number.split()[0])
+        reply = await exchange(wire, self.binding, "take_back", packed, limit, settles=True)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
-            reply = await wire.exchange(command, limit, settles=True)
+            reply = await wire.exchange(packed, limit, settles=True)
         return await self._understand(reply, wire, "take_back", (), b"", limit)
 
     async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:

@@ -26,6 +26,7 @@ UNORDERED = b"unordered"
 LOST = b"lost"
 LARGE = b"large"
 SHARED = b"shared"
+TAKEN = b"taken"
 # Of tasks.
 ABSENT = b"absent"
 WRONG = b"wrong"  # in a state that the operation does not take it out of; the state follows

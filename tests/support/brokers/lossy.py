@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 class LossyProxy:
@@ -19,6 +19,9 @@ class LossyProxy:
         self.lost = 0
         #: Seconds by which each reply comes later.
         self.delay = 0.0
+        #: Not set: replies wait until it is.
+        self.passing = threading.Event()
+        self.passing.set()
         #: Of several scripts that are called at once: called when the server has the first.
         self.in_between: Callable[[], None] | None = None
         self._open: list[socket.socket] = []
@@ -27,8 +30,22 @@ class LossyProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
+    def port(self) -> int:
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
+        return f"redis://127.0.0.1:{self.port}"
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        """Replies come when the block ends."""
+        self.passing.clear()
+        try:
+            yield
+        finally:
+            self.passing.set()
 
     def lose(self, replies: int = 1) -> None:
         """From now on: cut the connection instead of passing on the next replies."""
@@ -41,6 +58,7 @@ class LossyProxy:
                 one.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:
+        self.passing.set()
         # To close the listener does not end an accept() that waits: it would take one more.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -65,6 +83,8 @@ class LossyProxy:
     def _pump(self, source: socket.socket, target: socket.socket, is_reply: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                if is_reply:
+                    self.passing.wait()
                 if is_reply and self.delay:
                     time.sleep(self.delay)
                 if is_reply and self._to_lose:

@@ -230,7 +230,7 @@ def look(engine: Any, text: str) -> list[tuple[Any, ...]]:
     import psycopg
 
     conninfo = engine.address._replace(username="postgres").conninfo()
-    with psycopg.connect(conninfo, autocommit=True) as connection:
+    with psycopg.connect(conninfo, autocommit=True, application_name="test") as connection:
         return connection.execute(text).fetchall()
 
 
@@ -246,6 +246,13 @@ def waiters(engine: Any, name: str | None = None) -> int:
             (SELECT count(*) FROM pressure_mp.watchers WHERE {here})""",
     )
     return int(places + watchers)
+
+
+def connections(engine: Any, application: str) -> int:
+    """How many there are of an application."""
+    text = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{application}'"
+    ((number,),) = look(engine, text)
+    return int(number)
 
 
 def is_there() -> bool:

@@ -39,6 +39,8 @@ class Client:
 
     def connections(self) -> int:
         """How many there are to the server, but for the one that asks."""
+        if self.engine.address.scheme == "postgresql":
+            return postgres.connections(self.engine, self.binding.name)
         return len(self.observer.client_list()) - 1
 
     def waiters(self) -> int:
@@ -125,6 +127,6 @@ def _waiters(engine: Any, binding: Any) -> int:
     if not engine.address.capabilities.persistent:
         return sum(map(len, binding.queue.slot.lines.all))
     if engine.address.scheme == "postgresql":
-        return postgres.waiters(engine)
+        return postgres.waiters(engine) + inside.in_lines(engine)
     with redis.Redis(host=engine.address.host, port=engine.address.port) as observer:
         return waiting.blocked(observer) + inside.in_lines(engine)

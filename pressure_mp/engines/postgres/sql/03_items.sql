@@ -312,9 +312,9 @@ BEGIN
 END $$;
 
 -- Items that were taken for good, and nobody has, go back to their places. What was not yet taken
--- is not taken any more.
-CREATE OR REPLACE FUNCTION pressure_mp.take_back(q pressure_mp.queues, a_lane text, a_number bigint)
-RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+-- is not taken any more. With "if_open" nothing is undone when the queue was shut down.
+CREATE OR REPLACE FUNCTION pressure_mp.take_back(q pressure_mp.queues, a_lane text, a_number bigint,
+    if_open boolean) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     made pressure_mp.calls;
     entry pressure_mp.items;
@@ -327,6 +327,9 @@ BEGIN
     END IF;
     IF made.undo IS NULL OR made.queue IS DISTINCT FROM q.id THEN
         RETURN pressure_mp.said('done');
+    END IF;
+    IF if_open AND q.closed AND NOT q.dropping THEN
+        RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(made.undo), NULL);
     END IF;
     UPDATE pressure_mp.calls v SET undo = NULL, status = 'taken_back'
         WHERE v.lane = a_lane AND v.number = a_number;

@@ -167,7 +167,8 @@ BEGIN
         RETURN pressure_mp.said('unfinished',
             to_jsonb(greatest(q.produced_messages, q.consumed_messages) - q.done));
     WHEN 'take_back' THEN
-        RETURN pressure_mp.take_back(q, args->>'lane', (args->>'number')::bigint);
+        RETURN pressure_mp.take_back(q, args->>'lane', (args->>'number')::bigint,
+            args ? 'if_open');
     WHEN 'set_aside' THEN
         RETURN pressure_mp.set_aside(q, args, a_items[1]);
     WHEN 'requeue' THEN

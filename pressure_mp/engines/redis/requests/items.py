@@ -13,7 +13,7 @@ from ..caller import Caller
 from ..keys import FIFO
 from ..one_script import FirstScript, OneScript
 from ..roles import make_round, wake
-from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, UNORDERED, Reply
+from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, TAKEN, UNORDERED, Reply
 from .contents import sweep_all
 from .queues import outcome, turns
 
@@ -161,7 +161,11 @@ async def take_back(
     caller: Caller, request: items.TakeBack, end: float | None
 ) -> items.TakeBackReply:
     """:class:`items.TakeBack`"""
-    found: items.TakeBackReply = outcome(await caller.script("take_back", request.call, end))
+    args = (*request.call, request.if_open)
+    reply = await caller.script("take_back", args, end)
+    if reply[0] == TAKEN:
+        return items.Taken(reply[1])
+    found: items.TakeBackReply = outcome(reply)
     return found
 
 

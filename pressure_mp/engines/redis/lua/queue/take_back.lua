@@ -1,6 +1,8 @@
 -- take_back: undo a call that takes items out, whose reply nobody uses: they go back to the front, in order.
--- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished uploads consumer_holder
--- replies: done returned | missing
+-- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished uploads consumer_holder closed
+-- args: if_open
+--   if_open  1: nothing is undone when the queue was shut down, and the items stay taken
+-- replies: done returned | taken items | missing
 -- uses: bound tasks chunks storage front incarnation
 -- lane: yes
 -- The last key keeps what was replied in the lane of that call, the last argument is the call's number there.
@@ -32,6 +34,9 @@ redis.call('LLEN', KEYS[9])
 local signs = redis.call('LLEN', not_full)
 -- Not consumed in this queue: left by one that another implementation deleted.
 if tonumber(read_count(KEYS[6])) < #items then items = {} end
+if ARGV[1] == '1' and #items > 0 and not dropping and redis.call('EXISTS', KEYS[12]) == 1 then
+  return {'taken', items}
+end
 local tokens = {}
 for i, item in ipairs(items) do
   local heavy, token = weigh(uploads, item)

@@ -12,8 +12,16 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 
-from .fast_paths import Shortcut
+from .contract.items import Prefetch, Put, Take
+from .contract.queues import Join
+from .contract.replies import InUse, Later, NoTask, Unfinished
+from .contract.requests import Request
+from .contract.tasks import TakeTasks
+from .shortcut import Shortcut
 
+#: Bytes of arguments, from which on a call is not made together with others, nor over a connection
+#: that they share: they would wait for it; and a call that is cancelled half way is not done.
+LARGE = 1 << 16
 #: So many ask together at most: meanwhile the server does nothing else.
 _TOGETHER = 32
 
@@ -179,3 +187,24 @@ class _Line:
 def _set(called: asyncio.Future[bool], is_called: bool) -> None:
     if not called.done():
         called.set_result(is_called)
+
+
+#: Requests that may wait. Without ``waits`` they give up their place.
+MAY_WAIT = frozenset((Put, Take, Prefetch, TakeTasks))
+
+
+def line_of(request: Request) -> tuple[Hashable, Later] | None:
+    """What a request waits for, and the reply to one who is not the first; None if it does not
+    wait."""
+    if isinstance(request, Put):
+        return ("producer", _PRODUCER) if request.waits else None
+    if isinstance(request, (Take, Prefetch)):
+        return ("consumer", _CONSUMER) if request.waits else None
+    if isinstance(request, Join):
+        return "finished", _UNFINISHED
+    if isinstance(request, TakeTasks) and request.waits and request.ack is None:
+        return ("task", request.tube), NoTask(request.tube)
+    return None
+
+
+_PRODUCER, _CONSUMER, _UNFINISHED = InUse("producer"), InUse("consumer"), Unfinished()

@@ -1,0 +1,131 @@
+"""Queues of asyncio whose items stay with the broker until they are acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import TYPE_CHECKING
+
+from ..engines.contract.queues import How
+from ..exceptions import PressureError, QueueDoesNotExistError, TaskDoneError
+from ..hidden import hide_in
+from ..in_flight import Asking, Claim, mark_of
+from ..sync import queues as sync
+from ..sync.object_queue import Item
+from ..sync.options import QueueOptions
+from .queues import Queue
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+
+class JoinableQueue(Queue[Item]):
+    """:class:`pressure_mp.JoinableQueue` for asyncio: what was got stays with the broker, in
+    flight, until the task that got it, or another one, calls ``task_done()``."""
+
+    _kind = sync.JoinableQueue
+    _sync: sync.JoinableQueue[Item]
+
+    def __init__(
+        self,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """As for :class:`pressure_mp.JoinableQueue`."""
+        own = {"max_deliveries": max_deliveries}
+        self._prepare(How.OPEN, maxsize, name, **own, **hide_in(options))
+
+    @classmethod
+    async def create(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.create`."""
+        own = {"max_deliveries": max_deliveries}
+        return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
+
+    @classmethod
+    async def attach(
+        cls,
+        name: str,
+        maxsize: int = 0,
+        *,
+        max_deliveries: int | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> Self:
+        """As :meth:`Queue.attach`."""
+        own = {"max_deliveries": max_deliveries}
+        return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
+
+    async def _get_one(self, block: bool, timeout: float | None) -> Item:
+        (found,), _ = await self._get_some(1, block, timeout)
+        return found
+
+    async def _get_some(
+        self, limit: int, block: bool, timeout: float | None
+    ) -> tuple[list[Item], PressureError | None]:
+        await self.open()
+        here, claim = self._sync._here, Claim(mark_of(asyncio.current_task()))
+        taking = self._operations.take_objects(
+            here, claim, self._sync._limit, limit, block, timeout, self._sync._eof
+        )
+        await self._settle()
+        try:
+            return await self._run_at_once(taking)
+        except PressureError:
+            raise
+        except BaseException as error:  # cancelled
+            await self._give_up(here.lease, claim, error)
+            raise
+
+    async def task_done(self, *, connection: object | None = None) -> None:
+        """Say that an item that was got is dealt with: the one that this task got first, else that
+        this process did, else the oldest in flight. As
+        :meth:`pressure_mp.JoinableQueue.task_done`."""
+        await self.open()
+        asking = Asking(mark_of(asyncio.current_task()))
+        if connection is not None:
+            await self._acknowledge_in(connection, asking)
+            return
+        try:
+            asks = self._operations.acknowledge_next(self._sync._here, asking)
+            late = await self._acknowledging(asks)
+        except (TaskDoneError, QueueDoesNotExistError):
+            if asking.held is not None:
+                asking.held.is_done = True
+            raise
+        except BaseException:
+            if asking.held is not None:
+                self._sync._here.in_flight.leave(asking.held)
+            raise
+        if asking.held is not None:
+            asking.held.is_done = True
+        if late:
+            warnings.warn(sync.late_task_done(self.name), stacklevel=2)
+
+    async def _acknowledge_in(self, connection: object, asking: Asking) -> None:
+        here = self._sync._here
+        session = await self._session_in(connection)
+        acknowledging = self._operations.acknowledge_at_commit(here, asking)
+        try:
+            if await self._run_on(session, acknowledging):
+                raise sync.late_task_done(self.name)
+            if asking.held is not None:
+                asking.held.transaction = session.transaction
+        finally:
+            if asking.held is not None:
+                here.in_flight.leave(asking.held)
+
+    async def join(self) -> None:
+        """Wait until every item that was put is dealt with; meanwhile this process sees to it that
+        what a dead consumer had goes back to the queue."""
+        await self.open()
+        with self._sync._here:
+            await super().join()

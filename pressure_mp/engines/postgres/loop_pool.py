@@ -1,0 +1,154 @@
+"""The connections of one event loop, and who waits for what there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Hashable, Sequence
+from copy import copy
+
+from ...exceptions import BrokerUnavailable, PressureError
+from ..left_loops import OwnLoop
+from ..lines import Lines
+from ..put_off import put_off, settled
+from .address import PostgresAddress
+from .pool import Pool
+from .wire import LoopWire, Row, Statement, Wire
+
+#: How many connections there are at most: with the one that listens and the one by which a thread
+#: renews leases, a process with one event loop has four.
+_MOST = 2
+
+
+class LoopPool(Pool):
+    """They are closed when the loop ends."""
+
+    _wire = LoopWire
+
+    def __init__(self, address: PostgresAddress) -> None:
+        super().__init__(address)
+        #: The loop, and whoever may have a place in line, or has taken something.
+        self.loop = OwnLoop()
+        #: Who waits for what, before one of them waits at the server.
+        self.lines = Lines()
+        self._gathered: dict[Hashable, list[_Call]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._gate = asyncio.Semaphore(_MOST)
+        self._guard: AsyncGenerator[None, None] | None = None
+
+    async def execute(
+        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
+    ) -> list[Row]:
+        put_off.check()
+        async with self._gate:
+            return await super().execute(statement, params, timeout)
+
+    async def connect(self, timeout: float | None, conninfo: str | None = None) -> Wire:
+        if self._guard is None:
+            self._guard = self._closing()
+            await anext(self._guard)
+        return await super().connect(timeout, conninfo)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def after_fork(self) -> None:
+        self.loop.after_fork()
+        self.abandon()
+
+    async def _closing(self) -> AsyncGenerator[None, None]:
+        """The loop itself closes its unfinished generators as the last thing it runs."""
+        try:
+            yield
+        finally:
+            for wire in list(self._all):
+                wire.close()
+
+    # Together
+
+    def gather(self, key: Hashable, call: _Call) -> None:
+        """Make a call in one transaction with all that come with this key in the same round of the
+        loop."""
+        if key not in self._gathered:
+            self._gathered[key] = []
+            task = asyncio.ensure_future(self._run(key))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        self._gathered[key].append(call)
+
+    async def _run(self, key: Hashable) -> None:
+        calls = self._gathered.pop(key)
+        try:
+            async with self._gate:
+                await self._make(calls)
+        finally:  # unless this was cancelled, each has its reply
+            for call in calls:
+                call.rows.cancel()
+
+    async def _make(self, calls: list[_Call]) -> None:
+        limits = [call.timeout for call in calls if call.timeout is not None]
+        timeout = min(limits, default=None)
+        asked = [(call.statement, call.params) for call in calls]
+        try:
+            replies = await self._over_one(
+                lambda wire: wire.execute_together(asked, timeout), timeout
+            )
+        except BrokerUnavailable as error:
+            for call in calls:
+                call.fail(copy(error))
+        except PressureError as error:
+            if len(calls) == 1:
+                calls[0].fail(error)
+                return
+            for call in calls:  # one is at fault, and none was done
+                await self._make([call])
+        else:
+            for call, rows in zip(calls, replies, strict=True):
+                call.reply(rows)
+
+
+class Together:
+    """The connections of a loop, for calls that others may be made together with."""
+
+    def __init__(self, pool: LoopPool, key: Hashable) -> None:
+        self._pool = pool
+        self._key = key
+        self.sleep = pool.sleep
+
+    @property
+    def was_connected(self) -> bool:
+        """As of the pool."""
+        return self._pool.was_connected
+
+    async def execute(
+        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
+    ) -> list[Row]:
+        """As of the pool."""
+        put_off.check()
+        call = _Call(statement, params, timeout)
+        self._pool.gather(self._key, call)
+        return await settled(asyncio.shield(call.rows), call.late_rows, timeout)
+
+
+class _Call:
+    def __init__(
+        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
+    ) -> None:
+        self.statement = statement
+        self.params = params
+        self.timeout = timeout
+        self.rows: asyncio.Future[list[Row]] = asyncio.get_running_loop().create_future()
+
+    def reply(self, rows: list[Row]) -> None:
+        if not self.rows.done():
+            self.rows.set_result(rows)
+
+    def fail(self, error: PressureError) -> None:
+        if not self.rows.done():
+            self.rows.set_exception(error)
+
+    async def late_rows(self, timeout: float) -> list[Row]:
+        """For one whose task was cancelled. Raises TimeoutError."""
+        done, _ = await asyncio.wait({self.rows}, timeout=timeout)
+        if not done:
+            raise TimeoutError
+        return self.rows.result()

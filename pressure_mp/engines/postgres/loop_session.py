@@ -1,0 +1,164 @@
+"""A session of asyncio: those who wait stand in a line of their loop first, and who is cancelled
+has taken nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Hashable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from ...exceptions import PressureError
+from ..contract.items import Put, Take, TakeBack, Taken
+from ..contract.queues import Join
+from ..contract.replies import Later
+from ..contract.requests import Request
+from ..contract.session import ONE_TRY
+from ..contract.tasks import TakenTasks, TakeTasks
+from ..left_loops import give_back
+from ..lines import LARGE, MAY_WAIT, Place, line_of
+from ..put_off import put_off, to_its_end
+from ..undoing import Undoing
+from .bells import LoopBell
+from .listener import Listener
+from .loop_pool import LoopPool, Together
+from .session import LAST_WORDS, BaseSession, Bound, PostgresSession
+
+
+class AsyncPostgresSession(BaseSession):
+    """For an asyncio task."""
+
+    _pool: LoopPool
+
+    def __init__(self, binding: Bound, pool: LoopPool) -> None:
+        super().__init__(binding, pool, LoopBell())
+        self._place: Place | None = None
+
+    async def call(self, request: Request, end: float | None = None) -> Any:
+        self._pool.loop.note(self)
+        try:
+            reply = await self._call_in_turn(request, end)
+            if isinstance(reply, (Taken, TakenTasks)):
+                put_off.check()  # who is cancelled does not get it
+            return reply
+        except asyncio.CancelledError:
+            found = await self._put_back(request)
+            if found is None:
+                raise
+            put_off.add()
+            return found
+
+    async def _call_in_turn(self, request: Request, end: float | None) -> Any:
+        line = line_of(request)
+        place = self._place
+        if line is None or (self._placed and place is None):  # it has its own place at the server
+            reply = await self._call(request, end)
+            if place is not None and type(request) in MAY_WAIT:
+                place.leave()
+            return reply
+        what, later = line
+        enough = self.binding.tries.get(type(request))
+        if place is None or place.is_left:
+            key = (self.binding.name, self.binding.discipline, what)
+            place = self._place = self._pool.lines.join(key, enough, self._is_alone(request))
+        if not (place.asks or place.has_turn):
+            return later
+        asks, is_first_call = place.asks, not self._placed
+        if place.together is None:
+            reply = await self._call(request, end)
+        else:
+            assert isinstance(request, (Put, Take, TakeTasks))
+            reply = await self._call_together(request._replace(waits=False), end, place.together)
+        is_served = not isinstance(reply, Later)
+        if enough is not None and is_first_call:
+            enough.note(is_served)
+        if is_served and isinstance(request, Join):
+            place.let_all_go()
+        elif is_served:
+            place.leave()
+        elif asks:
+            place.was_told_nothing()
+        return reply
+
+    async def _call_together(self, request: Request, end: float | None, key: Hashable) -> Any:
+        self._calls = Together(self._pool, key)
+        try:
+            return await self._call(request, end)
+        finally:
+            self._calls = self._pool
+
+    def _is_alone(self, request: Request) -> bool:
+        """Whether a call is made together with no other: what these commit is as durable as one of
+        them wants it."""
+        if not isinstance(request, Put):
+            return False
+        return self.binding.options.durability is not None or sum(map(len, request.items)) >= LARGE
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        place = self._place
+        if place is not None and not (place.is_left or place.has_turn):
+            return await place.wait(timeout)
+        if not self._placed:  # its turn has come, and only a call begins to wait
+            return True
+        return await self._wait(later, timeout)
+
+    async def end(self) -> None:
+        if not self._pool.loop.is_running:
+            self.leave_behind()
+            return
+        self._pool.loop.forget(self)
+        try:
+            if self._placed:
+                await to_its_end(self._end())
+            else:
+                await self._end()  # which suspends nowhere: who has a reply is not cancelled here
+        finally:
+            if self._place is not None:
+                self._place.leave()
+
+    def leave_behind(self) -> None:
+        """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
+        self._pool.loop.forget(self)
+        self.binding.listener.forget(self._ticket)
+        placed, self._placed = self._placed, False
+        taken, self._taken = self._taken, None
+        if (placed or taken is not None) and not self._pool.loop.is_parents:
+            give_back(
+                partial(_give_back, self.binding.session(), self._ticket if placed else "", taken)
+            )
+
+    async def _listening(self, listener: Listener) -> int | None:
+        return await asyncio.wrap_future(listener.start())
+
+    async def _put_back(self, request: Request) -> Taken | None:
+        """What was taken, and nobody has, goes back, or the task has it after all."""
+        taken = self._taken
+        if taken is None or self.found is not None:
+            self._taken = None
+            return None
+        self._is_lane_clean = False
+        undoing = Undoing(request, partial(self._take_back, taken))
+        with suppress(asyncio.CancelledError):  # it was before, too
+            await to_its_end(undoing.run())
+        found = undoing.end()
+        if found is None:
+            self._taken = None
+        return found
+
+    async def _take_back(self, taken: tuple[str, int], if_open: bool) -> Any:
+        with suppress(PressureError):  # the cancellation is what the caller is told
+            return await self._call(TakeBack(taken, if_open), time.monotonic() + LAST_WORDS)
+
+
+def _give_back(session: PostgresSession, place: str, taken: tuple[str, int] | None) -> None:
+    """What one operation held, by a session for a thread; ``place`` is empty if it had none."""
+    try:
+        if taken is not None:
+            session.call(TakeBack(taken), ONE_TRY)
+    except PressureError:
+        pass  # no broker to give it back to
+    finally:
+        session.take_over(place)
+        session.end()
