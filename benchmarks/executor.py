@@ -2,8 +2,10 @@
 beside the executors of dask.distributed and of mpi4py.
 
 ``python -m benchmarks.executor``, with the ``test`` extra installed. It starts its own server on
-loopback, and each executor with two workers, which stay for the whole run. In each round every
-executor takes its turn at every case; each figure is the median of the rounds.
+loopback, and each executor with two workers. In each round both executors take their turn at every
+case; each figure is the median of the rounds. The peers come after these, one after the other: the
+processes of some work also while they have nothing to do. For mpi4py, Open MPI has to be allowed to
+start processes: as root that is ``PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from .server import Site, running
 
 WORKERS = 2
 CHUNK = 100
+#: Seconds in which a peer's workers are there.
+START_LIMIT = 60
 #: Bytes of a result that is large.
 LARGE = 1_000_000
 OURS, STDLIB = "pressure_mp", "ProcessPoolExecutor"
@@ -86,6 +90,8 @@ def arrays(executor: Any, number: int) -> float:
     return number / (time.perf_counter() - begin)
 
 
+#: By case and executor.
+Rates = dict[str, dict[str, float]]
 Case = Callable[[Any, int], float]
 CASES: dict[str, tuple[Case, int]] = dict(
     zip(GOALS, ((latency, 500), (throughput, 5000), (chunks, 100_000), (arrays, 60)), strict=True)
@@ -121,20 +127,36 @@ IN_VAIN = {("dask", f"map(chunksize={CHUNK})")}
 
 
 def start(stack: ExitStack, site: Site) -> dict[str, Any]:
-    """All executors that there are, with their workers."""
+    """Ours and the standard library's, with their workers."""
     context = get_context("forkserver")
     found: dict[str, Any] = {
         STDLIB: stack.enter_context(futures.ProcessPoolExecutor(WORKERS, mp_context=context)),
         OURS: stack.enter_context(Executor(WORKERS, mp_context=context, url=site.url)),
     }
-    for name, (module, begin) in PEERS.items():
+    for executor in found.values():
+        throughput(executor, 100)  # its workers are there
+    return found
+
+
+def measure_peers(names: list[str], peers: list[str], rounds: int, part: int) -> Rates:
+    """Those that are installed, each by itself."""
+    rates: Rates = {}
+    for peer in peers:
+        module, begin = PEERS[peer]
         try:
             importlib.import_module(module)
         except ImportError as error:
-            print(f"without {name}: {error}")
-        else:
-            found[name] = stack.enter_context(begin())
-    return found
+            print(f"without {peer}: {error}")
+            continue
+        with begin() as executor:
+            try:
+                executor.submit(nothing).result(START_LIMIT)
+            except (futures.BrokenExecutor, futures.TimeoutError) as error:
+                print(f"without {peer}, whose workers do not start: {error!r}")
+                continue
+            for name, by_name in measure({peer: executor}, names, rounds, part).items():
+                rates.setdefault(name, {}).update(by_name)
+    return rates
 
 
 # Processor time, which other programs on the machine change less
@@ -193,15 +215,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--quick", action="store_true", help="little of everything, to try it out")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     options = parser.parse_args()
-    part = 50 if options.quick else 1
+    part, rounds = (50, 1) if options.quick else (1, options.rounds)
     with running() as site, ExitStack() as stack:
         executors = start(stack, site)
         print(f"Python {sys.version.split()[0]}, {site.server()}, load averages {machine.load()}")
-        for executor in executors.values():
-            throughput(executor, 100)  # its workers are there
-        rates = measure(executors, options.only, 1 if options.quick else options.rounds, part)
-        show(rates)
+        rates = measure(executors, options.only, rounds, part)
         if Path("/proc/self/schedstat").exists():
             print("\nµs of processor time of a call, or input:")
             for name in options.only:
@@ -210,11 +230,10 @@ def main() -> None:
                     told = costs(site, executors[who], case, max(number // part, 1))
                     print(f"  {name}, {who}: {told}")
         print(f"\n{pending(site, 10_000 // part)}")
-        print(f"load averages {machine.load()}")
-
-
-#: By case and executor.
-Rates = dict[str, dict[str, float]]
+    for name, by_name in measure_peers(options.only, options.peers, rounds, part).items():
+        rates[name] |= by_name
+    show(rates)
+    print(f"load averages {machine.load()}")
 
 
 def measure(executors: dict[str, Any], names: list[str], rounds: int, part: int) -> Rates:

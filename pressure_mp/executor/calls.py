@@ -28,11 +28,8 @@ def dumps(obj: Any) -> bytes:
     first."""
     try:
         return pickle.dumps(obj, 5)
-    except _NOT_FOUND:
-        made = _dumps_whole(obj)
-        if made is None:
-            raise
-        return made
+    except _NOT_FOUND as error:
+        return _dumps_whole_or_raise(obj, error)
 
 
 #: What pickle raises for what has no name by which others find it.
@@ -53,6 +50,14 @@ def _dumps_whole(obj: Any) -> bytes | None:
         made: bytes = cloudpickle.dumps(obj, 5)
     except Exception:
         return None
+    return made
+
+
+def _dumps_whole_or_raise(obj: Any, problem: Exception) -> bytes:
+    """The same; raises what pickle said when there is nothing."""
+    made = _dumps_whole(obj)
+    if made is None:
+        raise problem
     return made
 
 
@@ -100,8 +105,8 @@ def _outcome(is_value: bool, obj: Any) -> Outcome:
     buffers = LargeBuffers()
     try:
         payload = pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart)
-    except _NOT_FOUND:
-        payload, buffers = dumps(obj), LargeBuffers()
+    except _NOT_FOUND as error:
+        payload, buffers = _dumps_whole_or_raise(obj, error), LargeBuffers()
     if len(payload) >= THRESHOLD:
         return is_value, pickle.PickleBuffer(payload), *buffers
     return is_value, payload, *buffers

@@ -143,6 +143,13 @@ def test_what_has_no_name_is_pickled_by_cloudpickle_where_that_is_installed(
         executor.submit(functions.return_lambda).result(30)
 
 
+def test_what_pickle_cannot_do_goes_to_cloudpickle_at_once(executor, workers, tmp_path):
+    workers.begin()
+    path = str(tmp_path / "tries")
+    assert executor.submit(functions.Tried, path).result(30) == "made"
+    assert len(functions.runs(path)) == 2  # once by each of the two
+
+
 def test_large_results_come_whole_and_an_array_can_be_written_to(executor, workers):
     numpy = pytest.importorskip("numpy")
     workers.begin()

@@ -82,6 +82,7 @@ def test_a_taker_of_a_tube_is_not_served_with_another_tube(queue):
     assert other.result().data == 2
 
 
+@pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("tube", [None, "a"])
 def test_a_taker_that_waits_gets_what_becomes_ready_by_itself(tube, queue):
     (taker,) = parked(1, queue, tube=tube)

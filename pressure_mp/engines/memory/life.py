@@ -118,12 +118,17 @@ class Life:
                 self.vanish(task, "dropped")
         return None
 
-    def next_due(self) -> int | None:
-        """In how many milliseconds a task becomes ready by itself; None for none."""
+    def next_due_at(self) -> int | None:
+        """When a task becomes ready by itself; None for none."""
         for due, id in self._due:
             if self.tasks[id].record.state in (states.WAITING, states.TAKEN):
-                return max(due - self.now, 0) + 1
+                return due
         return None
+
+    def next_due(self) -> int | None:
+        """The same, in how many milliseconds."""
+        due = self.next_due_at()
+        return None if due is None else max(due - self.now, 0) + 1
 
     def sweep(self) -> None:
         """Tasks of which the time has come move on."""

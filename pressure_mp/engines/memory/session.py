@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from ...identity.client import client_id
 from ..contract.items import TakeBack
-from ..contract.replies import Later
+from ..contract.replies import Later, NoTask
 from ..contract.session import TICK
 from ..left_loops import OwnLoop, give_back
 from .line import Caller
@@ -51,6 +51,14 @@ class _Session:
         """There is no connection."""
 
 
+def _limit(later: Later, timeout: float | None) -> float:
+    """For how many seconds to wait until the next look."""
+    limit = TICK if timeout is None else min(timeout, TICK)
+    if isinstance(later, NoTask) and later.due is not None:
+        limit = min(limit, later.due / 1000)
+    return limit
+
+
 class MemorySession(_Session):
     """For a thread."""
 
@@ -68,7 +76,7 @@ class MemorySession(_Session):
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._woken is not None
         try:
-            self._woken.get(timeout=TICK if timeout is None else max(min(timeout, TICK), 0.0))
+            self._woken.get(timeout=max(_limit(later, timeout), 0.0))
         except Empty:
             return False
         return True
@@ -105,8 +113,7 @@ class AsyncMemorySession(_Session):
             self._loop.note(self)
         self._waiting = waiting = asyncio.get_running_loop().create_future()
         if not self._is_woken:  # one that is woken from now on finds the future
-            limit = TICK if timeout is None else min(timeout, TICK)
-            await asyncio.wait({waiting}, timeout=limit)
+            await asyncio.wait({waiting}, timeout=_limit(later, timeout))
         return self._is_woken
 
     async def end(self) -> None:

@@ -12,6 +12,8 @@ class TaskLine:
     def __init__(self) -> None:
         #: Those who want a task, in line, each with the tube; empty for any.
         self._takers: dict[Caller, str] = {}
+        #: When some of them look again by themselves, since a task becomes ready then.
+        self._looks_at: dict[Caller, int] = {}
         self._watchers: set[Caller] = set()
         #: Those who wait for notices, each with the inbox and the last number in it.
         self._readers: dict[Caller, tuple[str, int]] = {}
@@ -20,10 +22,13 @@ class TaskLine:
         """How many want a task."""
         return len(self._takers)
 
-    def stand(self, caller: Caller, tube: str) -> None:
-        """One waits for a task, and keeps its place in line."""
+    def stand(self, caller: Caller, tube: str, looks_at: int | None) -> None:
+        """One waits for a task, and keeps its place in line; it looks again at that time."""
         caller.rest()
         self._takers.setdefault(caller, tube)
+        self._looks_at.pop(caller, None)
+        if looks_at is not None:
+            self._looks_at[caller] = looks_at
 
     def watch(self, caller: Caller) -> None:
         """One waits for what becomes of a task."""
@@ -39,12 +44,13 @@ class TaskLine:
         """One waits no longer."""
         self._readers.pop(caller, None)
         self._takers.pop(caller, None)
+        self._looks_at.pop(caller, None)
         self._watchers.discard(caller)
 
     def wake_who_can_go_on(self, life: Life | None) -> None:
         """Those whose task has come to its end, or whose inbox has a notice or is gone; the first
-        in line for each task that is ready, and those for whom none is when the queue is shut down;
-        everybody when it is gone."""
+        in line for each task that is ready, and when one becomes ready before anybody looks again;
+        those for whom none is when the queue is shut down; everybody when it is gone."""
         if life is None:
             for caller in (*self._takers, *self._watchers, *self._readers):
                 caller.wake()
@@ -56,7 +62,11 @@ class TaskLine:
         for caller in self._watchers & life.outcomes.keys():
             caller.wake()
         if self._takers:
-            for caller in self._first(life):
+            first = self._first(life)
+            due = life.next_due_at()
+            if due is not None and all(due < at for at in self._looks_at.values()):
+                first.append(next(iter(self._takers)))
+            for caller in first:
                 caller.wake()
 
     def _first(self, life: Life) -> list[Caller]:

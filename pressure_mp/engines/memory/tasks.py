@@ -229,7 +229,7 @@ class MemoryTasks:
             life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
         is_over = life.closed and not taken and not life.number_ready(request.tube)
         if not taken and not acknowledged and not is_over and request.waits:
-            self._line.stand(caller, request.tube)
+            self._line.stand(caller, request.tube, life.next_due_at())
         else:
             self._line.leave(caller)
         if taken or acknowledged:

@@ -13,6 +13,7 @@ from .address import RedisAddress
 from .commands import Command, Commands
 from .fast_paths import FastPath, Rare
 from .lanes import Lane
+from .listening import Listening
 from .rounds import Rounds
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
@@ -104,6 +105,8 @@ class RedisBinding:
         self.put_one, self.ack_one = Rare(), Rare()
         #: Whether a queue of tasks keeps those that are processed, as far as is known.
         self.keeps_processed = False
+        #: Of the client of an inbox that has just heard a notice on its bell.
+        self.listening: Listening | None = None
         self.rounds = place.rounds(name, discipline)
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
         #: The operations that give back what was granted in line.

@@ -5,7 +5,8 @@ the first. Who waits for one of a tube, or for what becomes of one, listens at a
 its bell, and is noted so that others ring it. For one that was woken and does not look, another is.
 
 Who waits for what an inbox hears is called by the inbox's name. A worker knows that from the task
-that it acknowledges: so its script rings that bell by itself, and puts the notice there.
+that it acknowledges: so its script rings that bell by itself, and puts the notice there. Who hears
+all notices so need not ask for them: it waits on, and asks now and then.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from ..contract.tasks import (
 )
 from .binding import RedisBinding
 from .caller import Caller
+from .listening import Listening
 from .one_script import bells_in
 from .statuses import ABSENT, CLOSED, DONE, DUE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
 from .task_records import PackedRecord, read_tasks
@@ -63,6 +65,8 @@ class TaskWaiter:
         self.heard: Any = None
         #: Whether it waited for a task, or was about to, and was not served since.
         self.looks_again = False
+        #: What it knows of the inbox for which it waits.
+        self.listening: Listening | None = None
 
     @property
     def ticket(self) -> str:
@@ -202,11 +206,17 @@ async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> A
 async def take_notices(caller: Caller, request: TakeNotices, end: float | None) -> TakeNoticesReply:
     """:class:`TakeNotices`"""
     inbox, seen, limit, waits = request
-    waiter = waiter_of(caller)
-    notice = _notice_heard(waiter)
-    if notice is not None and notice.number > seen:
-        return TakenNotices([notice])
+    waiter, binding = waiter_of(caller), caller.binding
     waiter.ticket = inbox
+    notice = _notice_heard(waiter)
+    if notice is not None and notice.number == seen + 1 and waiter.listening is not None:
+        waiter.listening.note(notice.number)
+        binding.listening = waiter.listening
+        return TakenNotices([notice])
+    listening, binding.listening = binding.listening, None
+    if waits and listening is not None and listening.goes_on(inbox, seen):
+        waiter.listening = listening
+        return NoNotice()
     args = inbox, seen, limit, MOST_BYTES, WAIT if waits else NOW
     while True:
         reply = await caller.script("notices", args, end)
@@ -217,6 +227,7 @@ async def take_notices(caller: Caller, request: TakeNotices, end: float | None) 
         parts = iter(reply[2:])
         return TakenNotices(list(map(_notice, *[parts] * _PARTS)))
     if reply[0] == EMPTY:
+        waiter.listening = Listening(inbox, seen)
         return NoNotice()
     return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
 

@@ -105,6 +105,17 @@ def return_lambda() -> Any:
     return lambda: None
 
 
+class Tried:
+    """What only cloudpickle can pickle; it notes how often that was tried."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __reduce__(self) -> Any:
+        note(self._path)
+        return (lambda: "made"), ()
+
+
 async def double(value: int) -> int:
     """A coroutine function."""
     await asyncio.sleep(0)

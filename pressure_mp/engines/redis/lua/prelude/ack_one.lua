@@ -16,7 +16,7 @@ local function ack_one(id, owner, call, result, token, bell)
   local box, ticket = only_inbox(names), ''
   if box == false then return nil end
   if token ~= '' and tonumber(redis.call('ZSCORE', times, 'c' .. token) or '0') <= now then return nil end
-  if bell then redis.call('LLEN', bell) end
+  local is_heard = bell and redis.call('LLEN', bell) == 0
   if result_ttl ~= 0 and redis.call('HEXISTS', results, id) == 1 then return nil end
   if result_ttl > 0 then redis.call('ZCARD', times) end
   redis.call('HLEN', payloads)
@@ -29,8 +29,8 @@ local function ack_one(id, owner, call, result, token, bell)
   redis.call('HDEL', records, id)
   redis.call('HDEL', payloads, id)
   if box and bell then
-    ring_only(bell, box, id, deliveries, string.sub(record, at), result_ttl ~= 0, result_ttl < 0, result,
-      token)
+    ring_only(bell, is_heard, box, id, deliveries, string.sub(record, at), result_ttl ~= 0, result_ttl < 0,
+      result, token)
   elseif box then
     ticket = tell_only(box, 'P', id, deliveries, string.sub(record, at), result_ttl < 0)
   end

@@ -52,10 +52,11 @@ local function only_inbox(names)
   return read_inbox(names, text)
 end
 
--- It hears of it. Returns the ticket of who is to be woken, '' if nobody is.
-local function tell_only(box, event, id, deliveries, error, is_alone)
+-- It hears of it. Returns the ticket of who is to be woken, '' if nobody is; who `goes_on` waits for the next
+-- notice too.
+local function tell_only(box, event, id, deliveries, error, is_alone, goes_on)
   local ticket = box.ticket
-  box.number, box.ticket = box.number + 1, ''
+  box.number, box.ticket = box.number + 1, goes_on and ticket or ''
   redis.call('ZADD', notices, '0', notice_of(box.name, box.number, event, id, deliveries, error, is_alone))
   redis.call('HSET', inboxes, box.name, pack_inbox(box))
   return ticket
@@ -63,12 +64,14 @@ end
 
 local MOST_RUNG, RUNG = 65536, 2000 -- bytes of a result, and milliseconds for which a bell is heard
 
--- The same of a task that was processed, with what came of it. Who waits is woken by that notice.
-local function ring_only(bell, box, id, deliveries, error, is_kept, is_alone, result, token)
-  local ticket = tell_only(box, 'P', id, deliveries, error, is_alone)
+-- The same of a task that was processed, with what came of it. Who waits is woken by that notice, and may wait
+-- on; unless it has not heard the one before, or this is large: then it is to ask.
+local function ring_only(bell, is_heard, box, id, deliveries, error, is_kept, is_alone, result, token)
+  local whole = is_heard and #result <= MOST_RUNG
+  local ticket = tell_only(box, 'P', id, deliveries, error, is_alone, whole)
   if ticket == '' then return end
-  local said = '1' -- it is to ask
-  if #result <= MOST_RUNG then
+  local said = '1'
+  if whole then
     said = struct.pack('>I8I4I1I4I1', box.number, deliveries, is_kept and 1 or 0, #error, #token)
       .. error .. token .. id .. '\0' .. result
   end
