@@ -26,6 +26,7 @@ from ..contract.requests import BrokerRequest
 from ..contract.session import Options
 from . import keys, scripts
 from .hosts import AsyncHostSession, HostSession, Server
+from .packing import KeyNames
 from .plain_commands import PlainCommands
 from .scripts import Script
 from .settings import examine
@@ -146,7 +147,8 @@ class RedisBroker:
         self, names: list[str], is_own: bool, commands: PlainCommands
     ) -> dict[str, list[Any]]:
         """What the script says of each, by name."""
-        endings = keys.endings(scripts.LISTED_OWN if is_own else scripts.LISTED, is_own)
+        parts = scripts.LISTED_OWN if is_own else scripts.LISTED
+        names_of_keys = KeyNames(keys.endings(parts, is_own))
         script = scripts.load_for_broker("list")
         args = (1, *_WAYS) if is_own else (0,)
         by_slot: dict[int, list[tuple[str, bytes]]] = {}
@@ -158,8 +160,8 @@ class RedisBroker:
             await _load(commands, slot, script)
             for first in range(0, len(queues), _AT_ONCE):
                 some = queues[first : first + _AT_ONCE]
-                asked = [begins + end for _, begins in some for end in endings]
-                _, told = await _call(commands, slot, script, asked, args)
+                asked = names_of_keys.pack("EVALSHA", script.sha, [one for _, one in some], args)
+                _, told = await commands.exchange(slot, "EVALSHA", asked)
                 found.update(zip((name for name, _ in some), told, strict=True))
         return found
 
