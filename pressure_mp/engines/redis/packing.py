@@ -23,7 +23,8 @@ def pack_command(command: Iterable[Any]) -> bytes:
 
 
 class KeyNames:
-    """The same keys of many queues, each queue's at once: to pack one after the other takes ten times as long."""
+    """The same keys of many queues, each queue's at once: to pack one key after the other takes ten
+    times as long."""
 
     def __init__(self, endings: Sequence[bytes]) -> None:
         """``endings``: what the names end with, behind what those of one queue begin with."""
