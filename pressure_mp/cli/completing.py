@@ -35,21 +35,24 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
         prefix = ctx.params.get("to_prefix") or prefix
     warnings.simplefilter("ignore")
     logging.getLogger("pressure_mp").addHandler(logging.NullHandler())
+    try:
+        if registry.resolve(url, prefix=prefix).capabilities.starts:
+            return []  # it would start a server
+        place = Place(url, prefix)
+    except (PressureError, click.UsageError):
+        return []
     found: set[str] = set()
-    asked = url, prefix, incomplete, found
-    asking = threading.Thread(target=_collect, args=asked, daemon=True)
+    asking = threading.Thread(target=_collect, args=(place, incomplete, found), daemon=True)
     asking.start()
     asking.join(_LIMIT)
     return sorted(found.copy())
 
 
-def _collect(url: str | None, prefix: str | None, begin: str, found: set[str]) -> None:
+def _collect(place: Place, begin: str, found: set[str]) -> None:
     try:
-        if registry.resolve(url, prefix=prefix).capabilities.starts:
-            return  # it would start a server
-        for page in Place(url, prefix).pages():
+        for page in place.pages():
             found.update(one.name for one in page if _can_be_inserted(one.name, begin))
-    except (PressureError, click.UsageError):
+    except PressureError:
         return
 
 

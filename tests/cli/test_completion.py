@@ -10,7 +10,7 @@ import sys
 import pexpect
 import pytest
 from cli.runs import environment
-from waiting import LIMIT
+from waiting import LIMIT, until
 
 from pressure_mp import Queue
 
@@ -47,22 +47,27 @@ def shell(request, valkey, name, tmp_path):
     terminal.close(force=True)
 
 
+def complete(shell, typed, rest):
+    """Type it, and press Tab until the rest is there: a busy machine may not answer in time."""
+    shell.send(typed)
+    until(lambda: shell.send("\t") and not shell.expect([rest, pexpect.TIMEOUT], timeout=3))
+
+
 def test_the_name_of_a_queue_is_completed(shell, valkey, name):
-    for one in ("jobs-first", "jobs-second", "other", "jobs-s not one word"):
+    for one in ("jobs-first", "jobs-second", "other", "jobs:first", "jobs-s not one word"):
         Queue(0, one, url=valkey.url, prefix=name)
-    shell.send("pressure-mp why jobs-s\t")
-    shell.expect("econd ")
+    complete(shell, "pressure-mp why jobs-s", "econd ")
     shell.sendline()
-    shell.expect("queue .jobs-second.: holds 0 items")
+    shell.expect("queue 'jobs-second': holds 0 items")
     shell.expect("ready> ")
-    shell.send(f"PRESSURE_URL= pressure-mp copy --to-url {valkey.url} source oth\t")
-    shell.expect("er ")
+    complete(shell, f"PRESSURE_URL= pressure-mp copy --to-url {valkey.url} source oth", "er ")
+    complete(shell, "\x15pressure-mp why jobs:fi", "rst ")
 
 
 def test_a_shell_is_told_of_no_error_and_not_kept_waiting(shell):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        for url in (f"redis://127.0.0.1:{port}", "redis://127.0.0.1:1", "memory://", "nonsense"):
+        for url in (f"redis://127.0.0.1:{port}", "nonsense"):
             shell.send(f"pressure-mp why --url {url} jobs\t")
             shell.send("-42 --help\r")
             shell.expect("jobs")
