@@ -46,6 +46,10 @@ class Listener(Protocol):
         """These have come, in one reply of the broker. They were asked for at ``since``, in
         nanoseconds since the epoch."""
 
+    def settled(self, source: Destination, verb: str, ids: Sequence[int | str], since: int) -> None:
+        """The broker was told what becomes of these tasks: ``ack``, ``release`` or ``bury``. It was
+        asked at ``since``, in nanoseconds since the epoch."""
+
     def processing(self, source: Destination, message: Message) -> AbstractContextManager[None]:
         """A handler works on a task within this context, which ends with the handler's error, if it
         has one."""
@@ -104,6 +108,13 @@ def received(source: Destination, messages: Sequence[Message], since: int = 0) -
     since = since or time_ns()
     for listener in listeners:
         listener.received(source, messages, since)
+
+
+def settled(source: Destination, verb: str, ids: Sequence[int | str], since: int = 0) -> None:
+    """The broker knows what becomes of these, as it was asked at ``since``; 0 is now."""
+    since = since or time_ns()
+    for listener in listeners:
+        listener.settled(source, verb, ids, since)
 
 
 def processing(source: Destination, message: Message) -> AbstractContextManager[None]:

@@ -9,11 +9,12 @@ from typing import Any
 
 from ..effects import Operation
 from ..encoding.showing import content_of
-from ..engines.contract.brokers import QueueSummary
+from ..engines.contract.brokers import Damage, QueueSummary
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
 from ..identity.client import is_gone
 from ..identity.processes import incarnation
-from ..operations.brokers import examine_server, find_incomplete
+from ..operations.brokers import examine_server, find_damaged
+from ..operations.control import FIFO
 from ..operations.task_leases import TaskLeaseOperations
 from .place import Named, Place
 
@@ -49,9 +50,13 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
     for finding in place.run(examine_server()):
         subject, value, problem, advice, loses = finding
         yield Trouble(f"{subject} is {value}", problem, advice, loses)
-    yield from _of_lost_bounds(place)
+    damaged = _damaged(place)
+    for name in sorted(damaged):
+        yield _of_damage(place, name, damaged[name])
     for page in place.pages():
         for summary in page:
+            if summary.discipline == FIFO and summary.name in damaged:
+                continue  # to look at it would remove what is not its own
             queue = place.named(summary.name, summary.discipline)
             try:
                 yield from _of_queue(queue, summary)
@@ -66,17 +71,20 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
                 )
 
 
-def _of_lost_bounds(place: Place) -> Iterator[Trouble]:
-    names: set[str] = set()
+def _damaged(place: Place) -> dict[str, Damage]:
+    found: dict[str, Damage] = {}
     after = ""
     while True:
-        page = place.run(find_incomplete(after))
-        names.update(page.names)
+        page = place.run(find_damaged(after))
+        found.update(page.queues)
         after = page.after
         if not after:
-            break
-    for name in sorted(names):
-        yield Trouble(
+            return found
+
+
+def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
+    if damage is Damage.NO_BOUND:
+        return Trouble(
             f"queue {name!r}",
             "Its bound is missing: clients are told that there is no such queue. The server or "
             "somebody removed keys of it, and items may be missing too.",
@@ -84,6 +92,17 @@ def _of_lost_bounds(place: Place) -> Iterator[Trouble]:
             "It has its items then.",
             loses=True,
         )
+    queue = place.named(name, FIFO)
+    return Trouble(
+        f"queue {name!r}",
+        "What is kept beside its items (those set aside or in flight, contents of large ones) is "
+        "not known to be this queue's: a client of another implementation deleted a queue of this "
+        "name and created this one, or its keys were copied without their times to live.",
+        "Were they copied, copy them again with these. Else nothing needs to be done: the next "
+        "client that reads what is kept removes it first; --fix does it now. Then doctor can look "
+        "at the rest of the queue.",
+        fix=partial(_run, queue, queue.items.stats),
+    )
 
 
 def _of_counters(queue: Named) -> Iterator[Trouble]:
@@ -130,11 +149,9 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
 def _of_roles(queue: Named) -> Iterator[Trouble]:
     found = queue.run(queue.items.why_blocked())
     for side in (found.put, found.get):
-        holder = side.holder
-        if holder is None or holder.state not in ("lost", "foreign"):
-            continue
+        state = side.holder.state if side.holder else ""
         command = f"`pressure-mp unlock {queue.name} {side.role}`"
-        if holder.state == "lost":
+        if state == "lost":
             yield Trouble(
                 f"queue {queue.name!r}",
                 f"The key that says who may {side.operation} is missing: the server or somebody "
@@ -142,7 +159,7 @@ def _of_roles(queue: Named) -> Iterator[Trouble]:
                 f"{command}.",
                 loses=True,
             )
-        else:
+        elif state == "foreign":
             yield Trouble(
                 f"queue {queue.name!r}",
                 f"The {side.role} role is with a client of another implementation, or with a dead "
@@ -155,22 +172,24 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
     """Processes that have items in flight, or produce, and have ended."""
     items = queue.items
     there = queue.run(items.renew(incarnation(), False, False))
-    for owner, until in there.consumers.items():
-        if is_gone(owner):
-            yield Trouble(
-                f"queue {queue.name!r}",
-                f"What process {owner} had in flight is still there, and the process has ended.",
-                "It goes back when somebody waits for an item; --fix gives it back now.",
-                fix=partial(_run, queue, items.requeue, owner, until),
-            )
-    for owner, until in there.producers.items():
-        if is_gone(owner):
-            yield Trouble(
-                f"queue {queue.name!r}",
-                f"Process {owner} counts as a producer, and has ended.",
-                "It is struck off when somebody waits for an item; --fix does it now.",
-                fix=partial(_run, queue, items.retire, owner, until),
-            )
+    for owners, problem, advice, mend in (
+        (
+            there.consumers,
+            "What process {} had in flight is still there, and the process has ended.",
+            "It goes back when somebody waits for an item; --fix gives it back now.",
+            items.requeue,
+        ),
+        (
+            there.producers,
+            "Process {} counts as a producer, and has ended.",
+            "It is struck off when somebody waits for an item; --fix does it now.",
+            items.retire,
+        ),
+    ):
+        for owner, until in owners.items():
+            if is_gone(owner):
+                fix = partial(_run, queue, mend, owner, until)
+                yield Trouble(f"queue {queue.name!r}", problem.format(owner), advice, fix=fix)
 
 
 def _of_takers(queue: Named) -> Iterator[Trouble]:

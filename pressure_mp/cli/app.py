@@ -11,7 +11,9 @@ import click
 
 from .._version import __version__
 from ..exceptions import PressureError
-from . import statuses
+from . import bash, statuses
+
+__all__ = ["app", "bash"]  # the latter is only to be there
 
 #: Every subcommand, in the order of the help: the module that has it, imported when it is needed,
 #: and what it is called there.

@@ -12,6 +12,7 @@ import click
 from ..administration.clients import diagnose
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import QueueSummary
+from .completing import queue_name
 from .output import Column, duration, number, write_json, write_pairs, write_rows
 from .place import Named, Place, broker_options
 
@@ -134,7 +135,7 @@ def _as_json(row: _Row) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @as_json
 @broker_options
 def info(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
@@ -177,7 +178,7 @@ def _shown(value: Any) -> str:
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @click.option("-n", "limit", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--rejected", is_flag=True, help="Those that were set aside, instead.")
 @as_json
@@ -201,7 +202,7 @@ def peek(
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @as_json
 @broker_options
 def why(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:

@@ -16,6 +16,7 @@ from ..exceptions import QueueDoesNotExistError
 from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses
+from .completing import queue_name
 from .output import write_json
 from .place import Named, Place, broker_options
 
@@ -43,7 +44,7 @@ def confirm(question: str, is_sure: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @click.argument("role", type=click.Choice(["producer", "consumer"]))
 @broker_options
 def unlock(name: str, role: str, url: str | None, prefix: str | None) -> None:
@@ -58,7 +59,7 @@ def unlock(name: str, role: str, url: str | None, prefix: str | None) -> None:
 
 
 _which = (
-    click.argument("name"),
+    queue_name(),
     click.argument("ids", nargs=-1, metavar="[ID]..."),
     click.option("--all", "everything", is_flag=True, help="All of them."),
     click.option("--match", metavar="TEXT", help="Those whose content, or error, has this text."),
@@ -157,7 +158,7 @@ def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) 
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @time_limit
 @yes
 @broker_options
@@ -174,7 +175,7 @@ def purge(name: str, timeout: float, yes: bool, url: str | None, prefix: str | N
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @click.option("--immediate", is_flag=True, help="Drop what is queued.")
 @time_limit
 @broker_options
@@ -189,7 +190,7 @@ def shutdown(
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@queue_name("names", nargs=-1, required=True, metavar="NAME...")
 @time_limit
 @yes
 @broker_options
@@ -205,7 +206,7 @@ def delete(
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS")
 @click.option("--json", "in_json", is_flag=True, help="Write JSON.")
 @broker_options

@@ -17,6 +17,7 @@ from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from . import carrying, carrying_tasks
 from .carrying import Carried, Translator, context_of
+from .completing import queue_name
 from .place import Named, Place, broker_options
 
 #: What the first line of an exported file says.
@@ -35,8 +36,8 @@ def _to(command: Any) -> Any:
 
 
 @click.command()
-@click.argument("source")
-@click.argument("target")
+@queue_name("source")
+@queue_name("target")
 @_to
 @broker_options
 def copy(
@@ -83,8 +84,8 @@ def _ends(
 
 
 @click.command()
-@click.argument("source")
-@click.argument("target")
+@queue_name("source")
+@queue_name("target")
 @click.option("-n", "limit", type=click.IntRange(min=1), help="Move so many items at most.")
 @_to
 @broker_options
@@ -109,7 +110,7 @@ def move(
 
 
 @click.command(name="export")
-@click.argument("name")
+@queue_name()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--rejected", is_flag=True, help="Those that were set aside, instead.")
 @broker_options
@@ -158,7 +159,7 @@ def _write(out: IO[bytes], queue: Named, head: dict[str, Any], items: Iterator[A
 
 @click.command(name="import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("name", required=False)
+@queue_name(required=False)
 @click.option(
     "--skip",
     type=click.IntRange(min=0),

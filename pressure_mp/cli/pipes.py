@@ -17,6 +17,7 @@ from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from ..sync.passing import NextIsLarge, Passing
 from . import statuses
+from .completing import queue_name
 from .place import Named, Place, broker_options
 
 #: Bytes that are read, and written, at once; items that are put at once.
@@ -29,7 +30,7 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @click.option("-0", "null", is_flag=True, help="Items end with a zero byte, not with a newline.")
 @click.option("--json", "in_json", is_flag=True, help="Each line must be JSON; checked before.")
 @click.option(
@@ -134,7 +135,7 @@ def _check_json(batch: list[bytes], before: int) -> None:
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @click.option("-n", "limit", type=click.IntRange(min=1), help="End after so many items.")
 @click.option(
     "--timeout",

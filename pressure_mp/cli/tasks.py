@@ -11,13 +11,14 @@ from ..encoding.showing import content_of
 from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
+from .completing import queue_name
 from .looking import as_json
 from .output import Column, duration, number, write_json, write_rows
 from .place import Place, broker_options
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @click.option("--state", help="Only those in that state, by its letter or its word.")
 @click.option("--tube", help="Only those in that tube.")
 @click.option("-n", "limit", type=click.IntRange(min=1), default=100, show_default=True)
@@ -86,7 +87,7 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("name")
+@queue_name()
 @as_json
 @broker_options
 def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:

@@ -47,7 +47,7 @@ _log = logging.getLogger("pressure_mp")
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m pressure_mp.worker") -> int:
     """Run the program with these arguments; returns its exit code."""
-    asked = _parser(prog).parse_args(arguments)
+    asked = make_parser(prog).parse_args(arguments)
     begin_logging(asked.log_json)
     try:
         return Program(asked).run()
@@ -67,7 +67,8 @@ def begin_logging(in_json: bool) -> None:
     logging.basicConfig(handlers=[handler], level=logging.INFO)
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def make_parser(prog: str) -> argparse.ArgumentParser:
+    """What reads its command line."""
     parser = argparse.ArgumentParser(
         prog,
         description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish those "

@@ -6,12 +6,12 @@ from ..effects import On, Operation
 from ..engines.contract.brokers import (
     AppendSample,
     AppendSampleReply,
+    DamagedPage,
     ExamineServer,
     ExamineServerReply,
-    FindIncomplete,
-    FindIncompleteReply,
+    FindDamaged,
+    FindDamagedReply,
     Finding,
-    IncompletePage,
     ListQueues,
     ListQueuesReply,
     QueuePage,
@@ -51,9 +51,9 @@ def read_samples(after: int = 0) -> Operation[list[Sample]]:
     return reply
 
 
-def find_incomplete(after: str = "", limit: int = 1000) -> Operation[IncompletePage]:
-    """Some of the queues that have lost the key by which they exist."""
-    reply: FindIncompleteReply = yield FindIncomplete(after, limit)
+def find_damaged(after: str = "", limit: int = 1000) -> Operation[DamagedPage]:
+    """Some of the queues of which keys are missing, or not theirs."""
+    reply: FindDamagedReply = yield FindDamaged(after, limit)
     return reply
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from .. import events
 from ..effects import Operation
 from ..encoding.large import Large
+from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import Edit, Held, StoredTask
 from ..engines.contract.task_results import NO_RESULT, Result
@@ -35,6 +37,10 @@ from .task_telling import TaskTelling
 
 #: What ``update`` is when the data stays as it is.
 UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
+
+
+#: The operations of a taker after which a task is no longer taken.
+_SETTLES = ("ack", "release", "bury")
 
 
 class Subject(NamedTuple):
@@ -173,7 +179,10 @@ class TaskSettling(TaskTelling):
         make: Making,
         said: bytes | Large = b"",
     ) -> Operation[DecodedTask]:
+        since = events.now()
         settled, edit = yield from self._edit(op, task, update, make, said)
+        if events.listeners and op in _SETTLES:
+            events.settled(self.destination, op, [decode_id(task.id)], since)
         record = settled.record
         if record.state != TAKEN:
             here.lose([(task.id, task.call)])
@@ -244,10 +253,14 @@ class TaskSettling(TaskTelling):
         places = [place for place in range(len(tasks)) if place not in problems]
         for chosen in _batches(places, said):
             batch = [tasks[place] for place in chosen]
+            since = events.now()
             reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
             for place, why in reply.items():
                 problems[chosen[place]] = self._refusal(why, batch[place][0], "ack")
-            here.lose([held for place, held in enumerate(batch) if place not in reply])
+            done = [held for place, held in enumerate(batch) if place not in reply]
+            here.lose(done)
+            if events.listeners and done:
+                events.settled(self.destination, "ack", [decode_id(id) for id, _ in done], since)
         return problems
 
     def _say_values(

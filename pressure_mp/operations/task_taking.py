@@ -106,6 +106,8 @@ class TaskTaking(TaskTelling):
                     request = yield from self._wait(reply, request, here, end, timeout)
                     continue
                 _note(reply, here, call, self.settings.ttr if ttr is None else ttr, done)
+                if events.listeners and done is not None:
+                    events.settled(self.destination, "ack", [decode_id(done.id_bytes)])
                 if reply.tasks:
                     data = self._decode_all(reply.tasks)
                     if data is None:

@@ -82,6 +82,9 @@ class Durations:
             if waited is not None:
                 wait.observe(waited)
 
+    def settled(self, source: Destination, verb: str, ids: Sequence[int | str], since: int) -> None:
+        """As of :class:`.events.Listener`."""
+
     @contextmanager
     def processing(self, source: Destination, message: Message) -> Iterator[None]:
         """As of :class:`.events.Listener`."""

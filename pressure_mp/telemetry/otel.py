@@ -113,6 +113,13 @@ class _Tracing:
             message=messages[0] if len(messages) == 1 else None,
         ).end()
 
+    def settled(self, source: Destination, verb: str, ids: Sequence[int | str], since: int) -> None:
+        """The span of an acknowledgement, or of what else became of tasks."""
+        one = Message({}, ids[0]) if len(ids) == 1 else None
+        self._start(
+            *(SpanKind.CLIENT, verb, "settle", source, len(ids)), start_time=since, message=one
+        ).end()
+
     @contextmanager
     def processing(self, source: Destination, message: Message) -> Iterator[None]:
         """The span of a handler, which is the current one while it runs."""

@@ -99,6 +99,35 @@ def test_a_missing_key_is_named_and_what_is_left_can_be_used(
     assert again.get_many(3) == [*then, *[4] * (3 - len(then))]
 
 
+def test_what_is_kept_of_a_former_queue_is_named_and_removed_when_asked(call, valkey, name):
+    with valkey.client() as client:
+        for one in ("jobs", "mine", "theirs"):
+            queue = Queue(0, one, url=valkey.url, prefix=name)
+            inside.run(queue, inside.operations(queue).reject(b"aside"))
+            if one != "mine":  # as another implementation does, which knows no other keys
+                key = {part: keys.key(name, one, part) for part in keys.PROTOCOL}
+                client.delete(*key.values())
+                client.mset({key["bound"]: 0, key["consumed_bytes"]: 0})
+                for part in ("producer_free", "consumer_free", "not_full"):
+                    client.lpush(key[part], 0)
+            if one == "theirs":  # nothing is kept
+                client.delete(*(keys.key(name, one, part) for part in keys.OWN))
+
+    def look(*arguments):
+        found = call("doctor", "--json", *arguments, status=statuses.FOUND)
+        return {
+            one["subject"]: (one["problem"][:33], one["fixed"])
+            for one in found
+            if one["subject"].startswith("queue ")
+        }
+
+    aside = ("1 items are set aside.", False)
+    kept = "What is kept beside its items (th"
+    assert look() == look() == {"queue 'jobs'": (kept, False), "queue 'mine'": aside}
+    assert look("--fix") == {"queue 'jobs'": (kept, True), "queue 'mine'": aside}
+    assert look() == {"queue 'mine'": aside}
+
+
 def test_anonymous_queues_of_ended_processes_are_removed(call, valkey, name):
     run_and_die(programs.put_and_die, valkey.url, name)
     (left,) = call("ls", "--json")

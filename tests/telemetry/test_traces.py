@@ -22,6 +22,7 @@ from pressure_mp import (
     PressureQueue,
     PriorityQueue,
     Queue,
+    TaskNotFound,
     TaskQueue,
     aio,
 )
@@ -139,6 +140,26 @@ def test_the_block_over_a_task_of_asyncio_is_traced(valkey, name, spans):
     inside, process = asyncio.run(main()), spans.one("process")
     assert inside == span_id(process)
     assert process.parent.span_id == span_id(spans.one("send"))
+
+
+def test_what_becomes_of_tasks_is_told(url, name, spans):
+    q = TaskQueue(name, url=url, max_deliveries=9)
+    ids = q.put_many([1, 2, 3, 4])
+    q.take().release()
+    q.take().bury()
+    tasks = q.take_many(3)
+    tasks[0].touch()
+    tasks[0].ack()
+    q.ack_many(tasks[1:])
+    with pytest.raises(TaskNotFound):
+        tasks[0].ack()
+    settled = spans.of("settle")
+    verbs = ["release", "bury", "ack", "ack"]
+    assert [span.name for span in settled] == [f"{verb} {name}" for verb in verbs]
+    assert {span.kind for span in settled} == {SpanKind.CLIENT}
+    told = [span.attributes.get("messaging.message.id") for span in settled]
+    assert told == [*map(str, [ids[0], ids[0], tasks[0].id]), None]
+    assert settled[-1].attributes["messaging.batch.message_count"] == 2
 
 
 def test_tasks_with_and_without_a_trace_are_taken_together(valkey, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 from ... import states
@@ -93,24 +94,35 @@ class QueuePage(NamedTuple):
 ListQueuesReply = QueuePage
 
 
-class FindIncomplete(NamedTuple):
-    """Some of the first-in, first-out queues that have items and have lost their bound, by which a
-    queue exists: clients are told that there is none. Who opens one states a bound, and has its
-    items. Brokers that cannot lose a part of a queue have none. ``after`` and ``limit`` are as of
-    :class:`ListQueues`, and so may one be told twice."""
+class Damage(Enum):
+    """What can be wrong with the keys of a queue that a broker keeps in several."""
+
+    NO_BOUND = "no bound"
+    """It has items and has lost its bound, by which a queue exists: clients are told that there is
+    none. Who opens one states a bound, and has its items."""
+    OF_ANOTHER = "of another"
+    """What this package keeps beside its items is not known to be this queue's: another
+    implementation deleted a queue of that name and created this one, or something copied its keys
+    without their times to live. The next call that reads what is kept removes it first."""
+
+
+class FindDamaged(NamedTuple):
+    """Some of the first-in, first-out queues that are damaged, each with its damage. Brokers that
+    cannot lose a part of a queue have none. ``after`` and ``limit`` are as of :class:`ListQueues`,
+    and so may one be told twice."""
 
     after: str = ""
     limit: int = 1000
 
 
-class IncompletePage(NamedTuple):
-    """Their names, perhaps none, and where the next page begins."""
+class DamagedPage(NamedTuple):
+    """Their names and damages, perhaps none, and where the next page begins."""
 
-    names: list[str]
+    queues: list[tuple[str, Damage]]
     after: str
 
 
-FindIncompleteReply = IncompletePage
+FindDamagedReply = DamagedPage
 
 
 class Finding(NamedTuple):

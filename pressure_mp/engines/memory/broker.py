@@ -9,10 +9,10 @@ from typing import Any
 from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
+    DamagedPage,
     ExamineServer,
-    FindIncomplete,
+    FindDamaged,
     Finding,
-    IncompletePage,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -46,8 +46,8 @@ class MemoryBroker:
         match request:
             case ListQueues():
                 return QueuePage(list(self._summaries()), "")
-            case FindIncomplete():
-                return IncompletePage([], "")
+            case FindDamaged():
+                return DamagedPage([], "")
             case ExamineServer():
                 return [_NOTHING_STAYS]
             case AppendSample():

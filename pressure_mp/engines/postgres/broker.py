@@ -9,10 +9,10 @@ from typing import Any
 from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
+    DamagedPage,
     ExamineServer,
-    FindIncomplete,
+    FindDamaged,
     Finding,
-    IncompletePage,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -55,8 +55,8 @@ class PostgresBroker:
                 told = [json.loads(row[0] or b"") for row in rows]
                 last = told[-1]["slot"] if len(told) == limit else ""
                 return QueuePage(list(map(_read, told)), last)
-            case FindIncomplete():
-                return IncompletePage([], "")
+            case FindDamaged():
+                return DamagedPage([], "")
             case ExamineServer():
                 rows = await self._ask(pool, end, statements.server_settings)
                 return list(_examine(json.loads(rows[0][0] or b"")))

@@ -11,10 +11,11 @@ from ...exceptions import BrokerError
 from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
+    Damage,
+    DamagedPage,
     ExamineServer,
-    FindIncomplete,
+    FindDamaged,
     Finding,
-    IncompletePage,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -26,6 +27,7 @@ from ..contract.requests import BrokerRequest
 from ..contract.session import Options
 from . import keys, scripts
 from .hosts import AsyncHostSession, HostSession, Server
+from .packing import KeyNames
 from .plain_commands import PlainCommands
 from .scripts import Script
 from .settings import examine
@@ -36,8 +38,6 @@ _AT_ONCE = 500
 _KEYS_OF_ONE = 4
 #: A counter that each queue of the protocol has, from when it is created.
 _COUNTER = "consumed_bytes"
-#: It is incomplete when it has the first of these and none of the others.
-_TELLING = ("data", "bound", "closed", "deleting")
 #: Of a queue that is neither closed nor used by anybody now.
 _NOTHING_MORE = (0, 0, 0, 0, 0)
 _WAYS = tuple(f"{before}-{after}" for before, after in permutations(states.TaskState, 2))
@@ -78,8 +78,8 @@ class RedisBroker:
         match request:
             case ListQueues():
                 return await self._list(request, commands)
-            case FindIncomplete():
-                return await self._find_incomplete(request, commands)
+            case FindDamaged():
+                return await self._find_damaged(request, commands)
             case ExamineServer():
                 return await self._examine(commands)
             case AppendSample(data, every, keep, ttl):
@@ -96,7 +96,7 @@ class RedisBroker:
         return QueuePage(await self._summaries(found, commands), after)
 
     async def _scan(
-        self, pattern: str, request: ListQueues | FindIncomplete, commands: PlainCommands
+        self, pattern: str, request: ListQueues | FindDamaged, commands: PlainCommands
     ) -> tuple[set[bytes], str]:
         """What one step of the server's own iteration finds: nothing holds the server up."""
         if request.after:
@@ -110,20 +110,12 @@ class RedisBroker:
             return set(found), str(_Place(tuple(others), "0"))
         return set(found), str(place._replace(cursor=cursor.decode()))
 
-    async def _find_incomplete(
-        self, request: FindIncomplete, commands: PlainCommands
-    ) -> IncompletePage:
-        """Queues of the protocol that have items and are not closed, but have no bound."""
+    async def _find_damaged(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:
         found, after = await self._scan(keys.every(self._prefix, _COUNTER), request, commands)
-        names = []
-        for counter in found:
-            name, slot = keys.name_of(self._prefix, _COUNTER, counter), self._server.slot(counter)
-            data, *others = (keys.key(self._prefix, name, part) for part in _TELLING)
-            if await commands.request(slot, "EXISTS", *others) == 0 and await commands.request(
-                slot, "EXISTS", data
-            ):
-                names.append(name)
-        return IncompletePage(names, after)
+        names = [keys.name_of(self._prefix, _COUNTER, counter) for counter in found]
+        told = await self._ask("damages", scripts.EXAMINED, names, commands)
+        damaged = [(name, Damage(word.decode())) for name, word in told.items() if word]
+        return DamagedPage(damaged, after)
 
     async def _summaries(
         self, bounds: Iterable[bytes], commands: PlainCommands
@@ -136,30 +128,36 @@ class RedisBroker:
                 plain.append(name)
             else:
                 own[own_name] = name
-        found = await self._ask(list(own), True, commands)
+        found = await self._ask("list", scripts.LISTED_OWN, list(own), commands, (1, *_WAYS), True)
         plain += [name for own_name, name in own.items() if not found[own_name]]
         # A queue of the protocol can have a name that looks like another discipline's key.
-        told = [*found.items(), *(await self._ask(plain, False, commands)).items()]
+        others = await self._ask("list", scripts.LISTED, plain, commands, (0,))
+        told = [*found.items(), *others.items()]
         return [_read(name, queue) for name, queue in told if queue]
 
     async def _ask(
-        self, names: list[str], is_own: bool, commands: PlainCommands
-    ) -> dict[str, list[Any]]:
-        """What the script says of each, by name."""
-        endings = keys.endings(scripts.LISTED_OWN if is_own else scripts.LISTED, is_own)
-        script = scripts.load_for_broker("list")
-        args = (1, *_WAYS) if is_own else (0,)
+        self,
+        op: str,
+        parts: Sequence[str],
+        names: list[str],
+        commands: PlainCommands,
+        args: Sequence[Any] = (),
+        is_own: bool = False,
+    ) -> dict[str, Any]:
+        """What a script says of each queue, by its name, which is given these parts of it."""
+        names_of_keys = KeyNames(keys.endings(parts, is_own))
+        script = scripts.load_for_broker(op)
         by_slot: dict[int, list[tuple[str, bytes]]] = {}
         for name in names:
             begins = keys.beginning(self._prefix, name, is_own)
             by_slot.setdefault(self._server.slot(begins), []).append((name, begins))
-        found: dict[str, list[Any]] = {}
+        found: dict[str, Any] = {}
         for slot, queues in by_slot.items():
             await _load(commands, slot, script)
             for first in range(0, len(queues), _AT_ONCE):
                 some = queues[first : first + _AT_ONCE]
-                asked = [begins + end for _, begins in some for end in endings]
-                _, told = await _call(commands, slot, script, asked, args)
+                asked = names_of_keys.pack("EVALSHA", script.sha, [one for _, one in some], args)
+                _, told = await commands.exchange(slot, "EVALSHA", asked)
                 found.update(zip((name for name, _ in some), told, strict=True))
         return found
 

@@ -86,6 +86,10 @@ TASKS = {
 _SORTED = ("priority", "fair")
 
 
+#: Around the name of a queue that is not the protocol's, behind the prefix: a cluster's hash tag.
+_BEGIN, _END = "mp:{", "}"
+
+
 def type_of(part: str, discipline: str) -> str:
     """The Redis type of a key."""
     if discipline == "tasks":
@@ -113,7 +117,7 @@ def bell(prefix: str, name: str, ticket: str) -> bytes:
 
 def _own(prefix: str, name: str) -> str:
     """What the keys of a queue begin with that is not the protocol's."""
-    return f"{prefix}:mp:{{{name}}}:"
+    return f"{prefix}:{_BEGIN}{name}{_END}:"
 
 
 def every(prefix: str, part: str) -> str:
@@ -131,9 +135,8 @@ def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
     """The queue of the protocol that has this key as its bound; and the one of another discipline,
     if one can have it."""
     name = name_of(prefix, "bound", bound)
-    begin, end = _own(prefix, "\0")[len(prefix) + 1 : -1].split("\0")
-    if name.startswith(begin) and name.endswith(end):
-        return name, name[len(begin) : len(name) - len(end)]
+    if name.startswith(_BEGIN) and name.endswith(_END):
+        return name, name[len(_BEGIN) : len(name) - len(_END)]
     return name, None
 
 

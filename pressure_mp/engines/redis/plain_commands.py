@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from ..contract.session import Options
 from .errors import not_done, refusal
 from .outage import Outage, patience
+from .packing import pack_command
 from .pool import Pool
 
 T = TypeVar("T")
@@ -26,11 +27,15 @@ class PlainCommands:
 
     async def request(self, slot: int, command: str, *args: Any) -> Any:
         """The reply of the server that has ``slot``. Raises BrokerError for an error reply."""
+        return await self.exchange(slot, command, pack_command((command, *args)))
+
+    async def exchange(self, slot: int, command: str, packed: bytes) -> Any:
+        """:meth:`request` for a command that is packed already."""
         address = self._pool.address
 
         async def ask(limit: float | None) -> Any:
             async with self._pool.borrowed(slot, limit) as wire:
-                reply = await wire.request(command, *args, timeout=limit)
+                reply = await wire.exchange(packed, limit)
                 if isinstance(reply, Exception) and (not_now := not_done(str(reply), address)):
                     raise not_now
                 return reply

@@ -149,13 +149,20 @@ LISTED = (
     *("waiting", "producer_holder", "consumer_holder"),
 )
 LISTED_OWN = (*LISTED, "meta", "counts", "ready")
+#: The keys that tell whether a queue of the protocol is damaged; behind the counter are those that
+#: `adopt` removes.
+EXAMINED = (
+    *("data", "closed", "deleting", "bound", "consumed_bytes"),
+    *("meta", "done", "finished", "rejected", "users", "in_flight", "deliveries", "presence"),
+    *("returned", "producers", "fetched", "readers", "uploads", "chunks"),
+)
 
 
 @functools.cache
 def load_for_broker(name: str) -> Script:
     """A script that is about no single queue: its keys are those of many."""
     text = (_ROOT / "broker" / f"{name}.lua").read_text(encoding="utf-8")
-    return parse(name, text, {}, storage(FIFO))
+    return parse(name, text, _read(_ROOT / "prelude"), storage(FIFO))
 
 
 @functools.cache

@@ -1,0 +1,61 @@
+"""What a shell offers for the name of a queue."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ..engines import registry
+from ..exceptions import PressureError
+from .place import Place
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: Seconds for which somebody who presses Tab is kept waiting at most.
+_LIMIT = 1.0
+
+
+def queue_name(param: str = "name", **settings: Any) -> Callable[[Command], Command]:
+    """The argument that names a queue, which a shell can complete."""
+    return click.argument(param, shell_complete=_names, **settings)
+
+
+def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The queues at the broker that the command line names; those that it told of when the time
+    was up, and none where nobody answers: a shell shows no errors."""
+    url, prefix = ctx.params.get("url"), ctx.params.get("prefix")
+    if param.name == "target":
+        url = ctx.params.get("to_url") or url
+        prefix = ctx.params.get("to_prefix") or prefix
+    warnings.simplefilter("ignore")
+    logging.getLogger("pressure_mp").addHandler(logging.NullHandler())
+    try:
+        if registry.resolve(url, prefix=prefix).capabilities.starts:
+            return []  # it would start a server
+        place = Place(url, prefix)
+    except (PressureError, click.UsageError):
+        return []
+    found: set[str] = set()
+    asking = threading.Thread(target=_collect, args=(place, incomplete, found), daemon=True)
+    asking.start()
+    asking.join(_LIMIT)
+    return sorted(found.copy())
+
+
+def _collect(place: Place, begin: str, found: set[str]) -> None:
+    try:
+        for page in place.pages():
+            found.update(one.name for one in page if _can_be_inserted(one.name, begin))
+    except PressureError:
+        return
+
+
+def _can_be_inserted(name: str, begin: str) -> bool:
+    """Whether a name goes on like this, and means itself to a shell, which quotes nothing here."""
+    return name.startswith(begin) and shlex.quote(name) == name

@@ -1,0 +1,17 @@
+-- damages: what is wrong with the keys of some queues of the protocol. Changes nothing.
+-- replies: done damages
+-- uses: incarnation
+-- The keys are those of each queue in turn, see `EXAMINED` in scripts.py. A damage is '' for none.
+local PARTS = 19
+local damages = {}
+for at = 0, #KEYS - 1, PARTS do
+  local data, closed, deleting, bound, consumed_bytes = unpack(KEYS, at + 1, at + 5)
+  local damage = ''
+  if redis.call('EXISTS', bound) == 0 then
+    if redis.call('EXISTS', closed, deleting) == 0 and redis.call('EXISTS', data) == 1 then damage = 'no bound' end
+  elseif is_strange(bound, consumed_bytes) and redis.call('EXISTS', unpack(KEYS, at + 6, at + PARTS)) > 0 then
+    damage = 'of another'
+  end
+  damages[#damages + 1] = damage
+end
+return {'done', damages}
