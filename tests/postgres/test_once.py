@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sessions import Looped, ask, bind
+from waiting import HOURS
 
 from pressure_mp.engines.contract.items import Acknowledge, Added, Hold, Put, Take, Taken
 from pressure_mp.engines.contract.queues import CountDone, GetLength, GetStats, How, Open
@@ -60,6 +61,33 @@ def test_a_put_and_a_take_are_done_once(session, binding, monkeypatch, times):
     assert (stats.length, stats.produced_messages, stats.consumed_messages) == (0, 2, 2)
 
 
+@pytest.fixture
+def noted(monkeypatch):
+    """What quick calls know stays worth knowing: the queue's own row has their notes."""
+    from pressure_mp.engines.postgres import quick
+
+    monkeypatch.setattr(quick, "_FRESH", HOURS)
+
+
+@pytest.mark.usefixtures("noted")
+@pytest.mark.parametrize("times", [1, 2])
+def test_single_items_are_put_and_taken_once(session, binding, monkeypatch, times):
+    other = binding.session()  # the queue's row can have the note of one of them
+    breaking = Breaking(monkeypatch, 0)
+    for _ in range(2):
+        for item, one in ((b"1", session), (b"2", session), (b"3", other), (b"4", session)):
+            breaking.left = times
+            assert one.call(Put([item])) == Added(1)
+            assert not breaking.left
+        for item, one in ((b"1", session), (b"2", session), (b"3", other), (b"4", session)):
+            breaking.left = times
+            assert one.call(Take()) == Taken([item])
+            assert not breaking.left
+    other.end()
+    stats = ask(binding, GetStats())
+    assert (stats.length, stats.produced_messages, stats.consumed_messages) == (0, 8, 8)
+
+
 def test_what_counts_is_counted_once(session, binding, monkeypatch):
     ask(binding, Put([b"1", b"2"]))
     taken = ask(binding, Take(2, Hold(OWNER, 1)))
@@ -101,6 +129,84 @@ def test_a_call_that_arrives_after_its_repeat_does_nothing(binding, monkeypatch)
     with pytest.raises(errors.MadeBefore):
         wire.finish(execute(wire_, *args))
     assert ask(binding, GetLength()) == 1
+
+
+class Late:
+    """The next statement is sent over a connection that is silent, and arrives when told to."""
+
+    def __init__(self, patch, error):
+        from pressure_mp.engines.postgres import wire
+
+        self._sent: list = []
+        self._execute = execute = wire.Wire.execute
+
+        async def executed(this, *args):
+            if not self._sent:
+                self._sent.append((this, args))
+                raise error
+            return await execute(this, *args)
+
+        patch.setattr(wire.Wire, "execute", executed)
+        patch.setattr(wire.Wire, "close", lambda this: None)
+
+    def arrive(self):
+        from pressure_mp.engines.postgres import wire
+
+        ((this, args),) = self._sent
+        return wire.finish(self._execute(this, *args))
+
+
+@pytest.mark.usefixtures("noted")
+@pytest.mark.parametrize(("request_", "length"), [(Put([b"2"]), 2), (Take(), 0)])
+@pytest.mark.parametrize("others_call", [False, True])
+def test_a_quick_call_that_arrives_after_its_repeat_does_nothing(
+    binding, monkeypatch, request_, length, others_call
+):
+    from pressure_mp.engines.postgres import errors
+
+    session, other = binding.session(), bind(binding.engine.address.url, binding.name).session()
+    for request in (Put([b"0"]), Put([b"1"]), Take()):  # what comes next has its note in the row
+        session.call(request)
+    session.call(Put([b"1"]))
+    session.call(Take())
+    with monkeypatch.context() as patch:
+        late = Late(patch, errors.ConnectionLost("it is silent"))
+        session.call(request_)
+        if others_call:
+            for request in (Put([b"another"]), Put([b"another"]), Take(), Take()):
+                other.call(request)
+        assert late.arrive() == [[None]]
+    session.end()
+    other.end()
+    assert ask(binding, GetLength()) == length
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_quick_take_that_was_taken_back_before_it_arrived_takes_nothing(binding, monkeypatch):
+    session = binding.session()
+    for request in (Put([b"1"]), Take(), Put([b"2"]), Take(), Put([b"3"])):
+        session.call(request)
+    with monkeypatch.context() as patch:
+        late = Late(patch, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            session.call(Take())
+        session.interrupted()
+        assert ask(binding, session.taken) is Outcome.DONE
+        assert late.arrive() == [[None]]
+    session.end()
+    assert ask(binding, Take()) == Taken([b"3"])
+
+
+@pytest.mark.usefixtures("noted")
+def test_what_a_quick_take_took_goes_back_to_its_place_once(binding):
+    session = binding.session()
+    for request in (Put([b"1"]), Take(), Put([b"2"]), Put([b"3"])):
+        session.call(request)
+    assert session.call(Take()) == Taken([b"2"])
+    for _ in range(2):
+        assert ask(binding, session.taken) is Outcome.DONE
+    session.end()
+    assert ask(binding, Take(2)) == Taken([b"2", b"3"])
 
 
 def test_a_take_that_was_taken_back_before_it_arrived_takes_nothing(binding, monkeypatch):

@@ -20,14 +20,19 @@ ENTRIES = (
 )
 #: What runs with the rights of the schema's owner: these, and what a commit calls.
 _DEFINED = (*ENTRIES, "call_staged")
-#: What the planner is told: every table is read by its index, however small it was when a plan
-#: was made.
-_SETTINGS = (
-    "search_path = pg_catalog, pg_temp",
-    "enable_seqscan = off",
-    "enable_bitmapscan = off",
-    "jit = off",
-)
+#: Of these, those that begin with "set_up" unless they find the settings as they are to be: to have
+#: them set for each call, as it is done for the others, takes long beside what these do.
+_SET_UP = ("call_items", "call_tasks", "put_one", "take_one")
+#: The settings that the functions need, which clients' connections have too. Nothing of others is
+#: found before what the database system has. The planner is told that every table is read by its
+#: index, however small it was when a plan was made, and that a plan is made once.
+SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
 
 
 def install_sql(schema: str = DEFAULT_SCHEMA, unlogged: bool = False) -> str:
@@ -65,9 +70,21 @@ def _functions(schema: str) -> str:
         f"CREATE OR REPLACE FUNCTION {schema}.version() RETURNS integer LANGUAGE sql "
         f"IMMUTABLE AS 'SELECT {VERSION}';"
     )
+    settings = ", ".join(
+        f"pg_catalog.set_config('{setting}', '{value}', true)"
+        for setting, value in SETTINGS.items()
+    )
+    texts.append(  # until the transaction ends
+        f"CREATE OR REPLACE FUNCTION {schema}.set_up() RETURNS void LANGUAGE sql VOLATILE "
+        f"AS $$ SELECT {settings} $$;"
+    )
     for name in _DEFINED:
         texts.append(f"ALTER FUNCTION {schema}.{name} SECURITY DEFINER;")
-        texts += [f"ALTER FUNCTION {schema}.{name} SET {setting};" for setting in _SETTINGS]
+        if name not in _SET_UP:
+            texts += [
+                f"ALTER FUNCTION {schema}.{name} SET {setting} = {value};"
+                for setting, value in SETTINGS.items()
+            ]
     texts.append(f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;")
     return "\n".join(texts)
 

@@ -191,6 +191,7 @@ class BaseSession:
             client_id_bytes(),
             lane.id.encode(),
             b"%d" % number,
+            b"%d" % binding.quick.version(asked.op),
             *map(bytes, asked.items),
         ]
 

@@ -22,11 +22,15 @@ from ...hidden import without_frames
 from ..contract.cancellation import mark_as_unknown
 from ..put_off import put_off
 from .errors import ConnectionLost, refusal, unreachable
+from .schema import SETTINGS
 
 T = TypeVar("T")
 
 #: Each statement is a transaction of its own, in which every step sees what was committed before.
-_OPTIONS = "-c default_transaction_isolation=read\\ committed"
+_OPTIONS = " ".join(
+    "-c {}={}".format(setting, value.replace(" ", "\\ "))
+    for setting, value in {"default_transaction_isolation": "read committed", **SETTINGS}.items()
+)
 #: Seconds without a word, after which a host that fell silent is taken for lost.
 _SILENCE = 10
 

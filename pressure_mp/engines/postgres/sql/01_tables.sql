@@ -1,6 +1,23 @@
 -- What is kept. The schema's name stands for whatever name it is installed under.
 -- All times are milliseconds since the epoch, by the server's clock.
 
+-- What is queued. The next one has the lowest rank, and of these the lowest position.
+CREATE TABLE pressure_mp.items (
+    queue bigint NOT NULL,
+    rank bytea NOT NULL,
+    position bigint NOT NULL,
+    -- Of one that was in flight: its number, and how often it was delivered.
+    number bigint NOT NULL,
+    deliveries integer NOT NULL,
+    -- The bytes that there are to be had; and the token of a content in chunks.
+    size bigint NOT NULL,
+    token text NOT NULL,
+    tenant bytea,
+    item bytea NOT NULL,
+    PRIMARY KEY (queue, rank, position)
+);
+ALTER TABLE pressure_mp.items ALTER COLUMN item SET STORAGE EXTERNAL;
+
 -- Every queue, of items (kind 'items') or of tasks (kind 'tasks').
 CREATE TABLE pressure_mp.queues (
     id bigint GENERATED ALWAYS AS IDENTITY,
@@ -36,6 +53,8 @@ CREATE TABLE pressure_mp.queues (
     head_position bigint NOT NULL DEFAULT -9223372036854775808,
     -- Every place in its lines is behind this one: those before it are not looked at again.
     passed bigint NOT NULL DEFAULT 0,
+    -- Of items: whether somebody may be in line for space or for an item.
+    has_line boolean NOT NULL DEFAULT false,
     -- Whether there was ever a process with a lease as a producer.
     had_producers boolean NOT NULL DEFAULT false,
     -- Of tasks: their options, when it was created, the last arrival and the last id.
@@ -47,27 +66,17 @@ CREATE TABLE pressure_mp.queues (
     -- all that was due until then has moved on.
     ready_priority double precision NOT NULL DEFAULT '-infinity',
     ready_arrival bigint NOT NULL DEFAULT 0,
-    swept bigint NOT NULL DEFAULT 0
+    swept bigint NOT NULL DEFAULT 0,
+    -- The notes of the last quick put and of the last quick take of one lane each, instead of in "calls":
+    -- see 13_quick_calls.sql.
+    put_lane text NOT NULL DEFAULT '',
+    put_number bigint NOT NULL DEFAULT 0,
+    take_lane text NOT NULL DEFAULT '',
+    take_number bigint NOT NULL DEFAULT 0,
+    taken pressure_mp.items
 );
 -- There is one of each: who creates a queue holds the lock of its name.
 CREATE INDEX queues_slot ON pressure_mp.queues (slot, version);
-
--- What is queued. The next one has the lowest rank, and of these the lowest position.
-CREATE TABLE pressure_mp.items (
-    queue bigint NOT NULL,
-    rank bytea NOT NULL,
-    position bigint NOT NULL,
-    -- Of one that was in flight: its number, and how often it was delivered.
-    number bigint NOT NULL,
-    deliveries integer NOT NULL,
-    -- The bytes that there are to be had; and the token of a content in chunks.
-    size bigint NOT NULL,
-    token text NOT NULL,
-    tenant bytea,
-    item bytea NOT NULL,
-    PRIMARY KEY (queue, rank, position)
-);
-ALTER TABLE pressure_mp.items ALTER COLUMN item SET STORAGE EXTERNAL;
 
 -- The keys of a fair queue that have items queued: the last round that each has a share of, how
 -- much of that is used up, and how many items are queued.

@@ -122,6 +122,19 @@ BEGIN
             RETURNING place INTO a_place;
         PERFORM pressure_mp.pass(c.slot, a_place);
     END IF;
+    IF a_line IN ('p', 'c') THEN
+        PERFORM pressure_mp.note_line(c.slot, true);
+    END IF;
+END $$;
+
+-- Note whether somebody may be in line for space or for an item.
+CREATE OR REPLACE FUNCTION pressure_mp.note_line(a_slot bigint, is_there boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE pressure_mp.queues v SET version = v.version + 1, has_line = is_there
+        WHERE v.ctid = (SELECT u.ctid FROM pressure_mp.queues u WHERE u.slot = a_slot
+                ORDER BY u.version DESC LIMIT 1)
+            AND v.has_line <> is_there;
 END $$;
 
 -- Tell one who waits that it may go on; but not in the process of the listener "own", which is told

@@ -9,9 +9,11 @@ BEGIN
             RETURN pressure_mp.said('missing');
         END IF;
         DELETE FROM pressure_mp.calls v WHERE v.made < clock_timestamp() - interval '1 day';
-        INSERT INTO pressure_mp.queues (slot, prefix, kind, name, discipline, bound)
+        INSERT INTO pressure_mp.queues (slot, prefix, kind, name, discipline, bound, has_line)
             VALUES (pressure_mp.slot(a_prefix, 'items', a_name), a_prefix, 'items', a_name,
-                a_discipline, (args->>'bound')::bigint)
+                a_discipline, (args->>'bound')::bigint,
+                EXISTS (SELECT FROM pressure_mp.waiting w
+                    WHERE w.slot = pressure_mp.slot(a_prefix, 'items', a_name)))
             RETURNING * INTO q;
     ELSIF args->>'how' = 'create' THEN
         RETURN pressure_mp.said('existing', to_jsonb(q.bound));

@@ -79,13 +79,26 @@ DECLARE
     q pressure_mp.queues;
     c pressure_mp.caller;
     r pressure_mp.reply;
-    a_slot bigint := pressure_mp.slot(a_prefix, 'items', a_name);
-    a_line text;
+    a_slot bigint;
+    a_line pg_catalog.text;
 BEGIN
+    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
+        'pg_catalog, pg_temp'::pg_catalog.text
+    THEN
+        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
+    END IF;
+    a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     IF args ? 'durable' THEN
         PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
     PERFORM pg_advisory_xact_lock(a_slot);
+    SELECT * INTO q FROM pressure_mp.queues v
+        WHERE v.slot = a_slot
+            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
+        ORDER BY v.version DESC LIMIT 1;
+    IF a_again OR a_op IN ('take_back', 'delete', 'dismiss') THEN
+        q := pressure_mp.end_quick_calls(q);
+    END IF;
     IF a_again AND a_lane IS NOT NULL THEN
         r := pressure_mp.find_call(a_lane, a_number);
         IF r.status IS NOT NULL THEN
@@ -94,10 +107,6 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.slot = a_slot
-            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
     c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
     IF a_op = 'open' THEN
         r := pressure_mp.open_queue(q, a_prefix, a_name, a_discipline, args);
@@ -135,6 +144,8 @@ BEGIN
     IF FOUND THEN
         PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, a_listener);
         woken := pressure_mp.woken_of(a_slot, a_listener);
+    ELSIF q.has_line THEN
+        PERFORM pressure_mp.note_line(a_slot, false);
     END IF;
     status := r.status; info := r.info; items := r.items;
 END $$;

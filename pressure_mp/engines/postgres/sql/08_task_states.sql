@@ -277,6 +277,15 @@ DECLARE
     n bigint := 0;
     was_set_back boolean := moment < q.swept;  -- the server's clock
 BEGIN
+    IF NOT was_set_back AND moment - q.swept < 1000 AND NOT (  -- one statement, as a rule
+        EXISTS (SELECT FROM pressure_mp.tasks v
+            WHERE v.queue = q.id AND v.due > 0 AND v.due > q.swept AND v.due <= moment)
+        OR EXISTS (SELECT FROM pressure_mp.results v WHERE v.queue = q.id AND v.until <= moment)
+        OR EXISTS (SELECT FROM pressure_mp.inboxes v WHERE v.queue = q.id AND v.until <= moment)
+        OR EXISTS (SELECT FROM pressure_mp.contents v WHERE v.queue = q.id AND v.until <= moment))
+    THEN
+        RETURN false;
+    END IF;
     FOR t IN
         SELECT * FROM pressure_mp.tasks v
             WHERE v.queue = q.id AND v.due > 0 AND v.due <= moment
