@@ -54,6 +54,17 @@ class Watched:
         self.puts += number
         return self.blocks() - before
 
+    def tasks(self, q, number, *options):
+        """How many blocks so many tasks look at with each of these options of a put."""
+        before = self.blocks()
+        for _ in range(number):
+            for option in options:
+                q.put("x" * 1500, **option)
+            for option in options:
+                q.take(tube=option.get("tube")).ack()
+        self.puts += number * len(options)
+        return self.blocks() - before
+
     def waits(self, q, number):
         """How many blocks so many waits in vain look at."""
         before = self.blocks()
@@ -89,6 +100,33 @@ def test_a_put_and_a_get_cost_what_they_cost_before(watched, name, kind):
     first = watched.pairs(q, 100)
     watched.pairs(q, 300)
     assert watched.pairs(q, 100) < 2 * first
+
+
+@pytest.mark.usefixtures("no_looks", "old_snapshot")
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([{"tube": "a"}, {"tube": "b", "priority": 1}], id="tubes"),
+        pytest.param([{"priority": 1}, {"priority": 2}, {"priority": 3}], id="priorities"),
+    ],
+)
+def test_a_task_of_a_tube_or_of_a_priority_costs_what_it_cost_before(watched, name, options):
+    q = TaskQueue(name, url=watched.url)
+    first = watched.tasks(q, 50, *options)
+    watched.tasks(q, 200, *options)
+    assert 2 * watched.tasks(q, 50, *options) < 3 * first
+
+
+@pytest.mark.usefixtures("no_looks")
+def test_tasks_of_many_priorities_come_in_their_order(watched, name):
+    q = TaskQueue(name, url=watched.url)
+    for _ in range(2):
+        priorities = [*range(40, 0, -1), *range(41, 81)]
+        for priority in priorities:
+            q.put(priority, priority=priority, tube="odd" if priority % 2 else "even")
+        for priority in range(1, 41):
+            assert q.take(tube="odd" if priority % 2 else "even").data == priority
+        assert [q.take().data for _ in range(40)] == [*range(41, 81)]
 
 
 @pytest.mark.usefixtures("no_looks", "old_snapshot")

@@ -62,10 +62,7 @@ CREATE TABLE pressure_mp.queues (
     created bigint NOT NULL DEFAULT 0,
     arrival bigint NOT NULL DEFAULT 0,
     counter bigint NOT NULL DEFAULT 0,
-    -- Every ready task in line is behind this priority and place, as the items are behind their head; and
-    -- all that was due until then has moved on.
-    ready_priority double precision NOT NULL DEFAULT '-infinity',
-    ready_arrival bigint NOT NULL DEFAULT 0,
+    -- All that was due until then has moved on.
     swept bigint NOT NULL DEFAULT 0,
     -- The notes of the last quick put and of the last quick take of one lane each, instead of in "calls":
     -- see 13_quick_calls.sql.
@@ -243,6 +240,21 @@ CREATE INDEX tasks_due ON pressure_mp.tasks (queue, due, id) WHERE due > 0;
 CREATE INDEX tasks_taken ON pressure_mp.tasks (queue, owner, call) WHERE state = 'T';
 CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
     WHERE state IN ('B', 'D');
+
+-- Where the ready tasks in line begin, as items do behind their head: what was taken before is not
+-- looked at again. In a tube; in all of them where that is ''. Every ready task is of one of these
+-- priorities, and behind the place beside it. While there are too many priorities for that it is not
+-- so by priority: every ready task is behind the only priority and place. The number, which only grows, is
+-- in the index, as a queue's version.
+CREATE TABLE pressure_mp.beginnings (
+    queue bigint NOT NULL,
+    tube bytea NOT NULL,
+    number bigint NOT NULL,
+    by_priority boolean NOT NULL,
+    priorities double precision[] NOT NULL,
+    lines bigint[] NOT NULL
+);
+CREATE INDEX beginnings_number ON pressure_mp.beginnings (queue, tube, number);
 
 -- Tasks of one key in one tube: the number of the last take of one, and the one that is in line.
 CREATE TABLE pressure_mp.groups (

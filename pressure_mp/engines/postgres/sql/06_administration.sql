@@ -66,6 +66,7 @@ BEGIN
     DELETE FROM pressure_mp.rejected v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.contents v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.chunks v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.beginnings v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.tasks v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.groups v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.ways v WHERE v.queue = q.id;

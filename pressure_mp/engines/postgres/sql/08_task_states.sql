@@ -117,10 +117,7 @@ BEGIN
         first.line := greatest(first.arrival, l.last);
         UPDATE pressure_mp.tasks v SET line = first.line
             WHERE v.queue = a_queue AND v.id = first.id;
-        UPDATE pressure_mp.queues v SET version = v.version + 1,
-                ready_priority = first.priority, ready_arrival = first.line - 1
-            WHERE v.slot = a_slot AND v.version >= q.version AND v.id = a_queue
-                AND (first.priority, first.line) <= (v.ready_priority, v.ready_arrival);
+        PERFORM pressure_mp.note_ready(a_queue, a_tube, first.priority, first.line);
     END IF;
     IF first.id IS NULL AND next.id IS NULL AND taken = 0 THEN
         DELETE FROM pressure_mp.groups v
@@ -200,11 +197,8 @@ BEGIN
         RETURN pressure_mp.turn(a_slot, moment, t, 'W', moment + delay, a_tube);
     END IF;
     t := pressure_mp.turn(a_slot, moment, t, 'R', pressure_mp.lifetime(q, moment, a_ttl), a_tube);
-    IF t.key = '' AND (t.priority, t.line) <= (q.ready_priority, q.ready_arrival) THEN
-        UPDATE pressure_mp.queues v
-            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = t.line - 1
-            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id
-                AND (t.priority, t.line) <= (v.ready_priority, v.ready_arrival);
+    IF t.key = '' THEN
+        PERFORM pressure_mp.note_ready(t.queue, t.tube, t.priority, t.line);
     END IF;
     RETURN t;
 END $$;
@@ -349,11 +343,8 @@ BEGIN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;
     END IF;
-    SELECT count(*) INTO left_over FROM (SELECT FROM pressure_mp.tasks t
-        WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0
-            AND (t.priority, t.line) > (q.ready_priority, q.ready_arrival)
-        LIMIT (SELECT count(*) FROM pressure_mp.waiting v
-            WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed)) r;
+    left_over := pressure_mp.count_some_ready(q.id, '', (SELECT count(*) FROM pressure_mp.waiting v
+        WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed));
     FOR w IN
         SELECT * FROM pressure_mp.waiting v
             WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed ORDER BY v.place
@@ -371,10 +362,7 @@ BEGIN
         CONTINUE WHEN left_over <= 0;
         IF w.tube <> '' THEN
             in_tube := coalesce((given->>encode(w.tube, 'hex'))::bigint, 0);
-            PERFORM FROM pressure_mp.tasks t
-                WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0 AND t.tube = w.tube
-                OFFSET in_tube LIMIT 1;
-            CONTINUE WHEN NOT FOUND;
+            CONTINUE WHEN pressure_mp.count_some_ready(q.id, w.tube, in_tube + 1) <= in_tube;
             given := given || jsonb_build_object(encode(w.tube, 'hex'), in_tube + 1);
         END IF;
         left_over := left_over - 1;

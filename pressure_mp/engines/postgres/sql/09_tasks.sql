@@ -78,15 +78,12 @@ BEGIN
     PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
         WHERE v.queue = q.id AND v.id = ANY (ids);
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
-    IF a_state = 'R' AND a_key = '' AND ((args->>'priority')::double precision, q.arrival + 1)
-        <= (q.ready_priority, q.ready_arrival)
-    THEN
-        q.ready_priority := (args->>'priority')::double precision;
-        q.ready_arrival := q.arrival;
+    IF a_state = 'R' AND a_key = '' THEN
+        PERFORM pressure_mp.note_ready(q.id, a_tube, (args->>'priority')::double precision,
+            greatest(q.arrival + 1, moment * 1000));
     END IF;
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1, counter = q.counter, arrival = a_arrival,
-            ready_priority = q.ready_priority, ready_arrival = q.ready_arrival
+        SET version = v.version + 1, counter = q.counter, arrival = a_arrival
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     IF a_state = 'R' AND a_key <> '' THEN
         PERFORM pressure_mp.settle_group(q.slot, q.id, a_tube, a_key);
@@ -152,8 +149,6 @@ DECLARE
     room bigint := 1000000;
     ttr bigint := coalesce((args->>'ttr')::bigint, (q.settings->>'ttr')::bigint);
     due bigint;
-    moves boolean := false;
-    last_line bigint;
 BEGIN
     IF args ? 'ack' THEN
         acknowledged := pressure_mp.get_task(q.id, parts[2]);
@@ -166,31 +161,16 @@ BEGIN
         END IF;
         acknowledged := pressure_mp.process(q, c.slot, moment, acknowledged, NULL, NULL);
         PERFORM pressure_mp.say_result(acknowledged, parts[3], args->>'token');
-        IF acknowledged.key <> '' THEN  -- another one of its key may be next
-            SELECT * INTO q FROM pressure_mp.queues v
-                WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id
-                ORDER BY v.version DESC LIMIT 1;
-        END IF;
     END IF;
     WHILE cardinality(taken) < most LOOP
-        IF parts[1] = '' THEN
-            SELECT * INTO t FROM pressure_mp.tasks v
-                WHERE v.queue = q.id AND v.state = 'R' AND v.line > 0
-                AND (v.priority, v.line) > (q.ready_priority, q.ready_arrival)
-                ORDER BY v.priority, v.line LIMIT 1;
-        ELSE
-            SELECT * INTO t FROM pressure_mp.tasks v
-                WHERE v.queue = q.id AND v.state = 'R' AND v.line > 0 AND v.tube = parts[1]
-                ORDER BY v.priority, v.line LIMIT 1;
-        END IF;
-        EXIT WHEN NOT FOUND;
+        t := pressure_mp.first_ready(q.id, parts[1]);
+        EXIT WHEN t.id IS NULL;
         IF t.due > 0 AND t.due <= moment THEN
             PERFORM pressure_mp.vanish(c.slot, moment, t, 'dropped');
             CONTINUE;
         END IF;
         EXIT WHEN cardinality(taken) > 0 AND octet_length(t.data) > room;
         room := room - octet_length(t.data);
-        last_line := t.line;
         UPDATE pressure_mp.tasks v
             SET state = 'T', since = moment, due = CASE ttr WHEN 0 THEN 0 ELSE moment + ttr END,
                 deliveries = v.deliveries + 1, call = (args->>'call')::bigint,
@@ -202,18 +182,10 @@ BEGIN
                 WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
             PERFORM pressure_mp.begin_group(q.slot, t, q.arrival);
         END IF;
-        IF pressure_mp.count_way(q.id, 'R', 'T', t.tube) % 32 = 0 THEN
-            moves := true;
-        END IF;
+        PERFORM pressure_mp.count_way(q.id, 'R', 'T', t.tube);
         PERFORM pressure_mp.tell_inboxes(t, 'taken');
         taken := taken || t;
     END LOOP;
-    IF moves AND parts[1] = '' THEN  -- so that few entries of an index are looked at in vain
-        t := taken[cardinality(taken)];
-        UPDATE pressure_mp.queues v
-            SET version = v.version + 1, ready_priority = t.priority, ready_arrival = last_line
-            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-    END IF;
     IF cardinality(taken) > 0 THEN
         PERFORM pressure_mp.renew_lease(q.id, 't', args->>'owner', c.lease);
     END IF;
@@ -360,6 +332,8 @@ BEGIN
             IF t.key <> '' THEN
                 PERFORM pressure_mp.settle_group(q.slot, q.id, old_tube, t.key);
                 PERFORM pressure_mp.settle_group(q.slot, q.id, t.tube, t.key);
+            ELSIF t.state = 'R' THEN
+                PERFORM pressure_mp.note_ready(q.id, t.tube, t.priority, t.line);
             END IF;
         END IF;
     ELSIF after = 'X' THEN

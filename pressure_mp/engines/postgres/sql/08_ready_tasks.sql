@@ -1,0 +1,149 @@
+-- Which task is next: those that are ready, in line.
+
+-- A task is ready, in all tubes and in its own: where they begin may be before it now.
+CREATE OR REPLACE FUNCTION pressure_mp.note_ready(a_queue bigint, a_tube bytea,
+    a_priority double precision, a_line bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pressure_mp.begin_before(a_queue, '', a_priority, a_line);
+    IF a_tube <> '' THEN
+        PERFORM pressure_mp.begin_before(a_queue, a_tube, a_priority, a_line);
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.begin_before(a_queue bigint, a_tube bytea,
+    a_priority double precision, a_line bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    b pressure_mp.beginnings := pressure_mp.beginning_of(a_queue, a_tube);
+    at integer;
+BEGIN
+    IF b.queue IS NULL THEN
+        INSERT INTO pressure_mp.beginnings
+            VALUES (a_queue, a_tube, 0, true, ARRAY[a_priority], ARRAY[a_line - 1]);
+        RETURN;
+    ELSIF NOT b.by_priority THEN
+        IF (a_priority, a_line) > (b.priorities[1], b.lines[1]) THEN
+            RETURN;
+        END IF;
+        b.priorities := ARRAY[a_priority];
+        b.lines := ARRAY[a_line - 1];
+    ELSE
+        at := array_position(b.priorities, a_priority);
+        IF at IS NOT NULL THEN
+            IF a_line > b.lines[at] THEN
+                RETURN;
+            END IF;
+            b.lines[at] := a_line - 1;
+        ELSE
+            b.priorities := b.priorities || a_priority;
+            b.lines := b.lines || (a_line - 1);
+            IF cardinality(b.priorities) > 16 THEN
+                SELECT false, ARRAY[u.p], ARRAY[u.l] INTO b.by_priority, b.priorities, b.lines
+                    FROM unnest(b.priorities, b.lines) u (p, l) ORDER BY u.p LIMIT 1;
+            END IF;
+        END IF;
+    END IF;
+    PERFORM pressure_mp.set_beginning(b);
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.beginning_of(a_queue bigint, a_tube bytea)
+RETURNS pressure_mp.beginnings LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    b pressure_mp.beginnings;
+BEGIN
+    SELECT * INTO b FROM pressure_mp.beginnings v WHERE v.queue = a_queue AND v.tube = a_tube
+        ORDER BY v.number DESC LIMIT 1;
+    RETURN b;
+END $$;
+
+CREATE OR REPLACE FUNCTION pressure_mp.set_beginning(b pressure_mp.beginnings) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE pressure_mp.beginnings v
+        SET number = v.number + 1, by_priority = b.by_priority, priorities = b.priorities,
+            lines = b.lines
+        WHERE v.queue = b.queue AND v.tube = b.tube AND v.number >= b.number;
+END $$;
+
+-- The first ready task in a tube, in any where that is ''; NULL if there is none.
+CREATE OR REPLACE FUNCTION pressure_mp.first_ready(a_queue bigint, a_tube bytea)
+RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    b pressure_mp.beginnings := pressure_mp.beginning_of(a_queue, a_tube);
+    t pressure_mp.tasks;
+    a_priority double precision;
+    a_line bigint;
+    at integer;
+BEGIN
+    IF b.by_priority THEN
+        FOR at, a_priority, a_line IN
+            SELECT u.o, u.p, u.l FROM unnest(b.priorities, b.lines) WITH ORDINALITY u (p, l, o)
+                ORDER BY u.p
+        LOOP
+            IF a_tube = '' THEN
+                SELECT * INTO t FROM pressure_mp.tasks v
+                    WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
+                        AND v.priority = a_priority AND v.line > a_line
+                    ORDER BY v.line LIMIT 1;
+            ELSE
+                SELECT * INTO t FROM pressure_mp.tasks v
+                    WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0 AND v.tube = a_tube
+                        AND v.priority = a_priority AND v.line > a_line
+                    ORDER BY v.line LIMIT 1;
+            END IF;
+            IF FOUND THEN
+                b.lines[at] := t.line - 1;
+                EXIT;
+            END IF;
+        END LOOP;
+    ELSIF b.queue IS NOT NULL THEN
+        IF a_tube = '' THEN
+            SELECT * INTO t FROM pressure_mp.tasks v
+                WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
+                    AND (v.priority, v.line) > (b.priorities[1], b.lines[1])
+                ORDER BY v.priority, v.line LIMIT 1;
+        ELSE
+            SELECT * INTO t FROM pressure_mp.tasks v
+                WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0 AND v.tube = a_tube
+                    AND (v.priority, v.line) > (b.priorities[1], b.lines[1])
+                ORDER BY v.priority, v.line LIMIT 1;
+        END IF;
+        b.priorities := ARRAY[t.priority];
+        b.lines := ARRAY[t.line - 1];
+    END IF;
+    IF t.id IS NULL THEN
+        IF b.queue IS NOT NULL AND (NOT b.by_priority OR cardinality(b.priorities) > 1) THEN
+            b.by_priority := true;
+            b.priorities := '{}';
+            b.lines := '{}';
+            PERFORM pressure_mp.set_beginning(b);
+        END IF;
+        RETURN NULL;
+    END IF;
+    IF random() < 0.05 THEN  -- so that few entries of an index are looked at in vain
+        PERFORM pressure_mp.set_beginning(b);
+    END IF;
+    RETURN t;
+END $$;
+
+-- How many tasks are ready, if less than so many.
+CREATE OR REPLACE FUNCTION pressure_mp.count_some_ready(a_queue bigint, a_tube bytea, most bigint)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    b pressure_mp.beginnings := pressure_mp.beginning_of(a_queue, a_tube);
+BEGIN
+    IF NOT b.by_priority THEN
+        RETURN (SELECT count(*) FROM (SELECT FROM pressure_mp.tasks v
+            WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
+                AND (a_tube = '' OR v.tube = a_tube)
+                AND (v.priority, v.line) > (b.priorities[1], b.lines[1])
+            ORDER BY v.priority, v.line LIMIT most) few);
+    END IF;
+    RETURN (SELECT count(*) FROM (
+        SELECT FROM unnest(b.priorities, b.lines) u (p, l), LATERAL (
+            SELECT FROM pressure_mp.tasks v
+                WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
+                    AND (a_tube = '' OR v.tube = a_tube)
+                    AND v.priority = u.p AND v.line > u.l
+                ORDER BY v.line LIMIT most) t
+        LIMIT most) few);
+END $$;
