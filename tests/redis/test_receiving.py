@@ -36,6 +36,12 @@ def make(own_server):
         handle.close()
 
 
+@pytest.fixture(autouse=True)
+def one_wait(monkeypatch):
+    """Between the first wait of a get and the next one an item would be found, and not given."""
+    monkeypatch.setattr(turns, "FIRST_WATCH", LIMIT)
+
+
 @pytest.fixture
 def client(own_server):
     with own_server.client() as client:
