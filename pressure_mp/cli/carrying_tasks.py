@@ -23,8 +23,6 @@ from .place import Named, Place
 _CARRIED = READY, WAITING, BURIED
 #: Milliseconds for which nobody can take a task that is to be buried.
 _HELD = 3_600_000
-#: What an attachment states, which the queue's own options replace.
-_ANY = TaskSettings(ttr=0, ttl=0, zombie=0, keep=False, max_deliveries=0, per_key=0, id="time64")
 
 
 class CarriedTask(NamedTuple):
@@ -87,7 +85,7 @@ def open_target(place: Place, name: str, discipline: str, settings: Mapping[str,
 
 
 def _attach(queue: Named) -> TaskSettings:
-    return queue.run(queue.tasks.open(How.ATTACH, _ANY))
+    return queue.run(queue.tasks.recorded())
 
 
 class Loader:

@@ -15,6 +15,7 @@ from ..engines.contract.tasks import (
     GetTaskCountsReply,
     KickTasks,
     KickTasksReply,
+    ListedTasks,
     ListTasks,
     ListTasksReply,
     RenewTaker,
@@ -23,7 +24,7 @@ from ..engines.contract.tasks import (
     TruncateTasksReply,
 )
 from ..exceptions import TaskNotFound, WrongState
-from ..states import NAMES, TAKEN, VOID, WAITING, sources
+from ..states import NAMES, READY, TAKEN, VOID, WAITING, sources
 from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
 from .task_stats import TaskStats, TubeStats, count
@@ -64,14 +65,20 @@ class TaskAdministration(TaskSettling):
         takers: RenewTakerReply = yield RenewTaker(owner, False)
         taken: ListTasksReply = yield ListTasks(TAKEN, "", 0, _LOOK)
         waiting: ListTasksReply = yield ListTasks(WAITING, "", 0, 1)
+        most = (yield from self.recorded()).per_key
+        ready: ListTasksReply = ListedTasks(0, [])
+        if most:
+            ready = yield ListTasks(READY, "", 0, _LOOK)
         if (
             counts is Outcome.MISSING
             or takers is Outcome.MISSING
             or taken is Outcome.MISSING
             or waiting is Outcome.MISSING
+            or ready is Outcome.MISSING
         ):
             raise self._missing()
-        return diagnose_tasks(self.name, counts, takers, taken.tasks, waiting.tasks)
+        due = [task.record.due for task in waiting.tasks]
+        return diagnose_tasks(self.name, counts, takers, taken.tasks, due, ready.tasks, most)
 
     def kick_many(self, limit: int | None, delay: int, ttl: int | None) -> Operation[int]:
         """Make the oldest buried tasks ready, up to ``limit``; returns how many."""

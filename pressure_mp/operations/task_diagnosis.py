@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import states
@@ -26,11 +27,27 @@ class Taker(NamedTuple):
     left: float | None
 
 
+class FullKey(NamedTuple):
+    """A key of which as many tasks are taken as may be, ``taken``; of those that were looked at
+    ``ready`` wait for one of them. ``tube`` is theirs, empty for none."""
+
+    key: str
+    tube: str
+    ready: int
+    taken: int
+
+    def __str__(self) -> str:
+        where = f" in tube {self.tube!r}" if self.tube else ""
+        return f"of key {self.key!r}{where} {_are(self.taken, 'taken')}, and {self.ready} wait"
+
+
 class TaskDiagnosis(NamedTuple):
     """A queue of tasks at one moment: what a take would wait for, and who has its tasks.
 
     ``str()`` says it in words. ``counts`` says how many tasks are in which state. ``next_due`` is
-    in how many seconds the next waiting task is ready, None when none waits.
+    in how many seconds the next waiting task is ready, None when none waits. ``full_keys`` are the
+    keys whose ready tasks no worker gets now, since as many are taken as ``per_key`` lets be;
+    ``all_wait`` says whether all ready tasks that were looked at are of such keys.
     """
 
     queue: str
@@ -38,6 +55,9 @@ class TaskDiagnosis(NamedTuple):
     closed: bool
     takers: tuple[Taker, ...]
     next_due: float | None
+    per_key: int
+    full_keys: tuple[FullKey, ...]
+    all_wait: bool
 
     def __str__(self) -> str:
         counted = ", ".join(f"{number} {state.word}" for state, number in self.counts.items())
@@ -45,6 +65,7 @@ class TaskDiagnosis(NamedTuple):
         for taker in self.takers:
             lease = "no lease" if taker.left is None else f"its lease ends in {taker.left:.1f} s"
             lines.append(f"{taker.peer} has {_tasks(taker.tasks)}; {lease}")
+        lines += [f"{key}: per_key={self.per_key}" for key in self.full_keys]
         return "\n".join(lines)
 
     @property
@@ -54,6 +75,13 @@ class TaskDiagnosis(NamedTuple):
         waiting, buried = self.counts[states.WAITING], self.counts[states.BURIED]
         if ready and not any(taker.tasks for taker in self.takers):
             return f"{_are(ready, 'ready')}, and no worker has any: start a worker."
+        if ready and self.all_wait:
+            others = len(self.full_keys) - 1
+            more = f", and so it is with {others} more" if others else ""
+            return (
+                f"No task can be taken: {_are(ready, 'ready')}, but {self.full_keys[0]} until one "
+                f"of those is done (per_key={self.per_key}){more}; {self._who()}."
+            )
         if ready:
             return f"{_are(ready, 'ready')}, and {self._who()}."
         if taken and all(taker.peer.alive is False for taker in self.takers if taker.tasks):
@@ -93,8 +121,10 @@ def diagnose_tasks(
     queue: str,
     counts: TaskCounts,
     takers: Takers,
-    taken: Iterable[StoredTask],
-    waiting: Iterable[StoredTask],
+    taken: Sequence[StoredTask],
+    dues: Sequence[int],
+    ready: Sequence[StoredTask],
+    per_key: int,
 ) -> TaskDiagnosis:
     """Make the diagnosis of what an engine told."""
     numbers: dict[str, int] = dict.fromkeys(takers.leases, 0)
@@ -106,14 +136,28 @@ def diagnose_tasks(
         left = None if ends is None or ends < takers.now else (ends - takers.now) / 1000
         if number or left is not None:
             found.append(Taker(_peer(owner), number, left))
-    dues = [task.record.due for task in waiting]
+    full = _full_keys(taken, ready, per_key) if per_key else ()
     return TaskDiagnosis(
         queue=queue,
         counts=count(counts.transitions),
         closed=counts.closed,
         takers=tuple(sorted(found, key=lambda taker: -taker.tasks)),
         next_due=max(min(dues) - counts.now, 0) / 1000 if dues else None,
+        per_key=per_key,
+        full_keys=full,
+        all_wait=bool(full) and sum(key.ready for key in full) == len(ready),
     )
+
+
+def _full_keys(
+    taken: Sequence[StoredTask], ready: Sequence[StoredTask], per_key: int
+) -> tuple[FullKey, ...]:
+    """Those with the most that wait come first."""
+    has = Counter((task.record.key, task.record.tube) for task in taken if task.record.key)
+    wait = Counter((task.record.key, task.record.tube) for task in ready)
+    full = [group for group, number in has.items() if number >= per_key and wait[group]]
+    found = [FullKey(key, tube, wait[key, tube], has[key, tube]) for key, tube in full]
+    return tuple(sorted(found, key=lambda key: -key.ready))
 
 
 def _peer(owner: str) -> Peer:

@@ -59,6 +59,10 @@ class DecodedTask(NamedTuple):
     data: Any
 
 
+#: For a queue that is there: its own options count.
+_NO_MATTER = TaskSettings(0, 0, 0, False, 0, "", 0)
+
+
 class TaskQueueOperations(QueueOperations):
     """Beside what every kind of queue has. Times are milliseconds, ids are bytes."""
 
@@ -108,6 +112,10 @@ class TaskQueueOperations(QueueOperations):
                 f"queue {self.name!r} exists with {found.tell(others)}, not {settings.tell(others)}"
             )
         return found
+
+    def recorded(self) -> Operation[TaskSettings]:
+        """The queue's own options."""
+        return (yield from self.open(How.ATTACH, _NO_MATTER))
 
     def length(self, tube: str) -> Operation[int]:
         """How many tasks are ready, of one tube or, if that is "", of all."""

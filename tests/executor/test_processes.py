@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -72,6 +73,22 @@ def test_a_call_that_kills_every_worker_fails_alone(make, tmp_path):
     assert len(set(functions.runs(path))) == 2
     assert [future.result(60) for future in others] == list(range(5))
     assert not executor._broken
+
+
+@EVERY_BROKER
+def test_a_killed_worker_frees_the_place_of_its_key(make, tmp_path):
+    executor = make(2, per_key=1, max_deliveries=1)
+    tenant = executor.options(key="tenant")
+    running = str(tmp_path / "running")
+    held = tenant.submit(functions.hold, running, "never")
+    (holder,) = until(lambda: functions.runs(running))
+    others = [tenant.submit(abs, -one) for one in range(3)]
+    until(lambda: executor._queue.qsize() == 3)
+    assert "of key 'tenant' 1 task is taken, and 3 wait" in str(executor._queue.why_blocked())
+    os.kill(holder, signal.SIGKILL)
+    with pytest.raises(WorkerLost):
+        held.result(60)
+    assert [future.result(60) for future in others] == list(range(3))
 
 
 def test_with_one_delivery_nothing_runs_twice(make, tmp_path):

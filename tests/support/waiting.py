@@ -57,9 +57,13 @@ def waiters(client: redis.Redis) -> list[str]:
 
 
 def lasting(client: redis.Redis, pattern: str) -> list[bytes]:
-    """The keys that stay. What is kept for the repeat of a call goes by itself."""
+    """The keys that stay. What is kept for the repeat of a call goes by itself, and so does what
+    nobody heard on a bell."""
     found = sorted(client.scan_iter(match=pattern))
-    return [key for key in found if b":kept:" not in key or client.ttl(key) == -1]
+    passing = b":kept:", b":bell:"
+    return [
+        key for key in found if not any(map(key.__contains__, passing)) or client.ttl(key) == -1
+    ]
 
 
 class Background(threading.Thread):

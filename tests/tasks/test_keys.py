@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 import time
 
 import pytest
+from programs import tasks as programs
 from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Empty, QueueMismatchError, ShutDown, TaskQueue
@@ -147,3 +149,37 @@ def test_many_takers_never_have_more_of_a_key_than_there_may_be(queue, url):
         worker.result()
     assert len(done) == 30
     assert max(most.values()) <= 2
+
+
+def test_why_blocked_says_that_tasks_wait_for_their_key(queue):
+    queue.put_many(range(5), key="a", tube="t")
+    queue.put(5, key="b")
+    tasks = [queue.take(0) for _ in range(3)]
+    found = queue.why_blocked()
+    assert (found.per_key, found.all_wait) == (2, True)
+    assert found.full_keys == (("a", "t", 3, 2),)
+    assert "3 tasks are ready, but of key 'a' in tube 't' 2 tasks are taken" in found.sentence
+    assert "is at work" in found.sentence
+    queue.put(6)
+    assert not queue.why_blocked().all_wait
+    assert "of key 'a' in tube 't' 2 tasks are taken, and 3 wait: per_key=2" in str(found)
+    for task in tasks:
+        task.ack()
+    assert queue.why_blocked().full_keys == ()
+
+
+@pytest.mark.parametrize("broker", ["valkey", "debian_redis", "postgres"])
+def test_the_place_of_a_killed_process_is_for_the_next_task_of_its_key(broker, request, name):
+    server = request.getfixturevalue(broker)
+    with TaskQueue(name, url=server.url, per_key=1, max_deliveries=1, lease=HOURS) as queue:
+        queue.put_many(["first", "second"], key="a")
+        context = multiprocessing.get_context("spawn")
+        process = context.Process(target=programs.take_and_wait, args=(queue,))
+        process.start()
+        until(lambda: queue.stats().counts["T"] == 1)
+        taker = Background(queue.take, LIMIT)
+        until(lambda: parks(taker))
+        process.kill()
+        process.join()
+        assert taker.result().data == "second"
+        queue.delete()

@@ -49,11 +49,11 @@ class TaskAdministration(TaskHandle[Data]):
         return now.with_rates(rates)
 
     def why_blocked(self) -> TaskDiagnosis:
-        """What a take would wait for now, and which processes have the tasks, and whether they
-        live.
+        """What a take would wait for now, which processes have the tasks, and whether they live;
+        and which keys have as many taken as ``per_key`` lets be.
 
-        ``print(tasks.why_blocked())`` says it in words. Of more than 500 taken tasks 500 are looked
-        at. Never waits. Raises QueueDoesNotExistError.
+        ``print(tasks.why_blocked())`` says it in words. Of more than 500 tasks that are
+        taken, or ready, 500 are looked at. Never waits. Raises QueueDoesNotExistError.
         """
         return self._run(self._operations.why_blocked(incarnation()))
 
