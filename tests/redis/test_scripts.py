@@ -27,7 +27,7 @@ from pressure_mp import (
     QueueDoesNotExistError,
     TaskQueue,
 )
-from pressure_mp.drivers import drive
+from pressure_mp.drivers import drive, drive_on
 from pressure_mp.engines.contract.items import TakeBack
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.redis import contents as redis_contents
@@ -467,6 +467,16 @@ def play(server, name, theirs, client):
         inside.run(anonymous, ItemOperations(anonymous.name, "fifo").enlist("somebody"))
         assert len(inside.run(anonymous, ItemOperations(anonymous.name, "fifo").users())) == 2
         inside.run(anonymous, ItemOperations(anonymous.name, "fifo").dismiss(["somebody"]))
+
+    # What was taken stays so, if the queue was shut down meanwhile.
+    with Queue(url=server.url, buffering=0, prefetch=0) as left:
+        left.put(1)
+        session = inside.bind(left).session()
+        item = drive_on(inside.operations(left).get(False, None), session)
+        left.shutdown()
+        taken = session.call(session.taken._replace(if_open=True))
+        session.end()
+        assert taken.items == [item]
 
     # Other disciplines.
     fair = FairQueue(operator.itemgetter(0), name=name, url=server.url)

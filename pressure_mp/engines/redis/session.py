@@ -256,13 +256,13 @@ class RedisSession:
         self, wire: Carrier, lane: Lane, number: bytes, if_open: bool, limit: float | None
     ) -> Reply:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
-        command = self.binding.commands["take_back"]
-        packed = command.pack((int(if_open),), wire.id, lane, number.split()[0])
+        command, args = self.binding.commands["take_back"], (int(if_open),)
+        packed = command.pack(args, wire.id, lane, number.split()[0])
         reply = await exchange(wire, self.binding, "take_back", packed, limit, settles=True)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
             reply = await wire.exchange(packed, limit, settles=True)
-        return await self._understand(reply, wire, "take_back", (), b"", limit)
+        return await self._understand(reply, wire, "take_back", args, b"", limit)
 
     async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
         """Wake one waiter, also one that is about to wait."""
