@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import redis
+
 
 class CountedSocket(socket.socket):
     """Counts the round trips of the main thread."""
@@ -49,7 +51,9 @@ def counted(operation: str) -> Iterator[None]:
 def main(url: str, name: str) -> None:
     socket.socket = CountedSocket  # type: ignore[misc]  # before the package, which may keep it
     from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue
+    from pressure_mp.engines.redis import turns
 
+    turns.FIRST_WATCH = 3600.0  # a get that waits does nothing else until its item comes
     with counted("open, the first of a process"):
         q = Queue(0, name, url=url)
     with counted("open, later"):
@@ -75,13 +79,32 @@ def main(url: str, name: str) -> None:
             q.put(bytes(megabytes * 1_000_000))
         with counted(f"get of {megabytes} MB"):
             q.get()
+    waiting("get that waits for its item", q, url)
     q.delete()
     joinable(JoinableQueue(0, f"{name}-joinable", url=url))
     tasks(TaskQueue(f"{name}-tasks", url=url))
     with counted("open of an anonymous queue"):
         anonymous = Queue(url=url, prefix=name)
+    waiting("get of an anonymous queue that waits for its item", anonymous, url)
     with counted("close of an anonymous queue"):
         anonymous.close()
+
+
+def waiting(operation: str, q: Any, url: str) -> None:
+    """The second of two gets that each wait until another thread puts: the first one connects."""
+    for _ in range(2):
+        thread = threading.Thread(target=put_when_one_waits, args=(q, url))
+        with counted(operation):
+            thread.start()
+            q.get()
+        thread.join()
+
+
+def put_when_one_waits(q: Any, url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        while not client.info("clients")["blocked_clients"]:
+            pass
+    q.put(1)
 
 
 def joinable(q: Any) -> None:
