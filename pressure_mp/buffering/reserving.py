@@ -199,7 +199,8 @@ class Reserving:
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if held:
                 try:
-                    self._end(partial(_try_once, handle))
+                    # The get fails when this does: so it is tried for as long as any get.
+                    self._end(handle._run_at_once)
                     return not any(first <= place < end for first, end in self._lost)
                 finally:
                     self._lock.release()

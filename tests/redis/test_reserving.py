@@ -367,6 +367,15 @@ def test_a_consumer_that_was_stopped_for_long_hands_out_nothing_that_others_got(
     process.join()
 
 
+def test_a_get_that_comes_late_outlives_a_broken_connection(make, own_server, keeps):
+    q = filled(make())
+    number = ahead(q)
+    inside.let_reservation_lapse(q)
+    with own_server.client() as client:
+        client.client_kill_filter(_type="normal", skipme=True)
+    assert [q.get() for _ in range(NUMBER - number)] == list(range(number, NUMBER))
+
+
 @pytest.mark.parametrize("end", ["close", "exit"])
 def test_a_consumer_that_ends_leaves_the_rest_and_no_file(make, start, end):
     q = filled(make())

@@ -115,6 +115,11 @@ def holds(handle: Any) -> bool:
     return bool(handle._incoming.holds)
 
 
+def let_reservation_lapse(handle: Any) -> None:
+    """As if a third of its lease had passed since it asked for the items that are here."""
+    handle._incoming._until = 0.0
+
+
 def has_reader_thread(handle: Any) -> bool:
     """Whether a thread sees to it that its reservations end."""
     return handle._incoming._thread is not None
