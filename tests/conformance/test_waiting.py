@@ -99,14 +99,12 @@ def test_so_it_is_with_space(binding, begin):
     assert ask(binding, Take(waits=False)) == Taken([b"first"])
 
 
-@pytest.mark.parametrize("kind", ["thread", "asyncio"])
-def test_who_looks_again_in_memory_keeps_its_place_also_when_there_are_items_for_all(name, kind):
-    """As all do who were told nothing for about a second. Who only now comes may pass them."""
-    binding = bind("memory://", name)
-    ask(binding, Open(How.CREATE, 0))
-    waiting = [binding.session() if kind == "thread" else Looped(binding) for _ in range(3)]
-    for session in waiting:
-        assert session.call(Take()) == NoItem()
+@pytest.mark.parametrize("url", ["memory", "postgres"], indirect=True)
+def test_who_looks_again_keeps_its_place_also_when_there_are_items_for_all(binding, begin):
+    """As all do who were told nothing for about a second. Who only now comes may pass them. Where
+    there are roles, one of them has the role, and the others are told so."""
+    ask(binding, SetBound(0))
+    waiting = [begin(Take())[0] for _ in range(3)]
     for number in range(4):
         ask(binding, Put([b"%d" % number]))
     for session in reversed(waiting[1:]):
@@ -114,8 +112,6 @@ def test_who_looks_again_in_memory_keeps_its_place_also_when_there_are_items_for
     assert ask(binding, Take()) == Taken([b"0"])
     for number, session in enumerate(waiting, 1):
         assert session.call(Take()) == Taken([b"%d" % number])
-        session.end()
-    ask(binding, Delete(waits=False))
 
 
 @pytest.mark.parametrize("gives_up", [False, True], ids=["end", "a last call"])

@@ -92,6 +92,14 @@ BEGIN
     RETURN one.session IS NULL OR one.session = c.session;
 END $$;
 
+CREATE OR REPLACE FUNCTION pressure_mp.has_place(c pressure_mp.caller, a_line text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pressure_mp.waiting w
+        WHERE w.slot = c.slot AND w.line = a_line AND w.place > pressure_mp.passed(c.slot)
+            AND w.session = c.session);
+END $$;
+
 CREATE OR REPLACE FUNCTION pressure_mp.count_others(c pressure_mp.caller, a_line text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$

@@ -215,9 +215,10 @@ BEGIN
         END IF;
         RETURN 'no_item';
     END IF;
-    -- The first come is the first served, unless there are items for all who wait too.
-    IF args ? 'waits' AND NOT pressure_mp.is_next(c, 'c')
-        AND q.length < a_limit + pressure_mp.count_others(c, 'c')
+    -- The first come is the first served; who comes now, and has no place yet, need not take one when
+    -- there are items for all who wait too.
+    IF args ? 'waits' AND NOT pressure_mp.is_next(c, 'c') AND (pressure_mp.has_place(c, 'c')
+        OR q.length < a_limit + pressure_mp.count_others(c, 'c'))
     THEN
         RETURN 'no_item';
     END IF;
