@@ -11,9 +11,10 @@ import pytest
 from programs import receiving as programs
 from waiting import LIMIT, Background, blocked, until
 
-from pressure_mp import ConsumerInUseError, Empty, Queue, SimpleQueue
-from pressure_mp.drivers import drive_on
-from pressure_mp.engines.redis import blocking, roles, turns, wire
+from pressure_mp import BrokerUnavailable, ConsumerInUseError, Empty, Queue, SimpleQueue
+from pressure_mp.drivers import drive_on, ending
+from pressure_mp.engines.contract.session import ONE_TRY
+from pressure_mp.engines.redis import blocking, outage, roles, turns, wire
 from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
 
 MINE, ANOTHERS = "h/1/1:receiver-1", "h/1/1:receiver-2"
@@ -260,3 +261,44 @@ def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, clie
     assert q.get(timeout=LIMIT) == 1
     pipe.send("end")
     process.join()
+
+
+def test_what_the_server_refused_does_not_mix_up_the_replies_that_follow(make, client, monkeypatch):
+    q = make()
+    send = wire.BlockingWire.send_now
+
+    def forget_scripts(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.script_flush()
+        send(self, packed)
+
+    get = waiting(q, client)
+    monkeypatch.setattr(wire.BlockingWire, "send_now", forget_scripts)
+    push(client, q, 1)
+    assert get.result() == 1
+    assert q.empty()
+    for number in range(10):
+        q.put(number)
+    assert [q.get() for _ in range(10)] == list(range(10))
+    assert q.stats().consumed_messages == 11
+
+
+def test_what_was_not_heard_before_a_call_gave_up_is_called_again(make, client, monkeypatch):
+    """A server does nothing of what it put off when the connection is closed."""
+    monkeypatch.setattr(outage, "GRACE", 0.1)
+    q = make()
+    send = wire.BlockingWire.send_now
+
+    def pause(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.client_pause(500, all=False)
+        send(self, packed)
+
+    get = waiting(q, client)
+    monkeypatch.setattr(wire.BlockingWire, "send_now", pause)
+    push(client, q, 1)
+    assert get.result() == 1
+    with pytest.raises(BrokerUnavailable):
+        inside.run(q, ending(inside.operations(q).length(), ONE_TRY))
+    assert client.llen(f"{q.prefix}:{q.name}") == 0
+    assert q.stats().consumed_messages == 1

@@ -240,7 +240,7 @@ class BlockingSession:
 
     def interrupted(self) -> None:
         if self._ahead is not None:
-            self._ahead.wire.close()
+            self._ahead.wire.give_up()
             self._ahead = None
         if self._wire is not None:
             self._wire.close()
@@ -284,8 +284,11 @@ class _Accepting(NamedTuple):
     def settle(self, outcome: Any) -> None:
         """As of :class:`~.unheard.Unheard`. When the broker cannot be reached the item is still
         queued, and comes again when the lease of the role has ended."""
-        if type(outcome) is bytes:
+        if outcome is None or type(outcome) is bytes:
             return
+        if not isinstance(outcome, OSError):
+            # Over this connection comes the reply to the next call, which was sent already.
+            outcome = ConnectionError("the server refused a call before the one under way")
         session = RedisSession(self.binding, self.pool)
         begun = Begun(self.wire, self.number, outcome)
         try:

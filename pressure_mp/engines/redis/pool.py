@@ -100,7 +100,7 @@ class Pool:
     def lose(self, wire: Carrier, error: BaseException) -> None:
         """Close a connection after ``error``; one of the connection itself, or of a server that
         cannot do its work, makes the next checkout look for the server anew."""
-        wire.close()
+        wire.give_up()
         if isinstance(error, OSError):
             eviction.forget(wire.node.address)
             self._route.doubt(wire.node, error)
