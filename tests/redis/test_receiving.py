@@ -251,6 +251,28 @@ def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, cl
     assert q.stats().consumed_messages == 1
 
 
+def test_a_call_over_another_connection_finds_out_that_the_first_one_broke(
+    make, client, monkeypatch
+):
+    q, other = make(), make()
+    other.put(0)
+    session = inside.bind(other).session()
+    drive_on(inside.operations(other).get(False, None), session)
+    send = wire.BlockingWire.send_now
+
+    def lose(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.client_kill_filter(_id=self.id)
+
+    get = waiting(q, client)
+    monkeypatch.setattr(wire.BlockingWire, "send_now", lose)
+    push(client, q, 1)
+    assert get.result() == 1
+    session.end()  # its connection is the next one in use
+    assert other.empty()
+    assert client.llen(f"{q.prefix}:{q.name}") == 0
+
+
 def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, client, start):
     q = make(lease=1)
     process, pipe = start(programs.get_and_be_cut_off, q, method="spawn")

@@ -406,8 +406,8 @@ class BlockingWire(Wire):
                 return False  # who uses it will see
             except OSError:
                 return True
-        self._socket.setblocking(False)
         try:
+            self._socket.setblocking(False)
             self._socket.recv(1)
         except (BlockingIOError, ssl.SSLWantReadError):
             self._socket.setblocking(True)
