@@ -305,6 +305,30 @@ def test_what_the_server_refused_does_not_mix_up_the_replies_that_follow(make, c
     assert q.stats().consumed_messages == 11
 
 
+def test_what_the_server_refused_is_called_again_also_when_it_did_the_next_call(
+    make, client, monkeypatch
+):
+    q = make(Queue)
+    source = inside.bind(q).scripts["stand_by"].source.decode()
+    send = wire.BlockingWire.send_now
+
+    def forget_for_a_moment(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.script_flush()
+        send(self, packed)
+        until(lambda: client.info("errorstats").get("errorstat_NOSCRIPT"))
+        client.script_load(source)
+
+    get = waiting(q, client)
+    client.config_resetstat()
+    monkeypatch.setattr(wire.BlockingWire, "send_now", forget_for_a_moment)
+    push(client, q, 1)
+    assert get.result() == 1
+    with pytest.raises(Empty):
+        q.get(timeout=0.01)
+    assert client.llen(f"{q.prefix}:{q.name}") == 0
+
+
 def test_what_was_not_heard_before_a_call_gave_up_is_called_again(make, client, monkeypatch):
     """A server does nothing of what it put off when the connection is closed."""
     monkeypatch.setattr(outage, "GRACE", 0.1)

@@ -286,18 +286,20 @@ class _Accepting(NamedTuple):
         queued, and comes again when the lease of the role has ended."""
         if outcome is None or type(outcome) is bytes:
             return
-        if not isinstance(outcome, OSError):
-            # Over this connection comes the reply to the next call, which was sent already.
-            outcome = ConnectionError("the server refused a call before the one under way")
         session = RedisSession(self.binding, self.pool)
-        begun = Begun(self.wire, self.number, outcome)
+        begun = None
+        if isinstance(outcome, OSError):
+            begun = Begun(self.wire, self.number, outcome)
+        # Else the server refused it, and may have done the next call of that lane, whose reply is
+        # still to come over this connection: it is a new call, over another one.
         try:
             finish(session.script(self.op, self.args, begun=begun))
         except PressureError:
             pass
         wire = session.free_wire
-        if wire is not None and wire is not self.wire:
-            wire.lane = Lane()  # the other one is its caller's, for the next call
+        if wire is not None:
+            if begun is not None:
+                wire.lane = Lane()  # the other one is its caller's, for the next call
             session.give_wire_back()
 
 
