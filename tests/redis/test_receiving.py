@@ -11,9 +11,10 @@ import pytest
 from programs import receiving as programs
 from waiting import LIMIT, Background, blocked, until
 
-from pressure_mp import ConsumerInUseError, Empty, Queue, SimpleQueue
-from pressure_mp.drivers import drive_on
-from pressure_mp.engines.redis import blocking, roles, turns, wire
+from pressure_mp import BrokerUnavailable, ConsumerInUseError, Empty, Queue, SimpleQueue
+from pressure_mp.drivers import drive_on, ending
+from pressure_mp.engines.contract.session import ONE_TRY
+from pressure_mp.engines.redis import blocking, outage, roles, turns, wire
 from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
 
 MINE, ANOTHERS = "h/1/1:receiver-1", "h/1/1:receiver-2"
@@ -250,6 +251,28 @@ def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, cl
     assert q.stats().consumed_messages == 1
 
 
+def test_a_call_over_another_connection_finds_out_that_the_first_one_broke(
+    make, client, monkeypatch
+):
+    q, other = make(), make()
+    other.put(0)
+    session = inside.bind(other).session()
+    drive_on(inside.operations(other).get(False, None), session)
+    send = wire.BlockingWire.send_now
+
+    def lose(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.client_kill_filter(_id=self.id)
+
+    get = waiting(q, client)
+    monkeypatch.setattr(wire.BlockingWire, "send_now", lose)
+    push(client, q, 1)
+    assert get.result() == 1
+    session.end()  # its connection is the next one in use
+    assert other.empty()
+    assert client.llen(f"{q.prefix}:{q.name}") == 0
+
+
 def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, client, start):
     q = make(lease=1)
     process, pipe = start(programs.get_and_be_cut_off, q, method="spawn")
@@ -260,3 +283,68 @@ def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, clie
     assert q.get(timeout=LIMIT) == 1
     pipe.send("end")
     process.join()
+
+
+def test_what_the_server_refused_does_not_mix_up_the_replies_that_follow(make, client, monkeypatch):
+    q = make()
+    send = wire.BlockingWire.send_now
+
+    def forget_scripts(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.script_flush()
+        send(self, packed)
+
+    get = waiting(q, client)
+    monkeypatch.setattr(wire.BlockingWire, "send_now", forget_scripts)
+    push(client, q, 1)
+    assert get.result() == 1
+    assert q.empty()
+    for number in range(10):
+        q.put(number)
+    assert [q.get() for _ in range(10)] == list(range(10))
+    assert q.stats().consumed_messages == 11
+
+
+def test_what_the_server_refused_is_called_again_also_when_it_did_the_next_call(
+    make, client, monkeypatch
+):
+    q = make(Queue)
+    source = inside.bind(q).scripts["stand_by"].source.decode()
+    send = wire.BlockingWire.send_now
+
+    def forget_for_a_moment(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.script_flush()
+        send(self, packed)
+        until(lambda: client.info("errorstats").get("errorstat_NOSCRIPT"))
+        client.script_load(source)
+
+    get = waiting(q, client)
+    client.config_resetstat()
+    monkeypatch.setattr(wire.BlockingWire, "send_now", forget_for_a_moment)
+    push(client, q, 1)
+    assert get.result() == 1
+    with pytest.raises(Empty):
+        q.get(timeout=0.01)
+    assert client.llen(f"{q.prefix}:{q.name}") == 0
+
+
+def test_what_was_not_heard_before_a_call_gave_up_is_called_again(make, client, monkeypatch):
+    """A server does nothing of what it put off when the connection is closed."""
+    monkeypatch.setattr(outage, "GRACE", 0.1)
+    q = make()
+    send = wire.BlockingWire.send_now
+
+    def pause(self, packed):
+        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        client.client_pause(500, all=False)
+        send(self, packed)
+
+    get = waiting(q, client)
+    monkeypatch.setattr(wire.BlockingWire, "send_now", pause)
+    push(client, q, 1)
+    assert get.result() == 1
+    with pytest.raises(BrokerUnavailable):
+        inside.run(q, ending(inside.operations(q).length(), ONE_TRY))
+    assert client.llen(f"{q.prefix}:{q.name}") == 0
+    assert q.stats().consumed_messages == 1

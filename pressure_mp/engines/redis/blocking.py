@@ -240,7 +240,7 @@ class BlockingSession:
 
     def interrupted(self) -> None:
         if self._ahead is not None:
-            self._ahead.wire.close()
+            self._ahead.wire.give_up()
             self._ahead = None
         if self._wire is not None:
             self._wire.close()
@@ -284,17 +284,22 @@ class _Accepting(NamedTuple):
     def settle(self, outcome: Any) -> None:
         """As of :class:`~.unheard.Unheard`. When the broker cannot be reached the item is still
         queued, and comes again when the lease of the role has ended."""
-        if type(outcome) is bytes:
+        if outcome is None or type(outcome) is bytes:
             return
         session = RedisSession(self.binding, self.pool)
-        begun = Begun(self.wire, self.number, outcome)
+        begun = None
+        if isinstance(outcome, OSError):
+            begun = Begun(self.wire, self.number, outcome)
+        # Else the server refused it, and may have done the next call of that lane, whose reply is
+        # still to come over this connection: it is a new call, over another one.
         try:
             finish(session.script(self.op, self.args, begun=begun))
         except PressureError:
             pass
         wire = session.free_wire
-        if wire is not None and wire is not self.wire:
-            wire.lane = Lane()  # the other one is its caller's, for the next call
+        if wire is not None:
+            if begun is not None:
+                wire.lane = Lane()  # the other one is its caller's, for the next call
             session.give_wire_back()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import weakref
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -75,6 +76,8 @@ class Pool:
     @staticmethod
     def _idle(node: Node) -> Wire | None:
         idle = node.idle
+        if len(idle) > 1:
+            _hear(idle)
         while idle:
             try:
                 wire = idle.pop()
@@ -100,7 +103,7 @@ class Pool:
     def lose(self, wire: Carrier, error: BaseException) -> None:
         """Close a connection after ``error``; one of the connection itself, or of a server that
         cannot do its work, makes the next checkout look for the server anew."""
-        wire.close()
+        wire.give_up()
         if isinstance(error, OSError):
             eviction.forget(wire.node.address)
             self._route.doubt(wire.node, error)
@@ -170,3 +173,23 @@ class Pool:
     def _hang_up(self) -> None:
         for node in self._route.nodes():
             node.hang_up()
+
+
+def _hear(idle: deque[Wire]) -> None:
+    """What nobody has waited for over the connections that are not used next is done first."""
+    for wire in tuple(idle)[:-1]:
+        if wire.unheard is None:
+            continue
+        try:
+            idle.remove(wire)
+        except ValueError:  # another thread uses it, and hears
+            continue
+        try:
+            is_stale = wire.is_stale()
+        except BaseException:
+            wire.give_up()
+            raise
+        if is_stale:
+            wire.close()
+        else:
+            idle.appendleft(wire)

@@ -100,6 +100,10 @@ class Carrier(ABC):
     def close(self) -> None:
         """Nothing more is sent over it, nor heard."""
 
+    def give_up(self) -> None:
+        """The same; and what nobody has waited for is done."""
+        self.close()
+
 
 class Wire(Carrier):
     """A connected socket, used by one operation at a time."""
@@ -269,6 +273,14 @@ class Wire(Carrier):
         self.unheard = None
         unheard.settle(outcome)
 
+    def give_up(self) -> None:
+        """As of :class:`Carrier`: a server never does a call that it has not begun when the
+        connection is closed, so an unheard one is made again over another."""
+        self.close()
+        unheard, self.unheard = self.unheard, None
+        if unheard is not None:
+            unheard.settle(ConnectionError("the connection was closed before its reply came"))
+
     async def _read(self, timeout: float | None) -> Any:
         reply, self._refusal = self._refusal, _NOTHING
         if reply is _NOTHING:
@@ -394,8 +406,8 @@ class BlockingWire(Wire):
                 return False  # who uses it will see
             except OSError:
                 return True
-        self._socket.setblocking(False)
         try:
+            self._socket.setblocking(False)
             self._socket.recv(1)
         except (BlockingIOError, ssl.SSLWantReadError):
             self._socket.setblocking(True)
