@@ -85,11 +85,16 @@ class Asking:
 
 class InFlight:
     """The numbers of the items in flight, each noted for the thread that got it, or for the asyncio
-    task whose mark ``who`` then is."""
+    task whose mark ``who`` then is.
+
+    One that was taken away from this process may be given to it again, under the same number: it
+    is noted once for each time that it was got, and only the first ``task_done()`` is in time.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._clock = itertools.count(1)
+        #: By their arrival.
         self._owners: dict[object, OrderedDict[int, Held]] = {}
 
     def __bool__(self) -> bool:
@@ -106,7 +111,8 @@ class InFlight:
             mine = self._owners.get(mark)
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
-            mine[seq] = Held(seq, next(self._clock))
+            held = Held(seq, next(self._clock))
+            mine[held.arrival] = held
 
     def ask(self, who: object = None) -> tuple[Held | None, bool, bool]:
         """The item that the caller got first, else the one that this process did, of those that
@@ -140,10 +146,10 @@ class InFlight:
         """The number of the item that the calling thread got last."""
         with self._lock:
             mine = self._owners.get(_thread.mark)
-            return None if mine is None else next(reversed(mine))
+            return None if mine is None else next(reversed(mine.values())).seq
 
     def discard(self, seq: int | None) -> None:
-        """An item is in flight no longer."""
+        """An item is in flight no longer; of one that was got again, the latter."""
         if seq is None:
             return
         with self._lock:
@@ -152,7 +158,11 @@ class InFlight:
     def _discard(self, seq: int) -> None:
         for owner in (_thread.mark, *self._owners):
             theirs = self._owners.get(owner)
-            if theirs is not None and theirs.pop(seq, None) is not None:
+            if theirs is None:
+                continue
+            held = _next_of(theirs, lambda one: one.seq == seq, latest=True)
+            if held is not None:
+                theirs.pop(held.arrival, None)
                 if not theirs:
                     del self._owners[owner]
                 return
@@ -170,22 +180,25 @@ class InFlight:
 
         def is_free(held: Held) -> bool:
             if held.is_done:
-                done.append(held.seq)
+                done.append(held.arrival)
                 return False
             if held.transaction is not None and not held.transaction.is_over:
                 return False
             return held.asker is None or held.asker is mark
 
         found = _next_of(some, is_free)
-        for seq in done:
-            some.pop(seq, None)
+        for arrival in done:
+            some.pop(arrival, None)
         return found
 
 
-def _next_of(some: OrderedDict[int, Held], is_it: Callable[[Held], bool]) -> Held | None:
+def _next_of(
+    some: OrderedDict[int, Held], is_it: Callable[[Held], bool], latest: bool = False
+) -> Held | None:
     while True:
         try:
-            return next(filter(is_it, some.values()), None)
+            those = reversed(some.values()) if latest else iter(some.values())
+            return next(filter(is_it, those), None)
         except RuntimeError:  # a signal handler got an item meanwhile, or one is done
             continue
 

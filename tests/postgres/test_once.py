@@ -9,7 +9,9 @@ from waiting import HOURS
 from pressure_mp.engines.contract.items import Acknowledge, Added, Hold, Put, Take, Taken
 from pressure_mp.engines.contract.queues import CountDone, GetLength, GetStats, How, Open
 from pressure_mp.engines.contract.replies import Outcome
+from pressure_mp.engines.contract.session import ONE_TRY
 from pressure_mp.engines.contract.tasks import OpenTasks, PutTasks
+from pressure_mp.exceptions import BrokerUnavailable
 from pressure_mp.sync.tasks import settings
 
 OWNER = "elsewhere/1/1/aaaaaaaa"
@@ -179,6 +181,35 @@ def test_a_quick_call_that_arrives_after_its_repeat_does_nothing(
     session.end()
     other.end()
     assert ask(binding, GetLength()) == length
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_quick_put_that_nobody_heard_of_and_comes_late_does_not_hide_that_another_was_done(
+    binding, monkeypatch
+):
+    """The queue's row has the note of one put; whoever puts next is another than who gave up."""
+    from pressure_mp.engines.postgres import errors, wire
+
+    for number in range(3):
+        ask(binding, Put([b"%d" % number]))
+    with monkeypatch.context() as patch:
+        late = Late(patch, errors.ConnectionLost("it is silent"))
+        gives_up = binding.session()
+        with pytest.raises(BrokerUnavailable):
+            gives_up.call(Put([b"late"]), ONE_TRY)
+        gives_up.end()
+
+    done = wire.Wire.execute
+
+    async def breaking(this, *args):
+        await done(this, *args)
+        monkeypatch.setattr(wire.Wire, "execute", done)
+        assert late.arrive() != [[None]]
+        raise errors.ConnectionLost("it broke")
+
+    monkeypatch.setattr(wire.Wire, "execute", breaking)
+    assert ask(binding, Put([b"3"])) == Added(1)
+    assert ask(binding, Take(10)) == Taken([b"0", b"1", b"2", b"3", b"late"])
 
 
 @pytest.mark.usefixtures("noted")

@@ -44,6 +44,7 @@ class AsyncPostgresSession(BaseSession):
                 put_off.check()  # who is cancelled does not get it
             return reply
         except asyncio.CancelledError:
+            self.interrupted()
             found = await self._put_back(request)
             if found is None:
                 raise
@@ -138,7 +139,6 @@ class AsyncPostgresSession(BaseSession):
         if taken is None or self.found is not None:
             self._taken = None
             return None
-        self._is_lane_clean = False
         undoing = Undoing(request, partial(self._take_back, taken))
         with suppress(asyncio.CancelledError):  # it was before, too
             await to_its_end(undoing.run())

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ...exceptions import PressureError
+from ...exceptions import BrokerUnavailable, PressureError
 from ...identity.client import client_id_bytes, ticket
 from ..contract.items import EndReservation, ReleaseSpace, Reserve, Settled, TakeBack, Taken
 from ..contract.queues import Exists, Unlock
@@ -169,6 +169,8 @@ class BaseSession:
                 quick = None
                 row = (await persist(self._calls, binding.options, end, call, settles))[0]
         except PressureError as error:
+            if isinstance(error, BrokerUnavailable):
+                self._lane = None  # what was sent may come later, and note its number
             if way.takes and not isinstance(error, ConnectionError):
                 self._taken = None  # a statement that fails does nothing
             raise
