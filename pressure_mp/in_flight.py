@@ -184,9 +184,6 @@ class InFlight:
                 return False
             if held.transaction is not None and not held.transaction.is_over:
                 return False
-            if held.transaction is not None and _is_again(held, some):
-                done.append(held.arrival)  # its commit was refused
-                return False
             return held.asker is None or held.asker is mark
 
         found = _next_of(some, is_free)
@@ -204,11 +201,6 @@ def _next_of(
             return next(filter(is_it, those), None)
         except RuntimeError:  # a signal handler got an item meanwhile, or one is done
             continue
-
-
-def _is_again(held: Held, some: OrderedDict[int, Held]) -> bool:
-    """Whether the item was got once more after that."""
-    return any(one.seq == held.seq and one.arrival > held.arrival for one in some.values())
 
 
 def _is_in_flight(held: Held) -> bool:
