@@ -85,16 +85,11 @@ class Asking:
 
 class InFlight:
     """The numbers of the items in flight, each noted for the thread that got it, or for the asyncio
-    task whose mark ``who`` then is.
-
-    One that was taken away from this process may be given to it again, under the same number: it
-    is noted once for each time that it was got, and only the first ``task_done()`` is in time.
-    """
+    task whose mark ``who`` then is."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._clock = itertools.count(1)
-        #: By their arrival.
         self._owners: dict[object, OrderedDict[int, Held]] = {}
 
     def __bool__(self) -> bool:
@@ -111,8 +106,7 @@ class InFlight:
             mine = self._owners.get(mark)
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
-            held = Held(seq, next(self._clock))
-            mine[held.arrival] = held
+            mine[seq] = Held(seq, next(self._clock))
 
     def ask(self, who: object = None) -> tuple[Held | None, bool, bool]:
         """The item that the caller got first, else the one that this process did, of those that
@@ -146,10 +140,10 @@ class InFlight:
         """The number of the item that the calling thread got last."""
         with self._lock:
             mine = self._owners.get(_thread.mark)
-            return None if mine is None else next(reversed(mine.values())).seq
+            return None if mine is None else next(reversed(mine))
 
     def discard(self, seq: int | None) -> None:
-        """An item is in flight no longer; of one that was got again, the latter."""
+        """An item is in flight no longer."""
         if seq is None:
             return
         with self._lock:
@@ -158,11 +152,7 @@ class InFlight:
     def _discard(self, seq: int) -> None:
         for owner in (_thread.mark, *self._owners):
             theirs = self._owners.get(owner)
-            if theirs is None:
-                continue
-            held = _next_of(theirs, lambda one: one.seq == seq, latest=True)
-            if held is not None:
-                theirs.pop(held.arrival, None)
+            if theirs is not None and theirs.pop(seq, None) is not None:
                 if not theirs:
                     del self._owners[owner]
                 return
@@ -180,25 +170,22 @@ class InFlight:
 
         def is_free(held: Held) -> bool:
             if held.is_done:
-                done.append(held.arrival)
+                done.append(held.seq)
                 return False
             if held.transaction is not None and not held.transaction.is_over:
                 return False
             return held.asker is None or held.asker is mark
 
         found = _next_of(some, is_free)
-        for arrival in done:
-            some.pop(arrival, None)
+        for seq in done:
+            some.pop(seq, None)
         return found
 
 
-def _next_of(
-    some: OrderedDict[int, Held], is_it: Callable[[Held], bool], latest: bool = False
-) -> Held | None:
+def _next_of(some: OrderedDict[int, Held], is_it: Callable[[Held], bool]) -> Held | None:
     while True:
         try:
-            those = reversed(some.values()) if latest else iter(some.values())
-            return next(filter(is_it, those), None)
+            return next(filter(is_it, some.values()), None)
         except RuntimeError:  # a signal handler got an item meanwhile, or one is done
             continue
 

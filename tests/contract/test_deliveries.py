@@ -345,22 +345,6 @@ def test_a_task_done_that_comes_too_late_warns_and_does_not_count(make, broker):
     q.join()
 
 
-def test_an_item_that_its_process_gets_again_counts_once_and_no_other_in_its_place(make, broker):
-    """It was stopped for longer than its lease, say, while it had the item and got the next one."""
-    q = make(serializer="raw")
-    broker.fill(b"1", b"2")
-    assert q.get() == b"1"
-    broker.requeue(pressure_mp.identity.processes.incarnation())
-    assert q.get() == b"1"
-    delivery = broker.take(A)
-    q.task_done()
-    with pytest.warns(LateTaskDoneWarning, match=q.name):
-        q.task_done()
-    assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
-    assert broker.acknowledge(A, delivery.seq) is Outcome.DONE
-    q.join()
-
-
 def test_a_warning_of_a_late_task_done_that_is_an_error_is_raised_once(make, broker):
     q = make(serializer="raw")
     broker.fill(b"1", b"2")
