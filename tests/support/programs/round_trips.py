@@ -98,6 +98,7 @@ def waiting(operation: str, q: Any, url: str) -> None:
             thread.start()
             q.get()
         thread.join()
+        q.qsize()  # which reads the reply that nobody has waited for
 
 
 def put_when_one_waits(q: Any, url: str) -> None:
