@@ -67,4 +67,5 @@ def check_cross_validation():
         assert type(fitted[0][0]) is functions.Mean
         with pytest.raises(ValueError, match="nothing to fit"):
             run(joblib.delayed(functions.fit)(functions.Mean(), part, 0) for part in [[], []])
-        assert run([joblib.delayed(abs)(-1)]) == [1]
+    # Another Parallel: one that is kept open may be told of the second failure in its next run.
+    assert joblib.Parallel(n_jobs=2)([joblib.delayed(abs)(-1)]) == [1]
