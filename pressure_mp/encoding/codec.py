@@ -164,10 +164,8 @@ class Codec(Generic[Item]):
     def quick_decode(self) -> Callable[[bytes], Item]:
         """What decodes most items as :meth:`decode` does, in less time; of large ones nothing. It
         may raise anything: then decode, or :meth:`decode_large`, is to do it."""
-        if not self._divides:
+        if self._key_ids or not self._divides:
             return self._decode_small
-        if self._key_ids:
-            return self.prepare().checking(self._serializer.loads)
         return self._serializer.loads  # no pickle begins as what is signed, or as a manifest
 
     def _decode_small(self, item: bytes) -> Item:
@@ -216,9 +214,10 @@ class Codec(Generic[Item]):
         make one piece of THRESHOLD bytes or more: then encode is to do it."""
         if not isinstance(self._serializer, PickleSerializer):
             return self.encode
-        if not self._key_ids:
+        signatures = self.prepare()
+        if not isinstance(signatures, signing.Signer):
             return serializers.pickle_small
-        return self.prepare().signing(serializers.pickle_small, THRESHOLD)
+        return signatures.signing(serializers.pickle_small, THRESHOLD)
 
     def encode_many(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes | Large]:
         """As :meth:`encode`, for each."""
@@ -266,7 +265,7 @@ class Codec(Generic[Item]):
         """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
         item."""
         payloads = self.check_many(items)  # all, before anything is decoded
-        return list(map(self._serializer.loads, payloads))
+        return list(map(self.loads, payloads))
 
     def __getstate__(self) -> tuple[Any, ...]:
         keys: Keys = self._keys if signing.is_spawning() else ()

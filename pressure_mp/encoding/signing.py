@@ -192,13 +192,6 @@ class Signatures(Protocol):
     def check(self, item: bytes, kind: Kind | None = None) -> bytes:
         """The payload of an item, or of what is of another ``kind``; raises AuthenticationError."""
 
-    def signing(self, make: Callable[[T], bytes], most: float = math.inf) -> Callable[[T], bytes]:
-        """What signs what ``make`` makes, in as few steps as possible; but nothing of ``most``
-        bytes or more."""
-
-    def checking(self, read: Callable[[bytes], T]) -> Callable[[bytes], T]:
-        """What reads the payload of an item that it checks, most in as few steps as possible."""
-
     def check_many(self, items: Iterable[bytes]) -> list[bytes]:
         """As :meth:`check`, for each, in as few steps as possible."""
 
@@ -220,7 +213,8 @@ class Signer:
         self.sign = self.signing(bytes)
 
     def signing(self, make: Callable[[T], bytes], most: float = math.inf) -> Callable[[T], bytes]:
-        """As of :class:`Signatures`."""
+        """What signs what ``make`` makes, in as few steps as possible; but nothing of ``most``
+        bytes or more."""
         head, mac = next(iter(self._small.items()))
         large_head, large_mac = next(iter(self._large.items()))
         copy, join = mac.copy, b"".join
@@ -237,24 +231,9 @@ class Signer:
 
         return make_and_sign
 
-    def checking(self, read: Callable[[bytes], T]) -> Callable[[bytes], T]:
+    def check_many(self, items: Iterable[bytes]) -> list[bytes]:
         """As of :class:`Signatures`. The fewest are for what is small, and signed with the first
         key."""
-        head, mac = next(iter(self._small.items()))
-        copy, are_equal, check = mac.copy, self._are_equal, self.check
-
-        def check_and_read(item: bytes) -> T:
-            if item.startswith(head):
-                payload, mac = item[_PAYLOAD:], copy()
-                mac.update(payload)
-                if are_equal(mac.digest(), item[_HEAD_SIZE:_PAYLOAD]):
-                    return read(payload)
-            return read(check(item))
-
-        return check_and_read
-
-    def check_many(self, items: Iterable[bytes]) -> list[bytes]:
-        """As of :class:`Signatures`, as :meth:`checking`."""
         head, mac = next(iter(self._small.items()))
         copy, are_equal, payloads = mac.copy, self._are_equal, []
         for item in items:
@@ -334,14 +313,6 @@ class Unsigned:
                 f"give the handle the producers' key (authkey= or {VARIABLE})",
             )
         return item
-
-    def signing(self, make: Callable[[T], bytes], most: float = math.inf) -> Callable[[T], bytes]:
-        """As of :class:`Signatures`."""
-        return lambda one: self.sign(make(one))
-
-    def checking(self, read: Callable[[bytes], T]) -> Callable[[bytes], T]:
-        """As of :class:`Signatures`."""
-        return lambda item: read(self.check(item))
 
     def check_many(self, items: Iterable[bytes]) -> list[bytes]:
         """As of :class:`Signatures`."""

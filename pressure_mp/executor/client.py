@@ -34,9 +34,6 @@ _MOST_AT_ONCE = 1000
 #: While more calls than that are not done, so many seconds pass before it is asked what came of the
 #: next: to hear of several at a time takes much less of everybody's time.
 _MANY, _PAUSE = 50, 0.002
-#: After the last call that was pending so many seconds pass: who waits for it goes on meanwhile,
-#: which it could not while this thread runs.
-_GIVE_WAY = 0.0001
 
 _log = logging.getLogger("pressure_mp")
 
@@ -326,8 +323,6 @@ class Client:
                 self._settle(heard.popleft())
             if len(self._futures) > _MANY:
                 time.sleep(_PAUSE)
-            elif not self._futures:
-                time.sleep(_GIVE_WAY)
 
     def _listen_anew(self) -> None:
         """This process did not ask for longer than the inbox's lease: it is there again, and is to
