@@ -234,8 +234,8 @@ def test_what_one_was_given_that_is_killed_then_is_there_for_the_next(make, clie
     assert q.stats().consumed_messages == 1
 
 
-def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, client, monkeypatch):
-    q = make()
+def get_over_a_connection_that_breaks(q, client, monkeypatch):
+    """Wait for an item, and be given it; the call that takes it out is not sent."""
     send = wire.BlockingWire.send_now
 
     def lose(self, packed):
@@ -246,6 +246,11 @@ def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, cl
     monkeypatch.setattr(wire.BlockingWire, "send_now", lose)
     push(client, q, 1)
     assert get.result() == 1
+
+
+def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, client, monkeypatch):
+    q = make()
+    get_over_a_connection_that_breaks(q, client, monkeypatch)
     assert item_in(q)
     assert q.empty()
     assert q.stats().consumed_messages == 1
@@ -258,16 +263,7 @@ def test_a_call_over_another_connection_finds_out_that_the_first_one_broke(
     other.put(0)
     session = inside.bind(other).session()
     drive_on(inside.operations(other).get(False, None), session)
-    send = wire.BlockingWire.send_now
-
-    def lose(self, packed):
-        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
-        client.client_kill_filter(_id=self.id)
-
-    get = waiting(q, client)
-    monkeypatch.setattr(wire.BlockingWire, "send_now", lose)
-    push(client, q, 1)
-    assert get.result() == 1
+    get_over_a_connection_that_breaks(q, client, monkeypatch)
     session.end()  # its connection is the next one in use
     assert other.empty()
     assert client.llen(f"{q.prefix}:{q.name}") == 0
