@@ -6,6 +6,7 @@ import ast
 import difflib
 import os
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -122,6 +123,7 @@ def test_every_command_is_one_that_is_run_somewhere(document):
         ".venv/bin/pytest -n 4 tests/contract",  # test_commands.py
         ".venv/bin/tox",  # .ci/run
         "export PRESSURE_URL=redis://broker.example:6379",  # a setting, not a program
+        "export PRESSURE_URL=embedded://$HOME/pressure",  # below, in two terminals
         # tests/executor/test_program.py
         "pressure-mp worker reports -c 8 --url redis://broker.example:6379",
         "python -m pressure_mp.worker reports -c 8 --url redis://broker.example:6379",
@@ -132,11 +134,55 @@ def test_every_command_is_one_that_is_run_somewhere(document):
                 assert line in known
 
 
-def test_the_readme_begins_with_the_demo_and_ends_with_what_ci_runs():
+def shell_blocks(document):
+    return [text.strip() for language, text in BLOCK.findall(document) if language == "sh"]
+
+
+def test_the_readme_begins_with_the_demo():
+    assert shell_blocks((ROOT / "README.md").read_text())[0].endswith("pressure-mp demo")
+
+
+def test_the_contributing_page_has_what_ci_runs():
+    run = (ROOT / ".ci" / "run").read_text().replace("install -q tox", "install tox")
+    assert shell_blocks((ROOT / "CONTRIBUTING.md").read_text())[0] in run
+
+
+class Terminal:
+    """An interpreter that is told what a document shows behind ``>>>``."""
+
+    def __init__(self, environ):
+        self.python = subprocess.Popen(
+            [sys.executable, "-i", "-q", "-u"],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def shows(self, block):
+        for line in block.splitlines():
+            if line.startswith(">>> "):
+                print(line.removeprefix(">>> "), file=self.python.stdin, flush=True)
+            else:
+                assert self.python.stdout.readline().rstrip() == line
+
+    def ends(self):
+        self.python.communicate()
+        return self.python.returncode
+
+
+def test_what_the_readme_shows_in_two_terminals_is_what_happens(tmp_path):
     readme = (ROOT / "README.md").read_text()
-    first, *_, last = (text.strip() for language, text in BLOCK.findall(readme) if language == "sh")
-    assert first.endswith("pressure-mp demo")
-    assert last in (ROOT / ".ci" / "run").read_text().replace("install -q tox", "install tox")
+    (setting,) = re.findall(r"^export PRESSURE_URL=(embedded:.*)$", readme, re.MULTILINE)
+    environ = {**os.environ, "PRESSURE_URL": setting.replace("$HOME", str(tmp_path))}
+    put, get, again = (text for language, text in BLOCK.findall(readme) if language == "pycon")
+    first, second = Terminal(environ), Terminal(environ)
+    first.shows(put)
+    second.shows(get)
+    assert second.ends() == -signal.SIGKILL
+    first.shows(again)
+    assert first.ends() == 0
 
 
 def test_the_protocol_page_names_every_key_and_every_operation():
