@@ -12,14 +12,17 @@ from time import time_ns
 from typing import NamedTuple, Protocol
 
 from .encoding import envelope
+from .engines.contract.address import Endpoint
 
 
 class Destination(NamedTuple):
-    """A queue: its name, its discipline, and whether it is an anonymous one."""
+    """A queue: its name, its discipline, whether it is an anonymous one, and which server has it,
+    if the broker's address names one."""
 
     name: str
     discipline: str
     is_anonymous: bool
+    server: Endpoint | None
 
 
 class Message(NamedTuple):
@@ -46,9 +49,11 @@ class Listener(Protocol):
         """These have come, in one reply of the broker. They were asked for at ``since``, in
         nanoseconds since the epoch."""
 
-    def settled(self, source: Destination, verb: str, ids: Sequence[int | str], since: int) -> None:
-        """The broker was told what becomes of these tasks: ``ack``, ``release`` or ``bury``. It was
-        asked at ``since``, in nanoseconds since the epoch."""
+    def settled(
+        self, source: Destination, verb: str, messages: Sequence[Message], since: int
+    ) -> None:
+        """The broker was told what becomes of these: of tasks ``ack``, ``release`` or ``bury``, of
+        items ``task_done``. It was asked at ``since``, in nanoseconds since the epoch."""
 
     def processing(self, source: Destination, message: Message) -> AbstractContextManager[None]:
         """A handler works on a task within this context, which ends with the handler's error, if it
@@ -110,11 +115,11 @@ def received(source: Destination, messages: Sequence[Message], since: int = 0) -
         listener.received(source, messages, since)
 
 
-def settled(source: Destination, verb: str, ids: Sequence[int | str], since: int = 0) -> None:
+def settled(source: Destination, verb: str, messages: Sequence[Message], since: int = 0) -> None:
     """The broker knows what becomes of these, as it was asked at ``since``; 0 is now."""
     since = since or time_ns()
     for listener in listeners:
-        listener.settled(source, verb, ids, since)
+        listener.settled(source, verb, messages, since)
 
 
 def processing(source: Destination, message: Message) -> AbstractContextManager[None]:

@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 
@@ -49,10 +49,13 @@ class Claim:
         """All of it is handed out."""
 
 
+_NO_HEADERS: Mapping[str, str] = {}
+
+
 class Held:
     """An item in flight."""
 
-    __slots__ = ("arrival", "asked", "asker", "is_done", "seq", "transaction")
+    __slots__ = ("arrival", "asked", "asker", "headers", "is_done", "seq", "transaction")
 
     def __init__(self, seq: int, arrival: int) -> None:
         self.seq = seq
@@ -63,6 +66,8 @@ class Held:
         self.is_done = False
         #: That in which it is acknowledged, if that commits.
         self.transaction: Transaction | None = None
+        #: What its producer's listeners gave it, if anybody listened here when it was got.
+        self.headers: Mapping[str, str] = _NO_HEADERS
 
 
 class Transaction(Protocol):
@@ -107,6 +112,15 @@ class InFlight:
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
             mine[seq] = Held(seq, next(self._clock))
+
+    def note(self, seqs: Sequence[int], headers: Sequence[Mapping[str, str]]) -> None:
+        """The headers of items that are in flight, for those who are told when they are done."""
+        with self._lock:
+            for theirs in list(self._owners.values()):
+                for seq, found in zip(seqs, headers, strict=True):
+                    held = theirs.get(seq)
+                    if held is not None:
+                        held.headers = found
 
     def ask(self, who: object = None) -> tuple[Held | None, bool, bool]:
         """The item that the caller got first, else the one that this process did, of those that

@@ -63,12 +63,21 @@ class ObjectOperations(DeliveryOperations):
     @cached_property
     def destination(self) -> Destination:
         """The queue, for those who listen."""
-        return Destination(self.name, self.discipline, self.codec.anonymous)
+        return Destination(self.name, self.discipline, self.codec.anonymous, self.endpoint)
 
-    def tell_received(self, items: Sequence[bytes], since: int = 0) -> None:
-        """Tell those who listen of items that were got and decoded."""
+    def tell_received(
+        self,
+        items: Sequence[bytes],
+        since: int = 0,
+        seqs: Sequence[int] = (),
+        here: Holder | None = None,
+    ) -> None:
+        """Tell those who listen of items that were got and decoded; which are in flight ``here``
+        under these numbers, or were got for good."""
         if events.listeners:
             messages = [Message(self.codec.headers_of(item)) for item in items]
+            if here is not None:
+                here.in_flight.note(seqs, [message.headers for message in messages])
             events.received(self.destination, messages, since)
 
     # Putting
@@ -219,6 +228,7 @@ class ObjectOperations(DeliveryOperations):
         Raises TaskDoneError. ``asking`` says then which item it was; the caller marks it as done in
         a step behind which nothing can be interrupted: else it repeats this, with the same item.
         """
+        since = events.now()
         while True:
             asking.held, before, has_newer = here.in_flight.ask(asking.who)
             held = asking.held
@@ -228,6 +238,9 @@ class ObjectOperations(DeliveryOperations):
             # for another item.
             goes_on = has_newer or (held is not None and held.transaction is not None)
             if reply is not Outcome.PASSED and not (reply is Outcome.LATE and goes_on):
+                if events.listeners and reply is Outcome.DONE:
+                    one = Message({} if held is None else held.headers)
+                    events.settled(self.destination, "task_done", [one], since)
                 return reply is Outcome.LATE and not before
             if held is not None:
                 held.is_done = True
@@ -266,7 +279,7 @@ class ObjectOperations(DeliveryOperations):
             except PressureError:
                 yield from self._set_aside(item, seq, here)
                 raise
-        self.tell_received([item], since)
+        self.tell_received([item], since, [seq], here)
         return found
 
     def _accept_large(self, item: bytes, seq: int, here: Holder | None) -> Operation[Any]:
@@ -298,7 +311,7 @@ class ObjectOperations(DeliveryOperations):
     ) -> Operation[Received]:
         try:
             found = self.codec.decode_many(items)
-            self.tell_received(items, since)
+            self.tell_received(items, since, seqs, here)
             return found, None
         except Exception as error:  # one cannot be used, which is not the others' fault
             if is_from_outside(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ..effects import Operation
+from ..engines.contract.address import Endpoint
 from ..engines.contract.queues import (
     Dismiss,
     DismissReply,
@@ -29,6 +30,9 @@ class QueueOperations:
 
     Every operation but ``exists`` raises QueueDoesNotExistError when there is no such queue.
     """
+
+    #: Which server has the queue, for those who watch. Given by the handle, if it knows.
+    endpoint: Endpoint | None = None
 
     def __init__(self, name: str, discipline: str) -> None:
         self.name = name

@@ -73,7 +73,7 @@ class TaskQueueOperations(QueueOperations):
     @cached_property
     def destination(self) -> Destination:
         """The queue, for those who listen."""
-        return Destination(self.name, self.discipline, self.codec.anonymous)
+        return Destination(self.name, self.discipline, self.codec.anonymous, self.endpoint)
 
     @cached_property
     def _results(self) -> ResultCodec[Any]:

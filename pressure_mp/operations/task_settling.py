@@ -27,6 +27,7 @@ from ..engines.contract.tasks import (
     SettledReply,
     TouchTask,
 )
+from ..events import Message
 from ..exceptions import EncodingError, PressureError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
@@ -182,7 +183,7 @@ class TaskSettling(TaskTelling):
         since = events.now()
         settled, edit = yield from self._edit(op, task, update, make, said)
         if events.listeners and op in _SETTLES:
-            events.settled(self.destination, op, [decode_id(task.id)], since)
+            events.settled(self.destination, op, [Message({}, decode_id(task.id))], since)
         record = settled.record
         if record.state != TAKEN:
             here.lose([(task.id, task.call)])
@@ -260,7 +261,8 @@ class TaskSettling(TaskTelling):
             done = [held for place, held in enumerate(batch) if place not in reply]
             here.lose(done)
             if events.listeners and done:
-                events.settled(self.destination, "ack", [decode_id(id) for id, _ in done], since)
+                told = [Message({}, decode_id(id)) for id, _ in done]
+                events.settled(self.destination, "ack", told, since)
         return problems
 
     def _say_values(

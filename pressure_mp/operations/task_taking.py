@@ -107,7 +107,8 @@ class TaskTaking(TaskTelling):
                     continue
                 _note(reply, here, call, self.settings.ttr if ttr is None else ttr, done)
                 if events.listeners and done is not None:
-                    events.settled(self.destination, "ack", [decode_id(done.id_bytes)])
+                    acked = Message({}, decode_id(done.id_bytes))
+                    events.settled(self.destination, "ack", [acked])
                 if reply.tasks:
                     data = self._decode_all(reply.tasks)
                     if data is None:

@@ -105,6 +105,7 @@ class Handle:
     def _reset(self) -> None:
         """The state of a handle that has not been used in this process."""
         self._operations = self._make_operations()
+        self._operations.endpoint = self._address.endpoint
         self._binding: Binding | None = None
         self._hold: lifetimes.Hold | None = None
         self._handle_closed = False

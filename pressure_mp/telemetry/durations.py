@@ -82,7 +82,9 @@ class Durations:
             if waited is not None:
                 wait.observe(waited)
 
-    def settled(self, source: Destination, verb: str, ids: Sequence[int | str], since: int) -> None:
+    def settled(
+        self, source: Destination, verb: str, messages: Sequence[Message], since: int
+    ) -> None:
         """As of :class:`.events.Listener`."""
 
     @contextmanager

@@ -113,11 +113,15 @@ class _Tracing:
             message=messages[0] if len(messages) == 1 else None,
         ).end()
 
-    def settled(self, source: Destination, verb: str, ids: Sequence[int | str], since: int) -> None:
+    def settled(
+        self, source: Destination, verb: str, messages: Sequence[Message], since: int
+    ) -> None:
         """The span of an acknowledgement, or of what else became of tasks."""
-        one = Message({}, ids[0]) if len(ids) == 1 else None
         self._start(
-            *(SpanKind.CLIENT, verb, "settle", source, len(ids)), start_time=since, message=one
+            *(SpanKind.CLIENT, verb, "settle", source, len(messages)),
+            links=self._links(messages),
+            start_time=since,
+            message=messages[0] if len(messages) == 1 else None,
         ).end()
 
     @contextmanager
@@ -164,6 +168,10 @@ class _Tracing:
             "messaging.operation.type": type_,
             "messaging.destination.name": queue.name,
         }
+        if queue.server is not None:
+            attributes["server.address"] = queue.server.address
+            if queue.server.port is not None:
+                attributes["server.port"] = queue.server.port
         if queue.is_anonymous:
             attributes["messaging.destination.anonymous"] = True
             attributes["messaging.destination.temporary"] = True

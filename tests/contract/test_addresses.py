@@ -57,6 +57,28 @@ def test_an_address_says_what_its_engine_can_do(url):
     assert capabilities == (not is_memory, not is_memory, starts, relaxed)
 
 
+@pytest.mark.parametrize(
+    ("url", "endpoint"),
+    [
+        ("redis://:1/5", ("127.0.0.1", 1)),
+        ("rediss://user:word@[::1]", ("::1", 6379)),
+        ("unix:///a%20place?db=2", ("/a place", None)),
+        ("redis+sentinel://a:1/main", None),
+        ("redis+cluster://a:1", None),
+        ("embedded://", None),
+        ("embedded:///a%20directory", ("/a directory", None)),
+        ("memory://a", None),
+        ("postgresql://user:word@Host/db", ("Host", None)),
+        ("postgresql://[::1]:5433/db", ("::1", 5433)),
+        ("postgresql://%2Fvar%2Frun/db", ("/var/run", None)),
+        ("postgresql://a,b/db", None),
+        ("postgresql:///db", None),
+    ],
+)
+def test_an_address_names_the_one_server_that_it_is_of(url, endpoint):
+    assert registry.parse(url).endpoint == endpoint
+
+
 @pytest.mark.parametrize("environ", [{"PRESSURE_ALLOW_EVICTION": "1"}, {}])
 def test_each_engine_reads_its_own_variables(environ):
     allowed = bool(environ)

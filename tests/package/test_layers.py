@@ -45,7 +45,7 @@ ROOMS = {
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",
-    "events": "encoding",
+    "events": "encoding engines.contract",
     "telemetry.json_logs": "",
     "effects": "engines.contract",
     "drivers": "effects engines.contract exceptions",

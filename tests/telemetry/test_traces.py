@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from urllib.parse import urlsplit
 
 import pytest
 import traces
@@ -22,6 +23,7 @@ from pressure_mp import (
     PressureQueue,
     PriorityQueue,
     Queue,
+    TaskDoneError,
     TaskNotFound,
     TaskQueue,
     aio,
@@ -44,6 +46,14 @@ def linked(span):
     return [link.context.span_id for link in span.links]
 
 
+def server(url):
+    """What is told of the server: nothing of memory."""
+    parts = urlsplit(url)
+    if parts.scheme == "memory":
+        return {}
+    return {"server.address": parts.hostname, "server.port": parts.port}
+
+
 def span_id(span):
     return span.get_span_context().span_id
 
@@ -63,7 +73,9 @@ def test_a_get_is_linked_to_its_put(url, name, kind, spans):
         "messaging.operation.name": "get",
         "messaging.operation.type": "receive",
         "messaging.destination.name": name,
+        **server(url),
     }
+    assert server(url).items() <= put.attributes.items()
     assert put.start_time <= put.end_time <= got.end_time
 
 
@@ -160,6 +172,24 @@ def test_what_becomes_of_tasks_is_told(url, name, spans):
     told = [span.attributes.get("messaging.message.id") for span in settled]
     assert told == [*map(str, [ids[0], ids[0], tasks[0].id]), None]
     assert settled[-1].attributes["messaging.batch.message_count"] == 2
+
+
+@pytest.mark.usefixtures("world")
+def test_an_item_that_is_dealt_with_is_linked_to_its_put(url, name, spans):
+    q = JoinableQueue(name=name, url=url)
+    q.put_many(["a", "b"])
+    q.put("c")
+    assert (q.get(), q.get_many(2)) == ("a", ["b", "c"])
+    for _ in range(3):
+        q.task_done()
+    with pytest.raises(TaskDoneError):
+        q.task_done()
+    both, third = spans.of("send")
+    settled = spans.of("settle")
+    assert [span.name for span in settled] == [f"task_done {name}"] * 3
+    assert [linked(span) for span in settled] == [*2 * [[span_id(both)]], [span_id(third)]]
+    assert settled[0].kind == SpanKind.CLIENT
+    assert server(url).items() <= settled[0].attributes.items()
 
 
 def test_tasks_with_and_without_a_trace_are_taken_together(valkey, name):

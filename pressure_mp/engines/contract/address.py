@@ -20,6 +20,14 @@ class Capabilities(NamedTuple):
     relaxed: bool = False
 
 
+class Endpoint(NamedTuple):
+    """What clients connect to: a host and its port, if that is known; or a socket's path, or what
+    else tells a server from others."""
+
+    address: str
+    port: int | None = None
+
+
 class Origin(str):
     """Where an address was found, in words; nothing where nobody told. Any two are equal: addresses
     that differ in it alone are the same."""
@@ -59,6 +67,11 @@ class Address(Protocol):
     @property
     def url(self) -> str:
         """The address as a URL, without passwords and without options that are passwords."""
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The one server that it names, for those who watch. None where it names several, of which
+        one is used that it does not say, and where there is none."""
 
     @property
     def capabilities(self) -> Capabilities:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from ...urls import Url
-from ..contract.address import Capabilities
+from ..contract.address import Capabilities, Endpoint
 from ..redis import address as redis
 from ..redis.address import RedisAddress
 
@@ -30,6 +30,11 @@ class EmbeddedAddress(NamedTuple):
         """As of :class:`~pressure_mp.engines.contract.address.Address`."""
         _, query, options = self.server.url.partition("?")
         return f"embedded://{quote(self.directory)}{query}{options}"
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        return Endpoint(self.directory) if self.directory else None
 
     @property
     def capabilities(self) -> Capabilities:

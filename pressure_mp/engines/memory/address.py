@@ -25,6 +25,11 @@ class MemoryAddress(NamedTuple):
         return f"memory://{quote(self.name)}"
 
     @property
+    def endpoint(self) -> None:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        return None
+
+    @property
     def capabilities(self) -> Capabilities:
         """As of :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES

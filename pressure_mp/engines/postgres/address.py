@@ -11,12 +11,14 @@ from urllib.parse import quote, unquote
 from ... import urls
 from ...hidden import hide
 from ...urls import Url
-from ..contract.address import DEFAULT_PREFIX, Capabilities
+from ..contract.address import DEFAULT_PREFIX, Capabilities, Endpoint
 
 DEFAULT_SCHEMA = "pressure_mp"
 
 _CAPABILITIES = Capabilities(persistent=True, durable=True, relaxed=True)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+#: A host, or the directory of a socket, and its port.
+_ONE_HOST = re.compile(r"(\[[^],]+\]|[^:,]+)(?::(\d+))?")
 SCHEMA_LETTERS = "lower case letters, digits and _, up to 63 of them"
 
 
@@ -55,6 +57,15 @@ class PostgresAddress(NamedTuple):
             shown.append("prepare=0")
         text = f"{self.scheme}://{user}{self.hosts}/{quote(self.database)}"
         return text + (f"?{'&'.join(shown)}" if shown else "")
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        found = _ONE_HOST.fullmatch(self.hosts)
+        if found is None:
+            return None
+        host, port = found.groups()
+        return Endpoint(unquote(host).strip("[]"), int(port) if port else None)
 
     @property
     def capabilities(self) -> Capabilities:

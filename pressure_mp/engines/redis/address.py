@@ -11,7 +11,7 @@ from ... import urls
 from ...exceptions import AddressError
 from ...hidden import hide_in
 from ...urls import Url
-from ..contract.address import DEFAULT_PREFIX, UNTOLD, Capabilities, Origin
+from ..contract.address import DEFAULT_PREFIX, UNTOLD, Capabilities, Endpoint, Origin
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
@@ -72,6 +72,13 @@ class RedisAddress(NamedTuple):
         options = filter(None, self.query.split("&"))
         shown = [one for one in options if not urls.is_secret(one)]
         return [*shown, "allow_eviction=1"] if self.allow_eviction else shown
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        if self.scheme in _TCP:
+            return Endpoint(self.host, self.port)
+        return Endpoint(self.path) if self.path else None
 
     @property
     def capabilities(self) -> Capabilities:
