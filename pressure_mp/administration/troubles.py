@@ -17,6 +17,7 @@ from ..operations.brokers import examine_server, find_damaged
 from ..operations.control import FIFO
 from ..operations.task_leases import TaskLeaseOperations
 from .place import Named, Place
+from .wording import are
 
 #: What the names of queues without a name begin with.
 ANONYMOUS = "{anonymous-"
@@ -141,7 +142,7 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         show = "tasks" if queue.has_tasks else "peek --rejected"
         yield Trouble(
             f"queue {queue.name!r}",
-            f"{summary.rejected} {'tasks' if queue.has_tasks else 'items'} are {kept}.",
+            f"{are(summary.rejected, 'task' if queue.has_tasks else 'item')} {kept}.",
             f"See `pressure-mp {show} {queue.name}`; then `pressure-mp requeue` or `drop`.",
         )
 
@@ -198,7 +199,7 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
         if taker.tasks and taker.peer.alive is False:
             yield Trouble(
                 f"queue {queue.name!r}",
-                f"{taker.peer} has {taker.tasks} tasks.",
+                f"{taker.peer} has {taker.tasks} {'task' if taker.tasks == 1 else 'tasks'}.",
                 "They are ready again when a worker waits; --fix gives them back now.",
                 fix=partial(_run, queue, requeue, taker.peer.id, "its worker has ended"),
             )

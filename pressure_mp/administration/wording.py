@@ -9,3 +9,8 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def are(number: int, what: str) -> str:
+    """So many of something, as the beginning of a sentence about them."""
+    return f"{number} {what} is" if number == 1 else f"{number} {what}s are"

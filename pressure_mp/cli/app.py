@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -49,9 +51,32 @@ COMMANDS = {
 }
 
 
+#: Columns of the help, whatever the terminal has.
+_NARROWEST, _WIDEST = 30, 80
+
+
+class _Help(click.HelpFormatter):
+    """Fits a narrow terminal too: click's own is no narrower than 50 columns."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.width = max(min(shutil.get_terminal_size().columns, _WIDEST) - 2, _NARROWEST)
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        super().write_dl(rows, min(col_max, self.width // 2), col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class = _Help
+
+
 class App(click.Group):
     """Imports the subcommand that is asked for, and turns what it may raise into a message and an
     exit status."""
+
+    context_class = _Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -61,6 +86,8 @@ class App(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
         found: click.Command = getattr(import_module(f".{module}", __package__), name)
+        for command in (found, *getattr(found, "commands", {}).values()):
+            command.context_class = _Context
         return found
 
     def invoke(self, ctx: click.Context) -> Any:

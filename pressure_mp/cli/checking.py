@@ -13,13 +13,13 @@ from ..exceptions import EvictionWarning, QueueDoesNotExistError
 from ..identity.client import is_gone
 from . import statuses
 from .mending import confirm, yes
-from .output import write_json
+from .output import as_json, write_count, write_json
 from .place import Named, Place, broker_options
 
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Put right what can be put right without a risk.")
-@click.option("--json", "in_json", is_flag=True, help="Write JSON.")
+@as_json
 @broker_options
 def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> None:
     """Look for what loses data, or holds queues up, at the server and in every queue.
@@ -61,8 +61,11 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
     help="Also those that only processes of this host use, which is gone.",
 )
 @yes
+@as_json
 @broker_options
-def gc(host_name: str | None, yes: bool, url: str | None, prefix: str | None) -> None:
+def gc(
+    host_name: str | None, yes: bool, in_json: bool, url: str | None, prefix: str | None
+) -> None:
     """Remove anonymous queues that nobody uses any more."""
     place = Place(url, prefix)
     found: list[tuple[Named, list[str]]] = []
@@ -82,7 +85,7 @@ def gc(host_name: str | None, yes: bool, url: str | None, prefix: str | None) ->
         confirm(f"Remove {len(found)} anonymous queues?", yes)
     for queue, gone in found:
         queue.run(queue.operations.dismiss(gone))
-    click.echo(f"{len(found)} removed.")
+    write_count(len(found), "removed", in_json)
 
 
 def _is_of(user: str, host_name: str | None) -> bool:

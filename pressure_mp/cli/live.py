@@ -22,7 +22,7 @@ from rich.text import Text
 
 from ..administration.watching import Watch, Watched
 from ..encoding.showing import printable
-from .output import Column, column_widths, number, write_rows
+from .output import Column, as_json, column_widths, number, write_json, write_rows
 from .place import Place, broker_options
 
 _ORDERS = ("waiting", "depth", "rate", "name")
@@ -37,9 +37,16 @@ _WITH_RATES, _WITH_DEPTHS = 60, 76
 )
 @click.option("-n", "limit", type=click.IntRange(min=1), help="End after so many looks.")
 @click.option("--sort", type=click.Choice(_ORDERS), default=_ORDERS[0], show_default=True)
+@as_json
 @broker_options
 def top(
-    pattern: str, interval: float, limit: int | None, sort: str, url: str | None, prefix: str | None
+    pattern: str,
+    interval: float,
+    limit: int | None,
+    sort: str,
+    in_json: bool,
+    url: str | None,
+    prefix: str | None,
 ) -> None:
     """Show all queues whose name matches PATTERN, again and again, and who holds them up.
 
@@ -47,8 +54,8 @@ def top(
     """
     watch = Watch(Place(url, prefix))
     screen = _Screen(watch, pattern, sort)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        screen.write_looks(interval, limit)
+    if in_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        screen.write_looks(interval, limit, in_json)
         return
     console = Console(highlight=False, emoji=False)
     with _keys() as is_key, Live(console=console, screen=True, auto_refresh=False) as live:
@@ -93,17 +100,34 @@ class _Screen:
         #: A pattern that is being typed.
         self._typed: str | None = None
 
-    def write_looks(self, interval: float, limit: int | None) -> None:
-        """Without a terminal: a table for each look."""
+    def write_looks(self, interval: float, limit: int | None, in_json: bool) -> None:
+        """Without a terminal: a table for each look; or a line of JSON for each queue."""
         looks = 0
         while True:
             self._watch.look()
             now = time.monotonic()
-            write_rows(self._rows(), _columns(self._watch, now))
+            if in_json:
+                for row in self._rows():
+                    write_json(self._as_json(row, now))
+            else:
+                write_rows(self._rows(), _columns(self._watch, now))
             looks += 1
             if looks == limit:
                 return
             time.sleep(interval)
+
+    def _as_json(self, row: Watched, now: float) -> dict[str, Any]:
+        def waits(since: float | None) -> float | None:
+            return None if since is None else now - since
+
+        return {
+            **row.queue._asdict(),
+            "puts_per_second": row.puts,
+            "gets_per_second": row.gets,
+            "putting_for": waits(row.putting_since),
+            "getting_for": waits(row.getting_since),
+            "consumers_are_slow": row.queue.name in self._watch.slow,
+        }
 
     def run(
         self, live: Live, console: Console, keys: _Keys, interval: float, limit: int | None

@@ -13,10 +13,8 @@ from ..administration.clients import diagnose
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import QueueSummary
 from .completing import queue_name
-from .output import Column, duration, number, write_json, write_pairs, write_rows
+from .output import Column, as_json, duration, number, write_json, write_pairs, write_rows
 from .place import Named, Place, broker_options
-
-as_json = click.option("--json", "in_json", is_flag=True, help="Write JSON.")
 
 
 class _Row(NamedTuple):

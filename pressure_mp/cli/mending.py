@@ -17,7 +17,7 @@ from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses
 from .completing import queue_name
-from .output import write_json
+from .output import as_json, write_count, write_json
 from .place import Named, Place, broker_options
 
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -46,8 +46,9 @@ def confirm(question: str, is_sure: bool) -> None:
 @click.command()
 @queue_name()
 @click.argument("role", type=click.Choice(["producer", "consumer"]))
+@as_json
 @broker_options
-def unlock(name: str, role: str, url: str | None, prefix: str | None) -> None:
+def unlock(name: str, role: str, in_json: bool, url: str | None, prefix: str | None) -> None:
     """Take the ROLE producer or consumer of the queue NAME from a client that is dead.
 
     For a client of another implementation, from which nothing else takes it. Make sure that it is
@@ -55,7 +56,10 @@ def unlock(name: str, role: str, url: str | None, prefix: str | None) -> None:
     """
     queue = Place(url, prefix).find(name)
     who = queue.run(queue.items.unlock(role))
-    click.echo(f"The {role} role was free." if who is None else f"Taken from {who}.")
+    if in_json:
+        write_json({"role": role, "taken_from": who})
+    else:
+        click.echo(f"The {role} role was free." if who is None else f"Taken from {who}.")
 
 
 _which = (
@@ -74,12 +78,14 @@ def _selecting(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @_selecting
+@as_json
 @broker_options
 def requeue(
     name: str,
     ids: tuple[str, ...],
     everything: bool,
     match: str | None,
+    in_json: bool,
     url: str | None,
     prefix: str | None,
 ) -> None:
@@ -93,12 +99,13 @@ def requeue(
         number = queue.run(queue.tasks.kick_many(None, 0, None))
     else:
         number = requeue_each(queue, _chosen(queue, ids, everything, match))
-    click.echo(f"{number} put back.")
+    write_count(number, "put back", in_json)
 
 
 @click.command()
 @_selecting
 @yes
+@as_json
 @broker_options
 def drop(
     name: str,
@@ -106,6 +113,7 @@ def drop(
     everything: bool,
     match: str | None,
     yes: bool,
+    in_json: bool,
     url: str | None,
     prefix: str | None,
 ) -> None:
@@ -116,7 +124,7 @@ def drop(
     if found:
         confirm(f"Remove {len(found)} for good?", yes)
     number = drop_each(queue, found)
-    click.echo(f"{number} removed.")
+    write_count(number, "removed", in_json)
 
 
 def _chosen(queue: Named, ids: tuple[str, ...], everything: bool, match: str | None) -> list[bytes]:
@@ -161,8 +169,11 @@ def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) 
 @queue_name()
 @time_limit
 @yes
+@as_json
 @broker_options
-def purge(name: str, timeout: float, yes: bool, url: str | None, prefix: str | None) -> None:
+def purge(
+    name: str, timeout: float, yes: bool, in_json: bool, url: str | None, prefix: str | None
+) -> None:
     """Drop all that is queued in the queue NAME; of a queue of tasks all of them, in whatever
     state."""
     queue = Place(url, prefix).find(name)
@@ -171,7 +182,7 @@ def purge(name: str, timeout: float, yes: bool, url: str | None, prefix: str | N
         confirm(f"Remove {there} tasks of {name!r}?", yes)
     else:
         confirm(f"Drop {queue.stats().length} items of {name!r}?", yes)
-    click.echo(f"{empty(queue, timeout)} dropped.")
+    write_count(empty(queue, timeout), "dropped", in_json)
 
 
 @click.command()
@@ -208,7 +219,7 @@ def delete(
 @click.command()
 @queue_name()
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS")
-@click.option("--json", "in_json", is_flag=True, help="Write JSON.")
+@as_json
 @broker_options
 def drain(
     name: str, timeout: float | None, in_json: bool, url: str | None, prefix: str | None

@@ -18,6 +18,7 @@ from ..operations.task_queue import TASKS
 from . import carrying, carrying_tasks
 from .carrying import Carried, Translator, context_of
 from .completing import queue_name
+from .output import as_json, write_count
 from .place import Named, Place, broker_options
 
 #: What the first line of an exported file says.
@@ -39,12 +40,14 @@ def _to(command: Any) -> Any:
 @queue_name("source")
 @queue_name("target")
 @_to
+@as_json
 @broker_options
 def copy(
     source: str,
     target: str,
     to_url: str | None,
     to_prefix: str | None,
+    in_json: bool,
     url: str | None,
     prefix: str | None,
 ) -> None:
@@ -57,7 +60,7 @@ def copy(
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     loader.load_all(_ways(queue.discipline).look_at_all(queue))
-    click.echo(f"{loader.number} copied.")
+    write_count(loader.number, "copied", in_json)
 
 
 def _ways(discipline: str) -> Any:
@@ -88,6 +91,7 @@ def _ends(
 @queue_name("target")
 @click.option("-n", "limit", type=click.IntRange(min=1), help="Move so many items at most.")
 @_to
+@as_json
 @broker_options
 def move(
     source: str,
@@ -95,6 +99,7 @@ def move(
     limit: int | None,
     to_url: str | None,
     to_prefix: str | None,
+    in_json: bool,
     url: str | None,
     prefix: str | None,
 ) -> None:
@@ -106,19 +111,22 @@ def move(
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     _ways(queue.discipline).move_all(queue, loader, limit)
-    click.echo(f"{loader.number} moved.")
+    write_count(loader.number, "moved", in_json)
 
 
 @click.command(name="export")
 @queue_name()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--rejected", is_flag=True, help="Those that were set aside, instead.")
+@as_json
 @broker_options
-def export(name: str, file: Path, rejected: bool, url: str | None, prefix: str | None) -> None:
+def export(
+    name: str, file: Path, rejected: bool, in_json: bool, url: str | None, prefix: str | None
+) -> None:
     """Write what is queued in the queue NAME to FILE; it stays queued. '-' is the standard output.
 
     FILE has a line of JSON for each item, and at the end how many there are, and a checksum. It is
-    there when it is whole.
+    there when it is whole. How many they are is told on standard error.
     """
     queue = Place(url, prefix).find(name)
     ways = _ways(queue.discipline)
@@ -137,7 +145,7 @@ def export(name: str, file: Path, rejected: bool, url: str | None, prefix: str |
             out.flush()
             os.fsync(out.fileno())
         partial.replace(file)
-    click.echo(f"{number} exported.", err=True)
+    write_count(number, "exported", in_json, err=True)
 
 
 def _write(out: IO[bytes], queue: Named, head: dict[str, Any], items: Iterator[Any]) -> int:
@@ -167,8 +175,11 @@ def _write(out: IO[bytes], queue: Named, head: dict[str, Any], items: Iterator[A
     help="Leave out the first N items: an import that failed says how many went in.",
     metavar="N",
 )
+@as_json
 @broker_options
-def import_(file: Path, name: str | None, skip: int, url: str | None, prefix: str | None) -> None:
+def import_(
+    file: Path, name: str | None, skip: int, in_json: bool, url: str | None, prefix: str | None
+) -> None:
     """Put the items of an exported FILE into the queue NAME, else into that of its name.
 
     The checksum is compared before the first is put. Exit status 1: FILE is not whole.
@@ -187,7 +198,7 @@ def import_(file: Path, name: str | None, skip: int, url: str | None, prefix: st
     except KeyboardInterrupt:
         click.echo(f"To go on: --skip {skip + loader.number}", err=True)
         raise
-    click.echo(f"{loader.number} imported.")
+    write_count(loader.number, "imported", in_json)
 
 
 def _check(file: Path) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from rich.table import Table
 from ..administration import wording
 from ..encoding.showing import printable
 
+#: The option of every command that reports something.
+as_json = click.option("--json", "in_json", is_flag=True, help="Write JSON.")
+
 #: Columns of a terminal from which on all is shown.
 _WIDE = 80
 #: A long text is not cut to less.
@@ -35,6 +38,15 @@ class Column(NamedTuple):
 def write_json(value: Any) -> None:
     """One value, on a line of its own."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def write_count(number: int, done: str, in_json: bool, err: bool = False) -> None:
+    """How many were dealt with, and how: as JSON ``{"put_back":2}``."""
+    if in_json:
+        text = json.dumps({done.replace(" ", "_"): number}, separators=(",", ":"))
+    else:
+        text = f"{number} {done}."
+    click.echo(text, err=err)
 
 
 def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True) -> None:

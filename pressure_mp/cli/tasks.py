@@ -12,8 +12,7 @@ from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
 from .completing import queue_name
-from .looking import as_json
-from .output import Column, duration, number, write_json, write_rows
+from .output import Column, as_json, duration, number, write_json, write_rows
 from .place import Place, broker_options
 
 
@@ -106,6 +105,6 @@ def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> No
         Column("pid", lambda row: "" if row["pid"] is None else str(row["pid"]), True),
         Column("alive", lambda row: alive[row["alive"]]),
         Column("waits", lambda row: duration(row.get("waited")), True),
-        Column("has", lambda row: str(row.get("tasks", "")), True),
+        Column("has", lambda row: str(row.get("tasks", "")), True, True),
     )
     write_rows(found, columns)

@@ -37,7 +37,7 @@ _SUMS = (
     _Sum("pressure_consumed", "Items that were got so far.", lambda one: one.consumed, True),
     _Sum(
         "pressure_redelivered",
-        "Tasks that went back from their worker so far.",
+        "Tasks and items that went back from who had taken them.",
         lambda one: one.returned,
         True,
     ),

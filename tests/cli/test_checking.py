@@ -66,7 +66,7 @@ def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
     problems = [one["problem"] for one in found if one["subject"] == "queue 'items'"]
     assert problems == [
         "Of its next 2 items 1 are not signed, the others are.",
-        "1 items are set aside.",
+        "1 item is set aside.",
     ]
 
 
@@ -121,7 +121,7 @@ def test_what_is_kept_of_a_former_queue_is_named_and_removed_when_asked(call, va
             if one["subject"].startswith("queue ")
         }
 
-    aside = ("1 items are set aside.", False)
+    aside = ("1 item is set aside.", False)
     kept = "What is kept beside its items (th"
     assert look() == look() == {"queue 'jobs'": (kept, False), "queue 'mine'": aside}
     assert look("--fix") == {"queue 'jobs'": (kept, True), "queue 'mine'": aside}

@@ -23,7 +23,10 @@ from pressure_mp import (
     TaskQueue,
     aio,
 )
+from pressure_mp.operations.deliveries import DeliveryOperations
 
+#: A process of another host.
+ELSEWHERE = "elsewhere/1/1/aaaaaaaa"
 KINDS = [Queue, LifoQueue, PriorityQueue, partial(FairQueue, str)]
 
 
@@ -187,3 +190,28 @@ def test_asyncio_has_the_same(full_url, name):
             )
 
     asyncio.run(main())
+
+
+def test_items_that_their_consumer_did_not_acknowledge_are_counted(make, full_url, name):
+    queue = make(JoinableQueue)
+    queue.put_many(["a", "b", "c"])
+    operations = DeliveryOperations("jobs", "fifo")
+
+    def take(owner, call):
+        taking = operations.take_many(owner, call, 0, 2, False, None)
+        return [delivery.seq for delivery in inside.run(queue, taking)]
+
+    first, second = take(ELSEWHERE, 1)
+    inside.run(queue, operations.acknowledge(ELSEWHERE, first))
+    assert summary(full_url, name).returned == 0
+    inside.run(queue, operations.requeue(ELSEWHERE))
+    assert summary(full_url, name).returned == 1
+    assert take(ELSEWHERE, 2)[0] == second
+    inside.run(queue, operations.requeue(ELSEWHERE))
+    assert summary(full_url, name).returned == 3
+    (again, _) = take(ELSEWHERE, 3)
+    inside.run(queue, operations.requeue(ELSEWHERE, seqs=[again]))  # nobody was given it
+    assert summary(full_url, name).returned == 3
+    queue.delete()
+    make(JoinableQueue)
+    assert summary(full_url, name).returned == 0

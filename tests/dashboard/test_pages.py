@@ -59,8 +59,8 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         assert "jobs <1>" in workers
         assert "1 task is ready" in dashboard.text("/pipeline")
         health = dashboard.text("/health")
-        assert "queue 'tasks' 1 tasks are buried." in health
-        assert "1 items are set aside." in health
+        assert "queue 'tasks' 1 task is buried." in health
+        assert "1 item is set aside." in health
         assert "does not exist" in dashboard.text("/queue?name=nothing", 404)
         for strange in ("%00", "%ff", "jobs&kind=nonsense", "tasks&kind=fifo", "x" * 5000):
             dashboard.page(f"/queue?name={strange}", 404)

@@ -24,8 +24,8 @@ class QueueSummary(NamedTuple):
     get, as far as they are known to. ``age`` is for how many seconds the task that is next has been
     there; None when none is ready, and of items: no broker keeps that. ``tasks`` has how many tasks
     are in which state, by its letter, and is empty for other queues. What became due of tasks since
-    anybody used their queue is not counted yet. ``returned`` is how often a task went back from
-    who had taken it; 0 for items, of which no broker counts that.
+    anybody used their queue is not counted yet. ``returned`` is how often a task, or an item that
+    was in flight, went back from who had taken it.
     """
 
     name: str

@@ -179,6 +179,7 @@ def summarize(state: QueueState, name: str) -> QueueSummary:
         getting=len(state.lines.takers),
         age=None,
         tasks={},
+        returned=state.returned,
     )
 
 

@@ -110,11 +110,12 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
         if not _is_wanted(number, delivery, request):
             continue
         del state.in_flight[number]
-        if request.numbers:
+        if request.numbers:  # nobody was given it
             before = delivery.entry.deliveries - 1
             delivery.entry, delivery.limit = delivery.entry._replace(deliveries=before), 0
         if not delivery.passed and comes_back(state, delivery):
             back.append(delivery.entry)
+            state.returned += not request.numbers
     if request.call is None and not request.numbers:
         back += _prefetched(state, request.owner)
         state.consumers.pop(request.owner, None)

@@ -62,6 +62,7 @@ class QueueState:
     users: set[str] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     in_flight: dict[int, Delivery] = field(default_factory=dict)
+    returned: int = 0  # how often one in flight went back
     readers: dict[str, Reader] = field(default_factory=dict)
     contents: Contents = field(default_factory=Contents)
     consumers: dict[str, int] = field(default_factory=dict)  # the leases of owners

@@ -96,6 +96,7 @@ def _read(told: Mapping[str, Any]) -> QueueSummary:
         getting=told["getting"],
         age=None,
         tasks={},
+        returned=told["returned"],
     )
 
 

@@ -39,7 +39,7 @@ _KEYS_OF_ONE = 4
 #: A counter that each queue of the protocol has, from when it is created.
 _COUNTER = "consumed_bytes"
 #: Of a queue that is neither closed nor used by anybody now.
-_NOTHING_MORE = (0, 0, 0, 0, 0)
+_NOTHING_MORE = (0, 0, 0, 0, 0, 0)
 _WAYS = tuple(f"{before}-{after}" for before, after in permutations(states.TaskState, 2))
 
 
@@ -206,7 +206,7 @@ def _read(name: str, told: list[Any]) -> QueueSummary:
         seconds = max(int(age), 0) / 1000 if age else None
         return of_tasks(name, bool(closed), numbers, int(getting), seconds)
     discipline, bound, length, put, got, *more = told
-    closed, in_flight, rejected, putting, getting = more or _NOTHING_MORE
+    closed, in_flight, rejected, putting, getting, returned = more or _NOTHING_MORE
     return QueueSummary(
         name=name,
         discipline=discipline.decode(errors="replace"),
@@ -221,6 +221,7 @@ def _read(name: str, told: list[Any]) -> QueueSummary:
         getting=getting,
         age=None,
         tasks={},
+        returned=int(returned),
     )
 
 

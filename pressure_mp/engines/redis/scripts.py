@@ -146,9 +146,9 @@ def load(discipline: str) -> dict[str, Script]:
 LISTED = (
     *("bound", "data", "produced_messages", "consumed_messages"),
     *("closed", "in_flight", "readers", "rejected"),
-    *("waiting", "producer_holder", "consumer_holder"),
+    *("waiting", "producer_holder", "consumer_holder", "meta"),
 )
-LISTED_OWN = (*LISTED, "meta", "counts", "ready")
+LISTED_OWN = (*LISTED, "counts", "ready")
 #: The keys that tell whether a queue of the protocol is damaged; behind the counter are those that
 #: `adopt` removes.
 EXAMINED = (

@@ -271,6 +271,10 @@ BEGIN
             back := back || entry;
         END IF;
     END LOOP;
+    -- What nobody was given does not count as a delivery.
+    IF NOT args ? 'numbers' AND cardinality(back) > 0 THEN
+        PERFORM pressure_mp.count_one(q.id, 'T-R', cardinality(back));
+    END IF;
     IF whole THEN
         FOR entry IN
             WITH gone AS (

@@ -24,6 +24,8 @@ RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
         'age', CASE q.kind WHEN 'tasks' THEN pressure_mp.clock() - (
             SELECT t.created FROM pressure_mp.tasks t WHERE t.queue = q.id AND t.state = 'R'
                 ORDER BY t.priority, t.arrival LIMIT 1) END,
+        'returned', (SELECT coalesce(sum(w.number), 0) FROM pressure_mp.ways w
+            WHERE w.queue = q.id AND w.way = 'T-R' AND q.kind = 'items'),
         'ways', CASE q.kind WHEN 'tasks' THEN (
             SELECT coalesce(jsonb_object_agg(convert_from(w.way, 'UTF8'), w.number), '{}')
                 FROM pressure_mp.ways w WHERE w.queue = q.id

@@ -5,7 +5,7 @@
 -- replies: done queues
 -- The keys are those of each queue in turn, see `LISTED` in scripts.py. A key of a type that no client
 -- writes counts as missing. For one whose name only looks like another discipline's there is ''.
-local parts = ARGV[1] == '1' and 14 or 11
+local parts = ARGV[1] == '1' and 14 or 12
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -43,19 +43,21 @@ end
 
 -- nil for a queue of the protocol that is gone.
 local function items(at, discipline)
-  local bound, data, put, got, closed, in_flight, readers, rejected, line, p_holder, c_holder =
-    unpack(KEYS, at + 1, at + 11)
+  local bound, data, put, got, closed, in_flight, readers, rejected, line, p_holder, c_holder, meta =
+    unpack(KEYS, at + 1, at + 12)
   local counts = redis.call('MGET', bound, put, got)
-  if not counts[1] and parts == 11 then return nil end
+  if not counts[1] and parts == 12 then return nil end
   -- Of the two one is an error: data is a list or a sorted set.
   local length = told(redis.pcall('LLEN', data)) or told(redis.pcall('ZCARD', data)) or 0
   local reply = {discipline, counts[1] or '0', length, counts[2] or '0', counts[3] or '0'}
   -- Most queues have none of these most of the time: then nothing is told of them.
-  if redis.call('EXISTS', closed, in_flight, readers, rejected, line, p_holder, c_holder) > 0 then
+  local returned = told(redis.pcall('HGET', meta, 'returned'))
+  if returned or redis.call('EXISTS', closed, in_flight, readers, rejected, line, p_holder, c_holder) > 0 then
     reply[6] = redis.call('EXISTS', closed)
     reply[7] = (told(redis.pcall('HLEN', in_flight)) or 0) + ahead(readers)
     reply[8] = told(redis.pcall('LLEN', rejected)) or 0
     reply[9], reply[10] = waiting(line, p_holder, c_holder)
+    reply[11] = returned or '0'
   end
   return reply
 end
@@ -87,6 +89,6 @@ end
 
 local found = {}
 for at = 0, #KEYS - 1, parts do
-  found[#found + 1] = (parts == 11 and items(at, 'fifo') or parts > 11 and other(at)) or ''
+  found[#found + 1] = (parts == 12 and items(at, 'fifo') or parts > 12 and other(at)) or ''
 end
 return {'done', found}

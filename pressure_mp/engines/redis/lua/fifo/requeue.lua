@@ -19,7 +19,7 @@ check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10], KEYS[14]}, {in_flight, presenc
 redis.call('ZCARD', uploads)
 
 -- What it has in flight, by what becomes of it.
-local back, aside, settled = {}, {}, 0
+local back, aside, settled, again = {}, {}, 0, 0
 local wanted = {}
 for _, seq in ipairs({unpack(ARGV, 5, 4 + number)}) do wanted[seq] = true end
 local all = redis.call('HGETALL', records)
@@ -41,6 +41,7 @@ for i = 1, #all, 2 do
         if token then redis.call('ZADD', uploads, '+inf', token) end
         local before = number == 0 and deliveries or deliveries - 1
         back[#back + 1] = {tonumber(seq), before, item, (weigh(uploads, item))}
+        if number == 0 then again = again + 1 end
       end
     end
   end
@@ -64,5 +65,6 @@ if call == '' and number == 0 then
   end
   redis.call('HDEL', presence, owner)
 end
+if again > 0 then redis.call('HINCRBY', KEYS[4], 'returned', again) end
 if settled > 0 then finish(settled, KEYS[5], KEYS[6], KEYS[8], KEYS[9]) end
 return {'done', return_items(back, bound, KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[14], KEYS[18])}
