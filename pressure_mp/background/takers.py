@@ -41,7 +41,7 @@ class Takers:
         #: Of each task that this process has: the number of the take, and how long that can last,
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
-        #: Those that transactions are to acknowledge, or did: in the order in which they were asked to.
+        #: Those that transactions are to acknowledge, or did, in the order in which that was said.
         self._unsure: dict[Held, None] = {}
 
     def __enter__(self) -> None:
