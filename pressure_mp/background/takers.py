@@ -22,6 +22,8 @@ _LOST = "it was taken, but the reply did not come through"
 #: Seconds for which a task without a ttr stays with this process, in whose transaction it is
 #: acknowledged.
 _LONGEST_TRANSACTION = 60.0
+#: How many tasks at most stay with this process after a transaction of its was to acknowledge them.
+MOST_UNSURE = 10_000
 
 
 class Takers:
@@ -39,6 +41,8 @@ class Takers:
         #: Of each task that this process has: the number of the take, and how long that can last,
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
+        #: Those that transactions are to acknowledge, or did, in the order in which that was said.
+        self._unsure: dict[Held, None] = {}
 
     def __enter__(self) -> None:
         self.lease.__enter__()
@@ -91,13 +95,20 @@ class Takers:
 
     def lose_later(self, tasks: Iterable[Held]) -> None:
         """A transaction that nobody hears of ends it that this process has the tasks, unless it
-        fails. So these are kept as long as it can have them; without a ttr, for a minute."""
+        fails. So these are kept as long as it can have them; without a ttr, for a minute; and the
+        latest ``MOST_UNSURE`` only."""
         soon = time.monotonic() + _LONGEST_TRANSACTION
         with self._guard:
             for task, call in tasks:
                 found, until = self._held.get(task, (0, 0.0))
                 if found == call and until == float("inf"):
                     self._held[task] = call, soon
+                self._unsure.pop((task, call), None)
+                self._unsure[task, call] = None
+                if len(self._unsure) > MOST_UNSURE:
+                    oldest = next(iter(self._unsure))
+                    del self._unsure[oldest]
+                    self._lose([oldest])
 
     def _lose(self, tasks: Iterable[tuple[bytes, int]]) -> None:
         for task, call in tasks:

@@ -11,6 +11,7 @@ from callers import Asyncio
 from waiting import Background, until
 
 from pressure_mp import NotOwner, NotTaken, ResultTimeout, TaskNotFound, TaskQueue
+from pressure_mp.background import takers
 
 REFUSED = psycopg.errors.ObjectNotInPrerequisiteState
 
@@ -71,6 +72,26 @@ def test_a_transaction_that_is_rolled_back_leaves_it_taken(own, tasks):
     own.commit()
     with pytest.raises(TaskNotFound):
         tasks.peek("a")
+
+
+def test_only_the_latest_that_transactions_were_to_acknowledge_can_be_acknowledged_again(
+    own, tasks, monkeypatch
+):
+    monkeypatch.setattr(takers, "MOST_UNSURE", 3)
+    tasks.put_many("abcde", ids="abcde")
+    taken = {task.id: task for task in (tasks.take(0) for _ in range(5))}
+    tasks.ack_many(list(taken.values())[:2], connection=own)
+    for id in "cad":  # so the first that is forgotten is b
+        tasks.ack(id, connection=own)
+    tasks.ack("e", connection=own)
+    own.rollback()
+    assert ids_of(tasks, "taken") == list("abcde")
+    for id in "bc":
+        with pytest.raises(NotOwner):
+            tasks.ack(id)
+    for id in "dae":
+        tasks.ack(id)
+    assert ids_of(tasks, "taken") == ["b", "c"]
 
 
 def test_what_becomes_of_it_is_as_of_any_other(own, url, name):
