@@ -7,17 +7,25 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
-from .effects import MORE, AnyOperation, Ask, Effect, Keep, On, Operation, T, Until, Wait
+from .effects import (
+    MORE,
+    AnyOperation,
+    Ask,
+    Effect,
+    Keep,
+    On,
+    Operation,
+    T,
+    Until,
+    Wait,
+    WaitEnded,
+)
 from .engines.contract.cancellation import mark_as_waiting
 from .engines.contract.session import AsyncSession, Session
 from .exceptions import PressureError
 
 #: What is to be entered while an operation waits.
 Watch = Callable[[], AbstractContextManager[None]]
-
-
-class WaitEnded(Exception):
-    """A wait was ended as :func:`waits_end_when` said. The operation did nothing."""
 
 
 _end_of_waits: ContextVar[Callable[[], bool] | None] = ContextVar("end of waits", default=None)

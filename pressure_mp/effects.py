@@ -33,6 +33,11 @@ class Wait(NamedTuple):
     timeout: float | None
 
 
+class WaitEnded(Exception):
+    """What a driver throws into an operation that is to wait no longer: it does nothing more than
+    to look for the last time, and then raises this."""
+
+
 class Keep(NamedTuple):
     """What was taken can no longer go back to the queue. ``found`` is what came of it: should the
     operation be interrupted now, that is for the next call of the handle."""

@@ -16,7 +16,8 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from ..authentication import AuthenticationError
-from ..drivers import WaitEnded, waits_end_when
+from ..drivers import waits_end_when
+from ..effects import WaitEnded
 from ..exceptions import (
     BrokerUnavailable,
     DecodingError,

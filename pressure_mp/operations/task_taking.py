@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from .. import events
 from ..deadlines import deadline, seconds_left
-from ..effects import Operation, Until, Wait
+from ..effects import Operation, Until, Wait, WaitEnded
 from ..encoding.large import Large
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Closed, Lost, Missing, NoTask, Outcome
@@ -155,12 +155,16 @@ class TaskTaking(TaskTelling):
         match reply:
             case NoTask():
                 left = seconds_left(end)
+                is_late = timeout is not None and (left is None or left <= 0)
                 with here:
                     if not request.waits:
-                        raise self._empty(request.tube, timeout)
-                    if left is not None and left <= 0:
+                        raise self._empty(request.tube, timeout) if is_late else WaitEnded
+                    if is_late:
                         return request._replace(waits=False)
-                    yield Wait(reply, left)
+                    try:
+                        yield Wait(reply, left)
+                    except WaitEnded:  # the last call takes what is there now
+                        return request._replace(waits=False)
                 return request
             case Outcome.LOST:
                 return request  # it is stored again

@@ -8,7 +8,8 @@ import pytest
 from waiting import Background, parks, until
 
 from pressure_mp import Empty, Full, Queue
-from pressure_mp.drivers import WaitEnded, waits_end_when
+from pressure_mp.drivers import waits_end_when
+from pressure_mp.effects import WaitEnded
 
 
 def wait_until_told(told, operation):

@@ -10,13 +10,13 @@ from ..contract.items import TakeBack
 from ..contract.replies import Later
 from ..contract.requests import Request
 from .binding import TAKING, RedisBinding
-from .caller import Waiter
+from .caller import Call, Waiter
 from .lanes import Lane
 from .one_script import FirstScript, OneScript, bells_in
 from .pool import Pool
 from .requests.table import implementation, known
 from .scripts import read_bare
-from .session import CAME_AGAIN, Begun, RedisSession
+from .session import CAME_AGAIN, Begun, Behind, RedisSession
 from .statuses import DECLINED, DONE, Reply
 from .wire import BlockingWire, finish
 
@@ -129,7 +129,7 @@ class BlockingSession:
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return finish(self._longer().script(op, args, end, Begun(wire, number, reply)))
+        return self._understand(Begun(wire, number, reply), op, args, end)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -138,6 +138,12 @@ class BlockingSession:
 
     def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
         """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
+        behind = self.behind
+        if behind is not None:
+            if behind.op == op:
+                return self._read_behind(behind)
+            if not self._longer().is_parked:
+                self.interrupted()  # its reply would come first
         reply = self._call_quickly(op, args, end)
         if reply is not None:
             return reply
@@ -186,12 +192,19 @@ class BlockingSession:
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        if command.script.bare:
+        return self._understand(Begun(wire, number, reply), op, args, None)
+
+    def _understand(self, begun: Begun, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+        """The status and values in what came of a call; when it did not go well, the session goes
+        on with it."""
+        wire: Any = begun.wire
+        reply = begun.outcome
+        if self.binding.commands[op].script.bare:
             reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
         if type(reply) is not list or reply[0] in CAME_AGAIN:
-            return finish(self._longer().script(op, args, begun=Begun(wire, number, reply)))
-        if session is None and reply[0] in _AT_ONCE:
-            if takes or wire is self._wire:
+            return finish(self._longer().script(op, args, end, begun))
+        if self._session is None and reply[0] in _AT_ONCE:
+            if op in TAKING or wire is self._wire:
                 self._wire = wire
             else:
                 self._pool.checkin(wire)
@@ -229,9 +242,39 @@ class BlockingSession:
             return reply
         return finish(session.script(op, (*args, item), begun=Begun(wire, number, reply)))
 
-    def park(self, signal: str, timeout: float | None) -> bool:
-        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
-        return finish(self._longer().park(signal, timeout))
+    @property
+    def has_sent(self) -> bool:
+        """As of ``Caller``."""
+        return self._session is not None and self._session.has_sent
+
+    @property
+    def behind(self) -> Behind | None:
+        """The call that was sent behind the last wait, while its reply is not read."""
+        return self._session.behind if self._session is not None else None
+
+    def _read_behind(self, behind: Behind) -> Reply:
+        """The reply to what was sent behind a wait, which ends."""
+        session = self._longer()
+        wire: Any = behind.wire
+        session.behind = session.granted = None
+        reply: Any = ConnectionError("the connection was lost over which it was sent")
+        try:
+            if session.is_parked:
+                finish(session.end_wait())
+            if session.free_wire is not None:
+                reply = wire.exchange_now(b"")
+        except OSError as error:
+            reply = error
+        except BaseException as error:
+            session.lose(wire, error)
+            raise
+        return self._understand(Begun(wire, behind.number, reply), behind.op, behind.args, None)
+
+    def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
+        """As of ``Caller``."""
+        if then is not None and then.op not in self.binding.quick:
+            then = None
+        return finish(self._longer().park(signal, timeout, then))
 
     @property
     def heard(self) -> Any:
@@ -344,8 +387,12 @@ class _Caller:
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    async def park(self, signal: str, timeout: float | None) -> bool:
-        return self._session.park(signal, timeout)
+    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
+        return self._session.park(signal, timeout, then)
+
+    @property
+    def has_sent(self) -> bool:
+        return self._session.has_sent
 
     @property
     def heard(self) -> Any:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..contract.replies import Later
 from .binding import RedisBinding
 from .statuses import Reply
+
+
+class Call(NamedTuple):
+    """A script, and its arguments."""
+
+    op: str
+    args: tuple[Any, ...]
 
 
 class Waiter(Protocol):
@@ -47,8 +54,16 @@ class Caller(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait, whatever happens."""
 
-    async def park(self, signal: str, timeout: float | None) -> bool:
-        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
+    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came.
+
+        ``then`` is the script that is called next in that case. It may be sent behind the wait, so
+        that the server does it as soon as the signal comes, and the next call of it is that one.
+        """
+
+    @property
+    def has_sent(self) -> bool:
+        """Whether such a script was sent behind a wait that is not over. To call it ends that."""
 
     @property
     def heard(self) -> Any:

@@ -53,11 +53,12 @@ class Command:
             self._before_given = _constant(before)
             self._constant = self._constant[len(self._before_given) :]
 
-    def number(self, lane: Lane) -> bytes:
+    def number(self, lane: Lane, says_how_long: bool = False) -> bytes:
         """The number of a new call; none when it may be done twice.
 
         When the last number that said so is ``keep`` seconds old, it says too for how many
-        milliseconds the call's reply is kept: so each is kept for at least ``keep`` seconds.
+        milliseconds the call's reply is kept: so each is kept for at least ``keep`` seconds. One
+        that is done later ``says_how_long`` in any case.
         """
         if self._keep is None:
             return b""
@@ -66,7 +67,7 @@ class Command:
         if calls is None:
             calls = lane.calls[self._kept] = [0, now]
         number = calls[0] = calls[0] + 1
-        if now < calls[1]:
+        if now < calls[1] and not says_how_long:
             return b"%d" % number
         calls[1] = now + self._keep
         return b"%d %d" % (number, round(self._keep * 2000))

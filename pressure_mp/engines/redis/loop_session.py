@@ -24,6 +24,7 @@ from ..put_off import LAST_SECONDS, put_off, to_its_end
 from ..undoing import Undoing
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
+from .caller import Call
 from .channels import Channel
 from .lanes import Lane
 from .loop_pool import LoopPool
@@ -182,7 +183,7 @@ class LoopSession(RedisSession):
 
     # A loop that runs no more
 
-    async def park(self, signal: str, timeout: float | None) -> bool:
+    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
         self._pool.loop.note(self)
         return await super().park(signal, timeout)
 

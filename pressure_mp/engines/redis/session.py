@@ -11,7 +11,7 @@ from ..contract.requests import Request
 from ..contract.session import TICK
 from . import contents
 from .binding import CONTENT_OPERATIONS, REJECTING, TAKING, RedisBinding
-from .caller import Waiter
+from .caller import Call, Waiter
 from .durability import check, confirm
 from .errors import AGAIN, STALE, NotDone
 from .incarnation import adopt, is_strange
@@ -52,6 +52,16 @@ class Begun(NamedTuple):
     outcome: Any
 
 
+class Behind(NamedTuple):
+    """A call that was sent behind a wait, over its connection: the server does it when the wait
+    ends."""
+
+    op: str
+    args: tuple[Any, ...]
+    wire: Any
+    number: bytes
+
+
 class RedisSession:
     """For asyncio; and, through ``BlockingSession``, for threads."""
 
@@ -64,6 +74,8 @@ class RedisSession:
         self._wire: Wire | None = None
         self._parked: str | None = None
         self._ends = False  # whether the server ends the outstanding wait
+        #: What was sent behind the last wait, until its reply is read.
+        self.behind: Behind | None = None
         #: The lane and the number of the last call that takes items out.
         self.taken: tuple[Lane, bytes] | None = None
         #: As of ``Session``.
@@ -285,8 +297,8 @@ class RedisSession:
         """Wait, whatever happens."""
         await self._pool.sleep(seconds)
 
-    async def park(self, signal: str, timeout: float | None) -> bool:
-        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came."""
+    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
+        """As of ``Caller``; here nothing is sent before it is called."""
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
@@ -297,7 +309,8 @@ class RedisSession:
             if self._parked is None:
                 self._parked = signal
                 command, limit, self._ends = self.binding.waiting(signal, timeout)
-                await self._wire.send(*command)
+                packed = b"" if then is None else self._pack_behind(self._wire, then)
+                await self._wire.send(*command, behind=packed)
             reply = await self._hear(self._wire, limit)
         except TimeoutError:
             return False
@@ -319,6 +332,23 @@ class RedisSession:
         if reply is not None and self.binding.is_line(signal):
             self.granted = signal
         return reply is not None
+
+    def _pack_behind(self, wire: Wire, call: Call) -> bytes:
+        command = self.binding.commands[call.op]
+        # The wait may be long, and the reply is kept from when the call is done.
+        number = command.number(wire.lane, says_how_long=True)
+        self.behind = Behind(*call, wire, number)
+        return command.pack(call.args, wire.id, wire.lane, number)
+
+    async def end_wait(self) -> None:
+        """End an outstanding wait, so that what was sent behind it is done. Raises OSError."""
+        wire = self._wire
+        assert wire is not None
+        async with self._pool.borrowed(self.binding.slot) as beside:
+            if beside.node is not wire.node:
+                raise ConnectionError("the queue moved, and so ended the wait")
+            await self._end_block(wire, beside)
+            self._parked = None
 
     async def _hear(self, wire: Wire, limit: float) -> Any:
         """The reply to the outstanding wait. The server looks at its clock ten times a second, and
@@ -378,7 +408,12 @@ class RedisSession:
     def _discard(self) -> None:
         if self._wire is not None:
             self._wire.close()
-        self._wire = self._parked = None
+        self._wire = self._parked = self.behind = None
+
+    @property
+    def has_sent(self) -> bool:
+        """As of ``Caller``."""
+        return self.behind is not None and self._parked is not None
 
     @property
     def free_wire(self) -> Wire | None:
@@ -406,6 +441,8 @@ class RedisSession:
                 await self.waiter.end()
                 self.waiter = None  # no cycle
         finally:
+            if self.behind is not None:
+                self._discard()  # the server does not do it then, unless it has
             if self._parked:
                 await self._abandon()
             self.give_wire_back()

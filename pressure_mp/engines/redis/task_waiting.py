@@ -38,7 +38,7 @@ from ..contract.tasks import (
     TakeTasksReply,
 )
 from .binding import RedisBinding
-from .caller import Caller
+from .caller import Call, Caller
 from .listening import Listening
 from .one_script import bells_in
 from .statuses import ABSENT, CLOSED, DONE, DUE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
@@ -65,6 +65,8 @@ class TaskWaiter:
         self.heard: Any = None
         #: Whether it waited for a task, or was about to, and was not served since.
         self.looks_again = False
+        #: The call that one in line makes when it is woken, if that may take as long as it likes.
+        self._then: Call | None = None
         #: What it knows of the inbox for which it waits.
         self.listening: Listening | None = None
 
@@ -79,9 +81,12 @@ class TaskWaiter:
     def ticket(self, ticket: str) -> None:
         self._ticket = ticket
 
-    def begin(self, entry: bytes, tube: str) -> None:
+    def begin(self, entry: bytes, request: TakeTasks, end: float | None) -> None:
         """It is about to wait for a task."""
-        self.entry, self.tube, self.looks_again = entry, tube, True
+        self.entry, self.tube, self.looks_again = entry, request.tube, True
+        self._then = None
+        if end is None and self._caller.receives:
+            self._then = Call("take", take_args(self._caller.binding, request, self))
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for a task, or for what becomes of one."""
@@ -89,7 +94,9 @@ class TaskWaiter:
         if isinstance(later, NoTask) and later.due is not None:
             soon = later.due / 1000 + _GRACE
             timeout = soon if timeout is None else min(timeout, soon)
-        came = await self._caller.park(_TASK if in_line else f"{_BELL}{self.ticket}", timeout)
+        then = self._then if in_line else None
+        signal = _TASK if in_line else f"{_BELL}{self.ticket}"
+        came = await self._caller.park(signal, timeout, then)
         self.heard = self._caller.heard
         return came
 
@@ -148,8 +155,9 @@ async def take(
     tube = request.tube
     waiter = waiter_of(caller) if tube or caller.waiter is not None else None
     while True:
+        was_sent = caller.has_sent
         if reply is None:
-            reply = await caller.script("take", take_args(caller.binding, request, waiter), end)
+            reply = await _look_or_take(caller, request, waiter, end)
         if bells := bells_in(reply):
             await caller.script("ring", bells)
         status = reply[0]
@@ -159,9 +167,9 @@ async def take(
         if status == EMPTY:
             if request.waits:
                 waiter = waiter_of(caller)
-                waiter.begin(reply[3], tube)
+                waiter.begin(reply[3], request, end)
             elif waiter is not None:
-                waiter.looks_again = False
+                waiter.looks_again = was_sent  # that call did not pass on what woke it
             return NoTask(tube, None if reply[2] == b"" else reply[2])
         if status == DONE and len(reply) == 1:  # it was done before, and the reply lost
             reply = None
@@ -175,6 +183,20 @@ async def take(
         if status == DONE:
             return TakenTasks(tasks)
         return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
+
+
+async def _look_or_take(
+    caller: Caller, request: TakeTasks, waiter: TaskWaiter | None, end: float | None
+) -> Reply:
+    """The reply to a take. One who is in line still takes only if there is reason to: else it keeps
+    its place."""
+    if caller.has_sent and waiter is not None and request.waits:
+        looked = await caller.script("look", (), end)
+        if looked[0] == EMPTY:
+            return [*looked, waiter.entry]
+        if bells := bells_in(looked):
+            await caller.script("ring", bells)
+    return await caller.script("take", take_args(caller.binding, request, waiter), end)
 
 
 async def had(

@@ -234,9 +234,9 @@ class Wire(Carrier):
             received += self._not_end(await self._receive(timeout))
         return True, received[len(b"\r\n") :]
 
-    async def send(self, *command: Any) -> None:
-        """Send a command; :meth:`read` has its reply."""
-        await self._send(pack_command(command))
+    async def send(self, *command: Any, behind: bytes = b"") -> None:
+        """Send a command, and a packed one behind it; :meth:`read` has their replies in turn."""
+        await self._send(pack_command(command) + behind)
 
     async def send_nothing(self) -> None:
         """Send an empty command, which has no reply. A server that waits for events ten times a

@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, TypeVar
 
 from ... import interrupts
-from ...drivers import WaitEnded, waits_end_when
+from ...drivers import waits_end_when
+from ...effects import WaitEnded
 from ...exceptions import (
     ArgumentError,
     ArgumentTypeError,

@@ -32,3 +32,10 @@ def take_and_wait(queue, what="", connection=None):
     while True:
         signal.pause()
         time.sleep(1)
+
+
+def take_one(queue, connection):
+    """Wait for a task, say which it was, and acknowledge it."""
+    task = queue.take()
+    connection.send((task.data, task.deliveries))
+    task.ack()

@@ -84,6 +84,12 @@ def play(url, name):
         session.end()
         return found
 
+    def look():
+        session = binding.session()
+        reply = session.script("look")
+        session.end()
+        return reply[0]
+
     def begin_to_wait():
         session = binding.session()
         assert type(session.call(TakeTasks("A", 2))) is NoTask
@@ -94,6 +100,7 @@ def play(url, name):
     for request in OF_A_QUEUE:
         assert run(request) is Outcome.MISSING
     had("A", 1)
+    assert look() == b"missing"
 
     # It is created; nothing is there.
     q = TaskQueue.create(name, url=url, serializer="raw")
@@ -102,6 +109,7 @@ def play(url, name):
         patch.setattr(redis_tasks, "_FORMAT", "0")
         assert type(run(OpenTasks(How.OPEN, SETTINGS))) is Mismatch
     begin_to_wait()
+    assert look() == b"empty"
     refused(q.take, 0)
     for request in (*of_one_task(b"1", "A", 1), GetTask(b"1"), AwaitTask(b"1")):
         run(request)
@@ -109,6 +117,7 @@ def play(url, name):
 
     # Tasks.
     q.put(b"1")
+    assert look() == b"done"
     q.take().ack()
     q.put(b"1", id="one")
     refused(q.put, b"1", id="one")

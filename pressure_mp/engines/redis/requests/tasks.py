@@ -196,7 +196,7 @@ async def _take(
     if reply is not None and reply[0] == DONE:
         if _is_idle(reply):
             moment, _, soon = reply[1].partition(b" ")
-            waiter_of(caller).begin(b"", "")
+            waiter_of(caller).begin(b"", request, end)
             later = NoTask("", int(soon) if soon else None)
             return TakenTasks([], done.record.into("X", int(moment)), later)
         await caller.script("ring", bells_in(reply[1:]))
