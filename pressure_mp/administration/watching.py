@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..engines.contract.ages import Ages
 from ..engines.contract.brokers import QueueSummary
 from ..exceptions import PressureError
 from .place import Place
@@ -82,6 +83,7 @@ class Watch:
     def __init__(self, place: Place) -> None:
         self._place = place
         self.queues: dict[Key, Watched] = {}
+        self._ages = Ages()
         #: The names of those whose consumers hold others up.
         self.slow: set[str] = set()
 
@@ -99,6 +101,9 @@ class Watch:
                 else:
                     watched.look(queue, now)
                 there[key] = watched
+        now = time.monotonic()
+        for told in self._ages.look([one.queue for one in there.values()], now):
+            there[told.name, told.discipline].queue = told
         self.queues = there
         self.slow = self._find_slow(one for one in there.values() if one.is_full)
 

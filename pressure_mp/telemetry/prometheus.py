@@ -5,12 +5,14 @@ from __future__ import annotations
 import collections
 import fnmatch
 import itertools
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ..engines.contract.ages import Ages
 from ..engines.contract.brokers import QueueSummary
 from ..states import NAMES, named
 from ..sync.brokers import list_queues
@@ -42,7 +44,10 @@ _SUMS = (
         True,
     ),
 )
-_AGE = "pressure_oldest_age_seconds", "For how long the next task has been there."
+_AGE = (
+    "pressure_oldest_age_seconds",
+    "For how long the next task has been there; the next item at least, as far as it was seen.",
+)
 _TASKS = "pressure_tasks", "Tasks by their state."
 
 
@@ -55,6 +60,10 @@ class QueueCollector(Collector):
     labelled with its name. The totals that are summed up are those of the queues that exist now,
     and go down when one is deleted; those of a queue only grow.
 
+    For how long the next item of a first-in, first-out queue has been there no broker keeps. The
+    collector tells it from the second time on, from what it saw before: so long at least, and at
+    most as much longer as is between two times.
+
     ``url`` and ``prefix`` are as of :class:`pressure_mp.Queue`. To collect blocks for the broker,
     and raises what :func:`pressure_mp.list_queues` does.
     """
@@ -65,6 +74,7 @@ class QueueCollector(Collector):
         self._url = url
         self._prefix = prefix
         self._per_queue = per_queue
+        self._ages = Ages()
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: to register it asks no broker."""
@@ -73,7 +83,8 @@ class QueueCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics of this moment."""
         found: dict[str, list[QueueSummary]] = {}
-        for queue in list_queues(url=self._url, prefix=self._prefix):
+        there = list(list_queues(url=self._url, prefix=self._prefix))
+        for queue in self._ages.look(there, time.monotonic()):
             found.setdefault(queue.discipline, []).append(queue)
         yield from _summed({discipline: _Total(queues) for discipline, queues in found.items()})
         if self._per_queue:

@@ -64,6 +64,16 @@ def test_ls_shows_every_queue_of_every_kind_and_those_that_match(call, make):
     assert (found["puts_per_second"], found["gets_per_second"]) == (0, 0)
 
 
+def test_top_tells_a_program_what_it_saw_at_each_look(call, make):
+    make(Queue, 3, "jobs").put(1)
+    lines = call("top", "--json", "-n", "2", "--interval", "0.1").splitlines()
+    first, second = map(json.loads, lines)
+    assert (first["name"], first["length"], first["age"]) == ("jobs", 1, None)
+    assert second["age"] >= 0.1
+    assert second["puts_per_second"] == second["gets_per_second"] == 0
+    assert (second["putting_for"], second["consumers_are_slow"]) == (None, False)
+
+
 def test_info_tells_all_that_is_counted(call, make):
     make(Queue, 3, "jobs").put_many([1, 2])
     assert {"name": "jobs", "discipline": "fifo", "length": 2, "maxsize": 3}.items() <= json.loads(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
-from pressure_mp import Queue, TaskQueue
+from pressure_mp import LifoQueue, Queue, TaskQueue
 from pressure_mp.cli.app import app
+from pressure_mp.engines.contract import brokers
+from pressure_mp.engines.contract.ages import Ages
 from pressure_mp.telemetry.prometheus import QueueCollector
+
+AGE = "oldest_age_seconds"
 
 
 @pytest.fixture(params=["valkey", "postgres"])
@@ -67,6 +72,39 @@ def test_each_queue_that_is_asked_for_has_its_own(options):
         'jobs-"\n2',
     }
     assert found["pressure_queue_produced_total", "fifo", "jobs-1"] == 1
+
+
+def test_who_looks_again_knows_for_how_long_the_next_item_has_been_there(options):
+    def look():
+        found = {}
+        for metric in collector.collect():
+            found |= {(one.name, *one.labels.values()): one.value for one in metric.samples}
+        return found.get((f"pressure_queue_{AGE}", "jobs", "fifo"))
+
+    collector = QueueCollector(per_queue="jobs", **options)
+    jobs = Queue(0, "jobs", **options)
+    jobs.put_many(["a", "b"])
+    LifoQueue(0, "others", **options).put("c")
+    begun = time.monotonic()
+    assert look() is None
+    seen = time.monotonic()
+    age = look()
+    assert 0 < age <= time.monotonic() - begun
+    jobs.put("d")
+    jobs.get_many(2)
+    between = time.monotonic()
+    assert look() == 0  # put since the last look
+    assert 0 < look() <= time.monotonic() - between < time.monotonic() - seen
+    jobs.get()
+    assert look() is None
+
+
+def test_of_many_looks_the_first_is_remembered():
+    ages = Ages()
+    queue = brokers.QueueSummary("jobs", "fifo", 0, 0, False, 0, 0, 0, 0, 0, 0, None, {})
+    for number in range(1, 1000):
+        (told,) = ages.look([queue._replace(length=number, produced=number)], float(number))
+    assert told.age == 998
 
 
 def test_to_register_the_collector_asks_no_broker(name):

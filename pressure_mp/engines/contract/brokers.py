@@ -22,7 +22,8 @@ class QueueSummary(NamedTuple):
     that were processed. ``in_flight`` is what was taken and not yet acknowledged; ``rejected`` what
     was set aside, or buried. ``putting`` and ``getting`` are how many clients wait to put and to
     get, as far as they are known to. ``age`` is for how many seconds the task that is next has been
-    there; None when none is ready, and of items: no broker keeps that. ``tasks`` has how many tasks
+    there; None when none is ready, and of items: no broker
+    keeps that, but see :class:`.ages.Ages`. ``tasks`` has how many tasks
     are in which state, by its letter, and is empty for other queues. What became due of tasks since
     anybody used their queue is not counted yet. ``returned`` is how often a task, or an item that
     was in flight, went back from who had taken it.
