@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import click
@@ -44,6 +45,7 @@ def metrics(
     registry = CollectorRegistry()
     registry.register(QueueCollector(url, prefix, per_queue))
     if listen is None:
+        gc.disable()  # it would go through all queues again and again, and they are kept to the end
         click.echo(generate_latest(registry), nl=False)
         return
     try:
