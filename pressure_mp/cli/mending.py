@@ -193,7 +193,7 @@ def purge(
 def shutdown(
     name: str, immediate: bool, timeout: float, url: str | None, prefix: str | None
 ) -> None:
-    """Shut the queue NAME down for everyone, for good: no more puts; who gets drains the rest."""
+    """Shut the queue NAME down for everyone, for good: no more puts; consumers can still get the rest."""
     queue = Place(url, prefix).find(name)
     if queue.has_tasks and immediate:
         raise click.UsageError("a queue of tasks has no --immediate: purge it")
