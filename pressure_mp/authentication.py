@@ -8,10 +8,11 @@ from .exceptions import PressureError
 
 
 class AuthenticationError(PressureError, multiprocessing.AuthenticationError):
-    """An item is unsigned, forged or signed with another key; or a handle came without its key.
+    """An item is unsigned, forged or signed with another key; or a handle has no key here.
 
-    It was not decoded; ``payload`` has its bytes as they were queued. An item was set aside. A task
-    is buried when it is taken. The result of a task stays as it is.
+    The item was not decoded; ``payload`` has its bytes as they were queued. A get sets the item
+    aside, a take buries the task, and the result of a task stays as it is. A handle has no key when
+    it was pickled for a process that does not have the key.
     """
 
     took_nothing = True

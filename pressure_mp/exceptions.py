@@ -23,10 +23,10 @@ else:
 
 
 class PressureError(Exception):
-    """The root of every error that this package raises on purpose.
+    """The base class of all errors that this package raises on purpose.
 
-    From ``put_many``: ``accepted`` is how many of the items are in the queue, and ``rest`` has the
-    others, in order. With ``buffering``, ``rest`` has the items that were put and not sent.
+    When ``put_many`` raises: ``accepted`` is how many of the items are in the queue, and ``rest``
+    has the others, in order. With ``buffering``, ``rest`` has the items that were put and not sent.
     """
 
     accepted: int = 0
@@ -37,16 +37,16 @@ class PressureError(Exception):
 
 
 class Empty(PressureError, queue.Empty):
-    """No item came before the time was up."""
+    """A get or take got nothing before its timeout was over. Also :class:`queue.Empty`."""
 
     took_nothing = True
 
 
 class Full(PressureError, queue.Full):
-    """No space came before the time was up. Specification: QueueFullError.
+    """A put found no space before its timeout was over. Also :class:`queue.Full`.
 
-    ``current_size`` is how many items were queued, None when that is not known, and ``item`` the
-    one that was to be put.
+    ``item`` is the item that was not put. ``current_size`` is how many items were queued, or None
+    when that is not known. Specification: QueueFullError.
     """
 
     item: Any = None
@@ -54,7 +54,10 @@ class Full(PressureError, queue.Full):
 
 
 class ShutDown(PressureError, _StdlibShutDown):
-    """The queue is closed for good, and for a get: empty. Specification: QueueClosedError."""
+    """The queue was shut down; from a get: and is empty. Also ``queue.ShutDown``.
+
+    Specification: QueueClosedError.
+    """
 
     took_nothing = True
 
@@ -65,7 +68,7 @@ QueueClosedError = ShutDown
 
 
 class QueueAlreadyExistsError(PressureError):
-    """Create found a queue of that name."""
+    """``create`` found an existing queue of this name."""
 
 
 class QueueDoesNotExistError(PressureError):
@@ -75,29 +78,33 @@ class QueueDoesNotExistError(PressureError):
 
 
 class QueueInUseError(PressureError):
-    """Another client has the role that the operation needs, and the time was up."""
+    """Another client had the producer or consumer role until the timeout was over.
+
+    The operation needs this role: the right to put, or to get, which one client has at a time.
+    """
 
 
 class ProducerInUseError(QueueInUseError, Full):
-    """A put found the producer role taken; also :class:`Full`, for stdlib-shaped callers."""
+    """Another client had the producer role until the timeout of a put was over; also Full."""
 
 
 class ConsumerInUseError(QueueInUseError, Empty):
-    """A get found the consumer role taken; also :class:`Empty`, for stdlib-shaped callers."""
+    """Another client had the consumer role until the timeout of a get was over; also Empty."""
 
 
 class IncompleteQueueError(PressureError):
-    """Keys of the queue are missing, which its clients would wait for without end."""
+    """Keys of the queue are missing at the server; without them clients would wait for ever."""
 
 
 class QueueMismatchError(PressureError, ValueError):
-    """The queue exists, but with another maxsize, discipline or format than asked for."""
+    """The queue exists, but with another maxsize, discipline, format or stated option."""
 
 
 class HandleClosedError(PressureError, ValueError, OSError):
-    """This handle was closed with ``close()``; the queue itself goes on.
+    """This handle was closed with ``close()``; the queue itself still exists.
 
-    ``multiprocessing`` raises ValueError from put and get, and OSError from the others.
+    It is a ValueError and an OSError because ``multiprocessing`` raises ValueError from put and
+    get, and OSError from other methods.
     """
 
 
@@ -106,10 +113,10 @@ class TaskDoneError(PressureError, ValueError):
 
 
 class TaskError(PressureError):
-    """What was asked for cannot be done with this task. Nothing was done.
+    """The operation is not possible for this task. Nothing was done.
 
-    ``task_id`` is which, and ``state`` the state it is in: ``TaskState.VOID`` when it is not in the
-    queue.
+    ``task_id`` is the task's id, and ``state`` is its state: ``TaskState.VOID`` when it is not in
+    the queue.
     """
 
     def __init__(self, message: str, task_id: int | str | None = None, state: str = "X") -> None:
@@ -129,49 +136,54 @@ class TaskError(PressureError):
 
 
 class TaskNotFound(TaskError, LookupError):
-    """The queue has no task of that id: it never had, or it was processed, killed, or expired."""
+    """The queue has no task of this id: it was never put, or is processed, killed or expired."""
 
 
 class TaskExists(TaskError, ValueError):
-    """The queue has a task of that id already."""
+    """The queue already has a task of this id."""
 
 
 class TaskFailed(TaskError):
-    """The task has no value: it was buried, killed or dropped, or its handler raised an error that
-    this process does not have. The message says which; then with the error's traceback."""
+    """The task has no result: it was buried, killed or removed after its ``ttl``; or its handler
+    raised an exception that this process cannot load.
+
+    The message says which, and has the traceback of that exception.
+    """
 
 
 class ResultNotKept(TaskError, LookupError):
-    """What came of the task is not known: to keep it was not asked for when the task was put, or
-    the time for which it was to be kept is over."""
+    """The result of the task is not kept: the task was put without ``result_ttl``, or this time is
+    over."""
 
 
 class ResultTimeout(PressureError, TimeoutError):
-    """The task did not end before the time was up."""
+    """The task did not end before the timeout was over."""
 
 
 class InboxLost(PressureError):
-    """Nobody asked an inbox of tasks for longer than its lease: what it was to hear is lost."""
+    """An inbox of tasks was not used for longer than its lease: its events are lost."""
 
 
 class RemoteTraceback(PressureError):
-    """The ``__cause__`` of an error that was raised in another process: its traceback there, as
-    text."""
+    """The traceback of an error that was raised in another process, as text.
+
+    It is the ``__cause__`` of that error.
+    """
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
 
 
 class WrongState(TaskError, ValueError):
-    """The task is in a state that the operation does not take it out of."""
+    """The operation is not possible for a task in this state."""
 
 
 class NotTaken(WrongState):
-    """Nobody has taken the task: it was released meanwhile, or never taken."""
+    """The task is not taken: it was given back meanwhile, or never taken."""
 
 
 class NotOwner(WrongState):
-    """The task is taken, but not by this process, or no longer by this take: another has it."""
+    """The task is taken by another process, or by a later take of this process."""
 
 
 class LateTaskDoneWarning(PressureError, RuntimeWarning):
@@ -179,7 +191,8 @@ class LateTaskDoneWarning(PressureError, RuntimeWarning):
 
 
 class RejectedItemWarning(PressureError, RuntimeWarning):
-    """Among the items of a ``get_many`` was one that was set aside; the others were returned."""
+    """An item or task of a ``get_many`` or ``take_many`` was set aside or buried, because it could
+    not be decoded; the others were returned."""
 
 
 class ArgumentError(PressureError, ValueError):
@@ -191,7 +204,7 @@ class ArgumentTypeError(PressureError, TypeError):
 
 
 class AddressError(ArgumentError):
-    """A broker's address cannot be understood."""
+    """The broker's address (``url``, ``host``, ``port``, ``db``) cannot be understood."""
 
 
 class EncodingError(PressureError, TypeError):
@@ -199,8 +212,11 @@ class EncodingError(PressureError, TypeError):
 
 
 class DecodingError(PressureError, ValueError):
-    """The serializer cannot decode an item, the data of a task or its result; ``payload`` has its
-    bytes. An item was set aside. A task is buried when it is taken. A result stays as it is."""
+    """The serializer cannot decode an item, the data of a task or its result.
+
+    ``payload`` has the bytes. A get sets the item aside, a take buries the task, and a result stays
+    as it is.
+    """
 
     took_nothing = True
 
@@ -213,8 +229,11 @@ class DecodingError(PressureError, ValueError):
 
 
 class NotDurable(PressureError):
-    """The effect is there, but it was not confirmed as ``durability`` asks; after a put, the item
-    is in the queue. ``confirmed`` is how many replicas confirmed it, or 0 for the disk."""
+    """The operation is done, but was not confirmed as ``durability`` asks.
+
+    After a put, the item is in the queue. ``confirmed`` is how many replicas confirmed it, or 0 for
+    the disk.
+    """
 
     def __init__(self, message: str, confirmed: int = 0) -> None:
         super().__init__(message, confirmed)
@@ -229,12 +248,12 @@ class ItemTooLargeError(PressureError, ValueError):
 
 
 class BrokerUnavailable(PressureError, ConnectionError):
-    """No broker answers at the address, or the connection to it broke."""
+    """No broker answered at the address for ``reconnect`` seconds, or the connection broke."""
 
 
 class WrongServerError(BrokerUnavailable):
-    """What is at the address cannot be used as it is: it speaks another protocol, its certificate
-    is not trusted, or this user may not open its socket. To try again would not help."""
+    """The server at the address cannot be used: it speaks another protocol, its certificate is not
+    trusted, or this user may not open its socket. Trying again does not help."""
 
 
 class EmbeddedServerError(BrokerUnavailable):
@@ -248,21 +267,26 @@ class BrokerError(PressureError):
 
 
 class BrokerFull(BrokerError):
-    """The broker has no memory, or no space on its disk, for what was to be put. Nothing was done,
-    and nothing is lost; gets go on. To get items makes space."""
+    """The broker has no memory, or no space on its disk, for a put. Nothing was put or lost.
+
+    Gets still work, and make space.
+    """
 
 
 class WrongKeyTypeError(BrokerError, TypeError):
-    """A key of the queue holds a value of a kind that no pressure client writes there."""
+    """A key of the queue has a value of a type that no pressure client writes there."""
 
 
 class EvictingServerError(BrokerError):
-    """The server removes keys by itself when its memory is full, and with them what is queued."""
+    """The server removes keys by itself when its memory is full, and so would lose items."""
 
 
 class EvictionWarning(PressureError, RuntimeWarning):
-    """Queues are used on a server that removes keys by itself, since that was allowed."""
+    """The server removes keys by itself when its memory is full, and so may lose items.
+
+    It is used because ``PRESSURE_ALLOW_EVICTION`` allows it.
+    """
 
 
 class UnsupportedServerError(BrokerError):
-    """The server is older than what this package needs."""
+    """The server is older than the oldest version that this package supports."""

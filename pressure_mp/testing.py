@@ -1,12 +1,12 @@
-"""Fixtures of pytest for programs that use queues: no test finds a queue of the one before.
+"""Fixtures of pytest for programs that use queues: no test finds queues of an earlier test.
 
 In ``conftest.py``::
 
     pytest_plugins = ["pressure_mp.testing"]
 
-Each fixture sets ``PRESSURE_URL`` for the time of a test, so that queues that are not told where
-their broker is are there, also those of processes that the test starts. When the test has ended,
-every queue there is deleted, but for those that were given a ``prefix`` of their own.
+Each fixture sets ``PRESSURE_URL`` during a test. So queues that are made without ``url`` or
+``host`` use the fixture's broker, also in processes that the test starts. After the test all queues
+at this broker are deleted, except those that were made with a ``prefix``.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from .sync.brokers import find_address, list_queues
 
 @pytest.fixture
 def pressure_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A broker in the memory of this process, for threads and asyncio; its URL, ``memory://``.
+    """A broker in the memory of this process, for threads and asyncio; gives ``memory://``.
 
-    It is there at once. Items are encoded and decoded as elsewhere. Processes that the test starts
-    do not have its queues.
+    It needs no time to start. Items are encoded and decoded as at other brokers. Processes that the
+    test starts cannot reach its queues.
     """
     yield from _using(monkeypatch, "memory://")
 
 
 @pytest.fixture
 def pressure_embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A real server, for processes that the test starts too; its URL, ``embedded://``.
+    """A real server, which processes that the test starts can reach too; gives ``embedded://``.
 
-    The first test that has this fixture starts it, which takes about 0.2 s, and it ends with the
-    run; with pytest-xdist each of its processes has one. Needs ``pip install
+    The first test that uses this fixture starts the server, which takes about 0.2 s; it ends with
+    the test run. With pytest-xdist each worker process has its own server. Needs ``pip install
     'pressure_mp[embedded]'``.
     """
     yield from _using(monkeypatch, "embedded://")

@@ -1,8 +1,9 @@
 """The queues of the package for asyncio: the same names, with ``await``.
 
-Handles to one queue may be of either kind, in one program too. Whatever asks the broker is a
-coroutine, also what is a property, or is not awaited, elsewhere: ``await q.qsize()``. Errors are
-asyncio's own too: ``Empty`` is raised as an ``asyncio.QueueEmpty``.
+A queue can have handles for asyncio and for threads at the same time, also in one program. Every
+method that asks the broker is a coroutine, also where asyncio has a plain method or the package has
+a property: ``await q.qsize()``. Errors are asyncio's own too: ``Empty`` is raised as an
+``asyncio.QueueEmpty``.
 """
 
 from typing import TYPE_CHECKING, Any

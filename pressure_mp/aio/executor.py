@@ -31,11 +31,11 @@ class Caller:
         raise NotImplementedError
 
     async def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have ``fn(*args, **kwargs)`` called by a worker; returns what that returns.
+        """Let a worker call ``fn(*args, **kwargs)``, wait for the result, and return it.
 
-        ``fn`` may be a coroutine function: the worker runs it in an event loop of its own. A task
-        that is cancelled while it waits takes the call back, if no worker has it; else the call is
-        done, and nobody hears of it.
+        ``fn`` may be a coroutine function: the worker runs it in an event loop of its own. If the
+        asyncio task is cancelled while it waits, the call is withdrawn; if a worker has taken the
+        call already, the call runs to its end, and its result is dropped.
 
         Raises what the call raised, and what :meth:`pressure_mp.Executor.submit` raises.
         """
@@ -59,10 +59,10 @@ class Caller:
         buffersize: int | None = None,
         unordered: bool = False,
     ) -> AsyncIterator[T]:
-        """The results of :meth:`pressure_mp.Executor.map`: ``async for result in executor.map(…)``.
+        """Iterate over the results: ``async for result in executor.map(…)``.
 
-        A loop that ends early, by ``aclose()`` or because its task is cancelled, takes back the
-        calls that no worker has.
+        The arguments are those of :meth:`pressure_mp.Executor.map`. If the loop ends early, by
+        ``aclose()`` or because its task is cancelled, calls that no worker has are withdrawn.
         """
         mapping.check(chunksize, buffersize)
         made = _Made((await self._submitter())._weakly())
@@ -116,22 +116,21 @@ class _Made:
 
 
 class Executor(Caller):
-    """:class:`pressure_mp.Executor` for asyncio: its calls are awaited, and no call of it blocks
-    the event loop.
+    """:class:`pressure_mp.Executor` for asyncio; nothing blocks the event loop.
 
-    It is opened, which connects to the broker, where ``async with`` begins, or by the first call.
+    ``async with``, or the first call, opens it: that connects to the broker.
     """
 
     def __init__(
         self, max_workers: int | None = None, name: str | None = None, **options: Any
     ) -> None:
-        """As of :class:`pressure_mp.Executor`, with its options; does no I/O."""
+        """Make an executor, with the options of :class:`pressure_mp.Executor`; does no I/O."""
         self._make = lambda: sync.Executor(max_workers, name, **hide_in(options))
         self._opening: asyncio.Future[sync.Executor] | None = None
 
     @classmethod
     async def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:
-        """As of :class:`pressure_mp.Executor`."""
+        """Attach to an existing executor; as :meth:`pressure_mp.Executor.attach`."""
         executor = cls(max_workers, name, **hide_in(options))
         executor._make = lambda: sync.Executor.attach(name, max_workers, **hide_in(options))
         await executor.open()
@@ -148,17 +147,19 @@ class Executor(Caller):
         return await asyncio.shield(self._opening)
 
     def options(self, **options: Any) -> Caller:
-        """What submits calls with these options, which are those of
-        :meth:`pressure_mp.Executor.options`."""
+        """Return an object that submits calls with these options.
+
+        They are those of :meth:`pressure_mp.Executor.options`.
+        """
         return _WithOptions(self, options)
 
     async def result(self, id: str) -> Any:
-        """What the call of that id comes to, see :meth:`pressure_mp.Executor.future`."""
+        """Wait for the result of a call by its id; see :meth:`pressure_mp.Executor.future`."""
         executor = await self._submitter()
         return await _result(await asyncio.to_thread(executor.future, id))
 
     async def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As of :class:`pressure_mp.Executor`; the task waits."""
+        """Accept no more calls; as :meth:`pressure_mp.Executor.shutdown`. The task waits."""
         executor = await self._submitter()
         await asyncio.to_thread(executor.shutdown, wait, cancel_futures=cancel_futures)
 

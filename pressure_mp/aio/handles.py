@@ -63,10 +63,10 @@ class Handle:
 
     @classmethod
     def of(cls, handle: Any) -> Self:
-        """A handle of asyncio to the queue of a handle for threads, which goes on to be one.
+        """Make a handle for asyncio to the queue of a handle for threads, which stays usable.
 
-        What that has put and not yet sent is not waited for: see its ``flush()``. Raises
-        ArgumentTypeError for one of another class.
+        Does not wait for items in the buffer of that handle: see its ``flush()``. Raises
+        ArgumentTypeError for a handle of another class.
         """
         if not isinstance(handle, cls._kind):
             raise ArgumentTypeError(
@@ -78,16 +78,19 @@ class Handle:
 
     @property
     def sync(self) -> Any:
-        """The handle for threads that this one is made of. Unless that was given to :meth:`of`, it
-        has no buffers of its own: each put through it waits for the broker."""
+        """The handle for threads that this handle uses.
+
+        Unless it was given to :meth:`of`, it has no buffers of its own: each put through it waits
+        for the broker.
+        """
         return self._sync
 
     async def open(self) -> None:
-        """Attach to the queue, or create it, unless that was done.
+        """Attach to the queue, or create it, unless it is already open.
 
-        Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try, and for a
-        server that is to be started (``embedded://``), in a thread. Raises what the class for
-        threads does.
+        Waits for the connection, at most ``reconnect`` seconds and 5 more for the last attempt;
+        with ``embedded://`` also until the server has started, in a thread. Raises what the class
+        for threads raises.
         """
         if self._sync._binding is None:
             await self._open()
@@ -190,12 +193,12 @@ class Handle:
 
     @property
     def prefix(self) -> str:
-        """What the broker's key names begin with."""
+        """The beginning of all key names of the queue at the broker."""
         return self._sync.prefix
 
     @property
     def client_id(self) -> str:
-        """Who the calling thread is to others: host, pid, thread, incarnation."""
+        """The id of the calling thread at the broker: host, pid, thread, and a unique part."""
         return client_id()
 
     async def exists(self) -> bool:
@@ -222,11 +225,11 @@ class ItemHandle(Handle):
         return self._sync._operations
 
     async def stats(self) -> Stats:
-        """The queue at one moment. Raises QueueDoesNotExistError."""
+        """Counts of the queue at one moment. Raises QueueDoesNotExistError."""
         return await self._run(self._operations.stats())
 
     async def why_blocked(self) -> Diagnosis:
-        """As of the class for threads."""
+        """Explain what a put and a get would wait for; as :meth:`pressure_mp.Queue.why_blocked`."""
         return await self._run(self._operations.why_blocked())
 
     async def _delete(self, block: bool, timeout: float | None) -> None:

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 
 class JoinableQueue(Queue[Item]):
-    """:class:`pressure_mp.JoinableQueue` for asyncio: what was got stays with the broker, in
-    flight, until the task that got it, or another one, calls ``task_done()``."""
+    """:class:`pressure_mp.JoinableQueue` for asyncio.
+
+    The broker keeps an item that was got, in flight, until ``task_done()`` is called, by the
+    asyncio task that got it or by another one.
+    """
 
     _kind = sync.JoinableQueue
     _sync: sync.JoinableQueue[Item]
@@ -86,9 +89,11 @@ class JoinableQueue(Queue[Item]):
             raise
 
     async def task_done(self, *, connection: object | None = None) -> None:
-        """Say that an item that was got is dealt with: the one that this task got first, else that
-        this process did, else the oldest in flight. As
-        :meth:`pressure_mp.JoinableQueue.task_done`."""
+        """Acknowledge an item that was got; as :meth:`pressure_mp.JoinableQueue.task_done`.
+
+        It is the first item in flight that this asyncio task got; if there is none, the first that
+        this process got; if there is none, the oldest of all.
+        """
         await self.open()
         asking = Asking(mark_of(asyncio.current_task()))
         if connection is not None:
@@ -124,8 +129,7 @@ class JoinableQueue(Queue[Item]):
                 here.in_flight.leave(asking.held)
 
     async def join(self) -> None:
-        """Wait until every item that was put is dealt with; meanwhile this process sees to it that
-        what a dead consumer had goes back to the queue."""
+        """Wait until every item is acknowledged; as :meth:`pressure_mp.JoinableQueue.join`."""
         await self.open()
         with self._sync._here:
             await super().join()

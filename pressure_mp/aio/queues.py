@@ -46,12 +46,12 @@ class Buffers:
 
 
 class Queue(AdministeredQueue[Item], Generic[Item]):
-    """:class:`pressure_mp.Queue` for asyncio, with the interface of ``asyncio.Queue``: what each
-    method does is said there.
+    """:class:`pressure_mp.Queue` for asyncio, with the interface of ``asyncio.Queue``.
 
-    All that asks the broker is a coroutine. A call that is cancelled did nothing: what a get had
-    taken goes back to the queue, and its place in line goes to the next. Of a put that is cancelled
-    while it is on its way to the broker the task is told behind it, at its next ``await``.
+    The methods do what those of :class:`pressure_mp.Queue` do; all that ask the broker are
+    coroutines. A call that is cancelled has done nothing: an item that a get had taken goes back to
+    the queue, and the next waiting client gets its turn. If a put is cancelled after it was sent to
+    the broker, the put is completed, and the task is cancelled at its next ``await``.
     """
 
     _kind = sync.Queue
@@ -61,12 +61,12 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     def __init__(
         self, maxsize: int = 0, name: str | None = None, **options: Unpack[QueueOptions]
     ) -> None:
-        """As for :class:`pressure_mp.Queue`; but the first call opens the queue, or :meth:`open`.
+        """Make a handle, as :class:`pressure_mp.Queue`; the first call, or :meth:`open`, opens it.
 
-        :param buffering: as there, but that it is a task that sends what was put.
-        :param prefetch: there is none here: :meth:`get_many` is as fast.
+        :param buffering: as for :class:`pressure_mp.Queue`, but an asyncio task sends the items.
+        :param prefetch: cannot be used here; :meth:`get_many` is as fast.
 
-        Raises what can be said without the broker: AddressError, ArgumentError, ArgumentTypeError.
+        Does not connect to the broker. Raises AddressError, ArgumentError, ArgumentTypeError.
         """
         self._prepare(How.OPEN, maxsize, name, **hide_in(options))
 
@@ -82,7 +82,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     @classmethod
     async def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
-        """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
+        """Attach to the existing queue called ``name``. Raises QueueDoesNotExistError."""
         return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
@@ -151,8 +151,10 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         *,
         connection: object | None = None,
     ) -> None:
-        """Put ``item`` into the queue; as :meth:`pressure_mp.Queue.put`. A ``connection`` is a
-        ``psycopg.AsyncConnection``, or one of SQLAlchemy over it."""
+        """Put ``item`` into the queue; as :meth:`pressure_mp.Queue.put`.
+
+        A ``connection`` is a ``psycopg.AsyncConnection``, or one of SQLAlchemy over it.
+        """
         handle = self._sync
         handle._check_open()
         if connection is not None:
@@ -248,8 +250,10 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             raise
 
     async def flush(self) -> None:
-        """Wait until the broker has all that was put through this handle, and raise what went
-        wrong with any of it; as :meth:`pressure_mp.Queue.flush`."""
+        """Wait until all items that were put through this handle are at the broker.
+
+        Raises what :meth:`pressure_mp.Queue.flush` raises.
+        """
         outgoing = self._here.outgoing
         if outgoing is not None:
             await outgoing.flush()
@@ -356,7 +360,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         return (await self.stats()).maxsize
 
     async def set_maxsize(self, maxsize: int) -> None:
-        """Change the queue's bound for everyone; items stay."""
+        """Change the queue's bound for all clients; items stay in the queue, also those over it."""
         bound = check_maxsize(maxsize)
         if bound:
             self._sync._sends_ahead = 0
@@ -364,7 +368,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         await self._run(self._operations.set_bound(bound))
 
     async def unfinished_tasks(self) -> int:
-        """How many items were put and are not yet dealt with."""
+        """How many items were put whose work is not yet done."""
         return (await self._run_behind(self._operations.stats())).unfinished
 
     async def is_shutdown(self) -> bool:
@@ -374,16 +378,16 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     # What was got, and the end
 
     async def task_done(self) -> None:
-        """Say that one item that was got is dealt with; as :meth:`pressure_mp.Queue.task_done`."""
+        """Report that the work for one item is done; as :meth:`pressure_mp.Queue.task_done`."""
         await self._acknowledging(self._operations.task_done())
 
     async def join(self) -> None:
-        """Wait until every item that was put is dealt with."""
+        """Wait until the work for every item is done; as :meth:`pressure_mp.Queue.join`."""
         await self.flush()
         await self._run(self._operations.join())
 
     async def shutdown(self, immediate: bool = False) -> None:
-        """Close the queue for everyone, for good; as :meth:`pressure_mp.Queue.shutdown`."""
+        """Shut the queue down for all clients; as :meth:`pressure_mp.Queue.shutdown`."""
         if immediate:
             self._discard()
         await self._settle()
@@ -394,7 +398,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         self._was_shut_down = True
 
     async def close(self) -> None:
-        """This handle is done; the queue and its other handles go on."""
+        """Close this handle; as :meth:`pressure_mp.Queue.close`."""
         handle = self._sync
         if handle._handle_closed:
             return
@@ -407,7 +411,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             await self._close_handle()
 
     async def delete(self, timeout: float | None = None) -> None:
-        """Remove the queue and all that is in it, for everyone."""
+        """Remove the queue and all its items; as :meth:`pressure_mp.Queue.delete`."""
         self._discard()
         await self._give_back()
         await self._delete(True, timeout)

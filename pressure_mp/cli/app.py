@@ -145,7 +145,8 @@ def _drop_output() -> None:
 def app() -> None:
     """Queues of multiprocessing, across machines, on Redis or Valkey, or PostgreSQL.
 
-    Each command takes --url, and else the environment as programs do. Exit status: 0 it is done, 1
-    it failed, 2 wrong usage, 3 the time was up, 4 no such queue or task, 5 doctor found something
-    that loses data, 130 Ctrl-C, 141 nobody reads the output any more.
+    --url says where the broker (the server that keeps the queues) is; without it, PRESSURE_URL
+    does, as for programs. Exit status: 0 the work is done, 1 it failed, 2 wrong usage, 3 the time
+    was up, 4 no such queue or task, 5 doctor found something that loses data, 130 Ctrl-C, 141 the
+    program that reads the output has ended.
     """

@@ -18,16 +18,17 @@ from .place import Named, Place, broker_options
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Put right what can be put right without a risk.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired without a risk.")
 @as_json
 @broker_options
 def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> None:
-    """Look for what loses data, or holds queues up, at the server and in every queue.
+    """Look for problems at the server and in every queue: lost data, and queues that are blocked.
 
-    Server settings that lose data; keys that are missing; what processes hold that have ended;
-    anonymous queues that nobody uses; items that are not signed in a queue that has signed ones.
-    --fix gives back what ended processes of this host hold, and removes the anonymous queues of
-    these. Exit status 5: something loses data.
+    Found are server settings that lose data; missing keys of queues; roles, items and tasks of
+    processes that have ended; anonymous queues that nobody uses; items that were set aside; and
+    unsigned items among signed ones. --fix gives back the items and tasks of ended processes of
+    this host, and removes their anonymous queues and the data of former queues. Exit status 5:
+    something loses data.
     """
     # A server that removes keys is looked at as well: to say so is what this is for.
     warnings.simplefilter("ignore", EvictionWarning)
@@ -58,7 +59,8 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
     "--host",
     "host_name",
     metavar="NAME",
-    help="Also those that only processes of this host use, which is gone.",
+    help="Also remove queues that only processes of the host NAME use. Make sure that this host "
+    "is gone: its processes are not asked.",
 )
 @yes
 @as_json
@@ -66,7 +68,7 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
 def gc(
     host_name: str | None, yes: bool, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Remove anonymous queues that nobody uses any more."""
+    """Remove anonymous queues (made without a name) whose processes have all ended."""
     place = Place(url, prefix)
     found: list[tuple[Named, list[str]]] = []
     for page in place.pages():

@@ -13,37 +13,46 @@ from .place import Place, broker_options
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8700,
+    show_default=True,
+    help="The port to listen at; 0 for any free one.",
+)
 @click.option(
     "--bind",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at; one that is not of this machine alone needs a token.",
+    help="The address to listen at; one that other machines can reach needs a token.",
 )
 @click.option(
     "--token",
     envvar="PRESSURE_DASHBOARD_TOKEN",
     metavar="TEXT",
-    help="What everyone has to say first. Others of this machine can see a command line: better "
-    "set PRESSURE_DASHBOARD_TOKEN. 'random' makes one and shows it.",
+    help="The secret that a browser must give first. Other users of this machine can see a "
+    "command line, so better set PRESSURE_DASHBOARD_TOKEN. 'random' makes a token and shows it.",
 )
 @click.option(
     "--host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="A name under which it is reached, as of a proxy; may be given again.",
+    help="A host name that browsers may use for the dashboard, such as a proxy's; may be given "
+    "several times.",
 )
-@click.option("--allow-actions", is_flag=True, help="Have the pages change queues.")
-@click.option("--show-content", is_flag=True, help="Show what is in items; nothing is unpickled.")
+@click.option("--allow-actions", is_flag=True, help="Let the pages change queues.")
+@click.option(
+    "--show-content", is_flag=True, help="Show the content of items; nothing is unpickled."
+)
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.2),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to look at the queues, while somebody looks at a page.",
+    help="The time between two looks at the queues, while a page is open.",
 )
 @broker_options
 def dashboard(
@@ -57,8 +66,11 @@ def dashboard(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Serve pages about every queue, until Ctrl-C: what is queued, who waits for whom, tasks and
-    their errors, workers, what holds the pipeline up, what loses data."""
+    """Serve pages about every queue to browsers, until Ctrl-C.
+
+    They show what is queued, who waits for whom, tasks and their errors, workers, the slowest
+    stage of a pipeline, and what loses data.
+    """
     try:
         from ..dashboard.app import make_app
         from ..dashboard.serving import is_loopback, serve

@@ -33,10 +33,21 @@ _WITH_RATES, _WITH_DEPTHS = 60, 76
 @click.command()
 @click.argument("pattern", default="*")
 @click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, metavar="SECONDS"
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The time between two updates.",
 )
-@click.option("-n", "limit", type=click.IntRange(min=1), help="End after so many looks.")
-@click.option("--sort", type=click.Choice(_ORDERS), default=_ORDERS[0], show_default=True)
+@click.option("-n", "limit", type=click.IntRange(min=1), help="End after this many updates.")
+@click.option(
+    "--sort",
+    type=click.Choice(_ORDERS),
+    default=_ORDERS[0],
+    show_default=True,
+    help="The order of the queues.",
+)
 @as_json
 @broker_options
 def top(
@@ -48,9 +59,10 @@ def top(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Show all queues whose name matches PATTERN, again and again, and who holds them up.
+    """Show the queues whose name matches PATTERN, live, and which clients they wait for.
 
-    Keys: q ends it, p or space holds the picture, s changes the order, / asks for a pattern.
+    Keys: q quits, p or space pauses, s changes the order, / asks for a pattern. Without a terminal
+    a table is written at each update.
     """
     watch = Watch(Place(url, prefix))
     screen = _Screen(watch, pattern, sort)

@@ -55,17 +55,18 @@ _ORDERS = {
 
 @click.command()
 @click.argument("pattern", default="*")
-@click.option("--kind", help="Only those: fifo, lifo, priority, fair or tasks.")
+@click.option("--kind", help="Only queues of this kind: fifo, lifo, priority, fair or tasks.")
 @click.option(
     "--sort",
     type=click.Choice(sorted(_ORDERS)),
-    help="Show them in this order, when all are known. Without, they are shown as they are found.",
+    help="Show the queues in this order, when all are found. Without it, each is shown as soon as "
+    "it is found.",
 )
 @click.option(
     "--rates",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Look twice, so many seconds apart, and show how many items come and go in a second.",
+    help="Count twice, this many seconds apart, and show how many items are put and got a second.",
 )
 @as_json
 @broker_options
@@ -80,9 +81,11 @@ def ls(
 ) -> None:
     """List the queues of every kind whose name matches PATTERN, such as 'jobs-*'.
 
-    DEPTH is what is queued (of tasks: ready), IN FLIGHT was taken and not yet acknowledged,
-    REJECTED was set aside (of tasks: buried). PUTTING and GETTING clients wait to do so. OLDEST is
-    for how long the next task has been there; of items no broker knows it.
+    DEPTH: items that are queued (tasks: ready). BOUND: how many items the queue holds. IN FLIGHT:
+    taken and not yet acknowledged. REJECTED: set aside, because they could not be decoded, were
+    forged, or were delivered too often (tasks: buried). PUTTING, GETTING: clients that wait to put
+    or to get. OLDEST: for how long the next task has been in the queue; brokers do not keep this
+    for items.
     """
     place = Place(url, prefix)
 
@@ -137,7 +140,7 @@ def _as_json(row: _Row) -> dict[str, Any]:
 @as_json
 @broker_options
 def info(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
-    """Show everything that is counted of the queue NAME."""
+    """Show all counts of the queue NAME."""
     queue = Place(url, prefix).find(name)
     found = _info_of_tasks(queue) if queue.has_tasks else _info_of_items(queue)
     if in_json:
@@ -177,17 +180,25 @@ def _shown(value: Any) -> str:
 
 @click.command()
 @queue_name()
-@click.option("-n", "limit", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option("--rejected", is_flag=True, help="Those that were set aside, instead.")
+@click.option(
+    "-n",
+    "limit",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Show at most this many items.",
+)
+@click.option("--rejected", is_flag=True, help="Show the items that were set aside instead.")
 @as_json
 @broker_options
 def peek(
     name: str, limit: int, rejected: bool, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Show the items of the queue NAME that are next; they stay.
+    """Show the next items of the queue NAME; they stay in the queue.
 
-    Text and JSON are shown as they are, and so are pickles of the language's own kinds of values.
-    Of other pickles it is told what unpickling them would call; nothing is unpickled.
+    Text, JSON and pickles of simple values (numbers, strings, lists, dicts) are shown as values.
+    For any other pickle the command shows what unpickling would call; it unpickles nothing. For a
+    queue of tasks use the command tasks.
     """
     queue = Place(url, prefix).find(name)
     items = queue.run(queue.items.rejected(limit) if rejected else queue.items.peek_items(limit))
@@ -204,7 +215,10 @@ def peek(
 @as_json
 @broker_options
 def why(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
-    """Say in one sentence what the queue NAME waits for, and what to do; and then who is there."""
+    """Say in one sentence what the queue NAME waits for, and what to do.
+
+    Below it: which clients put, get or wait, and how long their leases still last.
+    """
     queue = Place(url, prefix).find(name)
     found = diagnose(queue)
     if in_json:

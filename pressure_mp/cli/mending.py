@@ -20,14 +20,15 @@ from .completing import queue_name
 from .output import as_json, write_count, write_json
 from .place import Named, Place, broker_options
 
-yes = click.option("--yes", is_flag=True, help="Do not ask.")
+yes = click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
 time_limit = click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for a client of another implementation that is at work.",
+    help="How long to wait while a client of another implementation of the protocol uses the "
+    "queue; then end with status 3.",
 )
 #: Seconds between two looks whether all is dealt with.
 _LOOK = 0.2
@@ -49,10 +50,11 @@ def confirm(question: str, is_sure: bool) -> None:
 @as_json
 @broker_options
 def unlock(name: str, role: str, in_json: bool, url: str | None, prefix: str | None) -> None:
-    """Take the ROLE producer or consumer of the queue NAME from a client that is dead.
+    """Take the ROLE producer or consumer of the queue NAME from a dead client.
 
-    For a client of another implementation, from which nothing else takes it. Make sure that it is
-    dead.
+    This is for a dead client of another implementation of the protocol: it keeps its role for
+    ever otherwise. Make sure that it is dead: a live client goes on as if it still had the role.
+    The roles of this package's own clients end by themselves.
     """
     queue = Place(url, prefix).find(name)
     who = queue.run(queue.items.unlock(role))
@@ -65,8 +67,12 @@ def unlock(name: str, role: str, in_json: bool, url: str | None, prefix: str | N
 _which = (
     queue_name(),
     click.argument("ids", nargs=-1, metavar="[ID]..."),
-    click.option("--all", "everything", is_flag=True, help="All of them."),
-    click.option("--match", metavar="TEXT", help="Those whose content, or error, has this text."),
+    click.option(
+        "--all", "everything", is_flag=True, help="All items or tasks that were set aside."
+    ),
+    click.option(
+        "--match", metavar="TEXT", help="Only those whose content, or error, contains TEXT."
+    ),
 )
 
 
@@ -89,10 +95,11 @@ def requeue(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Put back what was set aside in the queue NAME, or make its buried tasks ready.
+    """Put the items that were set aside back into the queue NAME, or make buried tasks ready.
 
-    ID is a task's; or, in a queue of items, the number of an item as `peek --rejected` shows them,
-    1 for the oldest. Items go behind the others.
+    State IDs, --match or --all. An ID is that of a task; or, in a queue of items, the place of an
+    item in what `peek --rejected` shows, 1 for the oldest. Items go to the end of the queue. For a
+    priority or fair queue this is refused.
     """
     queue = Place(url, prefix).find(name)
     if queue.has_tasks and everything:
@@ -117,8 +124,10 @@ def drop(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Remove what was set aside in the queue NAME, or its buried tasks, for good. IDs are as of
-    requeue."""
+    """Remove the items that were set aside in the queue NAME, or its buried tasks, for good.
+
+    State IDs, --match or --all, as for requeue.
+    """
     queue = Place(url, prefix).find(name)
     found = _chosen(queue, ids, everything, match)
     if found:
@@ -174,8 +183,10 @@ def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) 
 def purge(
     name: str, timeout: float, yes: bool, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Drop all that is queued in the queue NAME; of a queue of tasks all of them, in whatever
-    state."""
+    """Remove all items that are queued in the queue NAME; or all tasks, in every state.
+
+    The queue stays. Items in flight stay too. Items that are removed count as done.
+    """
     queue = Place(url, prefix).find(name)
     if queue.has_tasks:
         there = sum(queue.run(queue.tasks.stats()).counts.values())
@@ -187,13 +198,16 @@ def purge(
 
 @click.command()
 @queue_name()
-@click.option("--immediate", is_flag=True, help="Drop what is queued.")
+@click.option("--immediate", is_flag=True, help="Also remove the items that are queued.")
 @time_limit
 @broker_options
 def shutdown(
     name: str, immediate: bool, timeout: float, url: str | None, prefix: str | None
 ) -> None:
-    """Shut the queue NAME down for everyone, for good: no more puts; consumers can still get the rest."""
+    """Shut the queue NAME down, for all clients and for good.
+
+    Nothing more can be put. Consumers can still get what is queued; then they get ShutDown.
+    """
     queue = Place(url, prefix).find(name)
     if queue.has_tasks and immediate:
         raise click.UsageError("a queue of tasks has no --immediate: purge it")
@@ -208,7 +222,7 @@ def shutdown(
 def delete(
     names: tuple[str, ...], timeout: float, yes: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Remove the queues NAME with all that is in them, for everyone."""
+    """Remove the queues NAME, with all their items or tasks, for all clients."""
     place = Place(url, prefix)
     queues = [place.find(name) for name in names]
     confirm(f"Delete {', '.join(map(repr, names))} with all that is in them?", yes)
@@ -218,16 +232,21 @@ def delete(
 
 @click.command()
 @queue_name()
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="How long to wait. Without it, wait without limit.",
+)
 @as_json
 @broker_options
 def drain(
     name: str, timeout: float | None, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Shut the queue NAME down and wait until nothing is queued, nor in flight; of a queue of tasks
-    until none is ready, waiting or taken.
+    """Shut the queue NAME down, and wait until its work is done.
 
-    Exit status 3: something is left when the time is up.
+    That is: no item is queued or in flight; in a queue of tasks, no task is ready, waiting or
+    taken. Exit status 3: something was left when the time was up.
     """
     queue = Place(url, prefix).find(name)
     end = None if timeout is None else time.monotonic() + timeout

@@ -14,22 +14,29 @@ from .place import Place, broker_options
 @click.option(
     "--per-queue",
     metavar="PATTERN",
-    help="Also those of each queue whose name matches, such as 'jobs-*'.",
+    help="Also write the metrics of each queue whose name matches, such as 'jobs-*'.",
 )
 @click.option(
     "--listen",
     type=click.IntRange(1, 65535),
     metavar="PORT",
-    help="Serve them at this port, until Ctrl-C, instead of writing them once.",
+    help="Serve the metrics over HTTP at this port, until Ctrl-C, instead of writing them once.",
 )
-@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS")
+@click.option(
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen at, with --listen.",
+)
 @broker_options
 def metrics(
     per_queue: str | None, listen: int | None, bind: str, url: str | None, prefix: str | None
 ) -> None:
     """Write the metrics of all queues in the text format of Prometheus.
 
-    They are summed up by discipline. With node_exporter's textfile collector, or --listen.
+    They are sums over all queues of a discipline (fifo, lifo, priority, fair, tasks). Prometheus
+    reads the output through node_exporter's textfile collector, or from --listen.
     """
     try:
         from prometheus_client import CollectorRegistry, generate_latest, start_http_server

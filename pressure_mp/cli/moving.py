@@ -25,8 +25,8 @@ from .place import Named, Place, broker_options
 _FORMAT = "pressure_mp queue 1"
 
 to_options = (
-    click.option("--to-url", metavar="URL", help="The broker of TARGET, if it is another one."),
-    click.option("--to-prefix", metavar="TEXT", help="The prefix of TARGET, if it is another one."),
+    click.option("--to-url", metavar="URL", help="The broker of TARGET; else that of SOURCE."),
+    click.option("--to-prefix", metavar="TEXT", help="The prefix of TARGET; else that of SOURCE."),
 )
 
 
@@ -51,12 +51,13 @@ def copy(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Put what is queued in SOURCE into TARGET too, at this broker or another, of whatever kind.
+    """Put a copy of all that is queued in the queue SOURCE into the queue TARGET.
 
-    TARGET is created as SOURCE is, if need be. Signed items need PRESSURE_AUTHKEY: they are signed
-    for their queue. Items of a priority or fair queue keep their priorities and keys, but not
-    weights. Of tasks those that are ready, wait or are buried are copied, with id, priority, tube,
-    key and times; not how often they were taken, their errors and results.
+    TARGET may be at another broker, of any kind. It is created like SOURCE if it does not exist.
+    Signed items need PRESSURE_AUTHKEY: they are signed anew for TARGET. Items of a priority or
+    fair queue keep their priorities and keys, but not their weights. Tasks are copied that are
+    ready, waiting or buried, with id, priority, tube, key and times, but without their count of
+    deliveries, their error and their result.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     loader.load_all(_ways(queue.discipline).look_at_all(queue))
@@ -89,7 +90,7 @@ def _ends(
 @click.command()
 @queue_name("source")
 @queue_name("target")
-@click.option("-n", "limit", type=click.IntRange(min=1), help="Move so many items at most.")
+@click.option("-n", "limit", type=click.IntRange(min=1), help="Move at most this many items.")
 @_to
 @as_json
 @broker_options
@@ -103,11 +104,12 @@ def move(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Move what is queued in SOURCE into TARGET, as copy does; but each item leaves SOURCE when it
-    is in TARGET. The next one goes first: a lifo queue is turned round by that. A task that a
-    worker takes meanwhile stays.
+    """Move all that is queued in the queue SOURCE into the queue TARGET.
 
-    When it is killed in between, some items are in both, and none is in neither.
+    As copy, but each item is removed from SOURCE when it is in TARGET. The next item of SOURCE is
+    put first, so a lifo queue has the reverse order afterwards. A task that a worker takes
+    meanwhile stays in SOURCE. If the command is killed, no item is lost, but some may be in both
+    queues.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     _ways(queue.discipline).move_all(queue, loader, limit)
@@ -117,16 +119,17 @@ def move(
 @click.command(name="export")
 @queue_name()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--rejected", is_flag=True, help="Those that were set aside, instead.")
+@click.option("--rejected", is_flag=True, help="Write the items that were set aside instead.")
 @as_json
 @broker_options
 def export(
     name: str, file: Path, rejected: bool, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Write what is queued in the queue NAME to FILE; it stays queued. '-' is the standard output.
+    """Write all that is queued in the queue NAME to FILE; '-' is the standard output.
 
-    FILE has a line of JSON for each item, and at the end how many there are, and a checksum. It is
-    there when it is whole. How many they are is told on standard error.
+    The items stay in the queue. FILE has a line of JSON for each item, and a last line with their
+    number and a checksum. It appears under its name only when it is complete. The number of items
+    is also written to standard error.
     """
     queue = Place(url, prefix).find(name)
     ways = _ways(queue.discipline)
@@ -172,7 +175,7 @@ def _write(out: IO[bytes], queue: Named, head: dict[str, Any], items: Iterator[A
     "--skip",
     type=click.IntRange(min=0),
     default=0,
-    help="Leave out the first N items: an import that failed says how many went in.",
+    help="Leave out the first N items: an import that failed says which N to give.",
     metavar="N",
 )
 @as_json
@@ -180,9 +183,11 @@ def _write(out: IO[bytes], queue: Named, head: dict[str, Any], items: Iterator[A
 def import_(
     file: Path, name: str | None, skip: int, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Put the items of an exported FILE into the queue NAME, else into that of its name.
+    """Put the items of an exported FILE into the queue NAME.
 
-    The checksum is compared before the first is put. Exit status 1: FILE is not whole.
+    Without NAME: into a queue with the name of the exported one. The queue is created if it does
+    not exist. The checksum is compared before the first item is put: an incomplete FILE ends the
+    command with status 1.
     """
     head = _check(file)
     place = Place(url, prefix)

@@ -16,7 +16,9 @@ from ..administration import wording
 from ..encoding.showing import printable
 
 #: The option of every command that reports something.
-as_json = click.option("--json", "in_json", is_flag=True, help="Write JSON.")
+as_json = click.option(
+    "--json", "in_json", is_flag=True, help="Write JSON, one value on each line."
+)
 
 #: Columns of a terminal from which on all is shown.
 _WIDE = 80

@@ -32,17 +32,23 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
 @click.command()
 @queue_name()
 @click.option("-0", "null", is_flag=True, help="Items end with a zero byte, not with a newline.")
-@click.option("--json", "in_json", is_flag=True, help="Each line must be JSON; checked before.")
+@click.option(
+    "--json",
+    "in_json",
+    is_flag=True,
+    help="Each item must be JSON; end with status 1 at one that is not.",
+)
 @click.option(
     "--raw-chunks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Items are N bytes each, whatever is in them; the last one may be shorter.",
+    help="Cut the input into items of N bytes each, not into lines; the last may be shorter.",
 )
 @click.option(
     "--maxsize",
     type=click.IntRange(min=0),
-    help="Create the queue with this bound; one that exists must have it. 0 is none.",
+    help="How many items the queue holds, if it is created; an existing queue must have this "
+    "bound. 0: no bound, and an existing queue may have any.",
 )
 @click.option("--shutdown", is_flag=True, help="Shut the queue down at the end of the input.")
 @broker_options
@@ -56,11 +62,12 @@ def put(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Put each line of the standard input into the queue NAME, which is created if need be.
+    """Put each line of the standard input into the queue NAME.
 
-    Waits while the queue is full, and with it whoever feeds the input. Python programs get the
-    lines with serializer="text", or "json". In a queue of tasks each line is a task. Items are
-    signed with PRESSURE_AUTHKEY, if that is set.
+    The queue is created if it does not exist. While it is full, the command waits, without limit,
+    and reads no input. Python programs get the lines with serializer="text", or "json". In a queue
+    of tasks each line is a task; a priority or fair queue is refused. Items are signed with
+    PRESSURE_AUTHKEY, if that is set.
     """
     place = Place(url, prefix)
     queue = _open_to_put(place, name, maxsize)
@@ -136,15 +143,17 @@ def _check_json(batch: list[bytes], before: int) -> None:
 
 @click.command()
 @queue_name()
-@click.option("-n", "limit", type=click.IntRange(min=1), help="End after so many items.")
+@click.option("-n", "limit", type=click.IntRange(min=1), help="End after this many items.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="End with status 3 when no item came for so long, or with 4 when there was no queue; 0 "
-    "takes what is there.",
+    help="End with status 3 when no item came for this time, with 4 when there was no queue. 0 "
+    "takes what is queued now. Without it, wait without limit.",
 )
-@click.option("-0", "null", is_flag=True, help="End each item with a zero byte.")
+@click.option(
+    "-0", "null", is_flag=True, help="End each item with a zero byte, not with a newline."
+)
 @click.option("--raw", is_flag=True, help="Write the items' bytes with nothing between them.")
 @broker_options
 def get(
@@ -157,11 +166,12 @@ def get(
     prefix: str | None,
 ) -> None:
     """Write each item of the queue NAME to the standard output, until it is shut down and empty.
-    Waits for a queue of that name, as one may be created in another place of a pipeline.
 
-    An item leaves the queue when it is written: when the reader goes away, or Ctrl-C comes, the
-    others go back to the front. A pickle of the language's own kinds of values is written as JSON,
-    a str in one as it is; any other pickle stays in the queue, and ends the command.
+    If there is no queue of this name yet, the command waits until one is created. An item leaves
+    the queue when it is written. When the program that reads the output ends, and at Ctrl-C, items
+    that were not written go back to the front of the queue. A pickle of simple values (numbers,
+    lists, dicts) is written as JSON, and a pickled str as its text. An item that cannot be
+    written, such as any other pickle, stays in the queue and ends the command.
     """
     place = Place(url, prefix)
     queue = _wait_for(place, name, timeout)

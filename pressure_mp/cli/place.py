@@ -22,13 +22,17 @@ def broker_options(command: Command) -> Command:
     """The options that say where the broker is, which every command has."""
     for option in (
         click.option(
-            "--prefix", default=None, help="What the broker's key names begin with.", metavar="TEXT"
+            "--prefix",
+            default=None,
+            help="What the queues' key names begin with; else PRESSURE_PREFIX, else __pressure__.",
+            metavar="TEXT",
         ),
         click.option(
             "--url",
             default=None,
             metavar="URL",
-            help="Where the broker is; else PRESSURE_URL, or REDIS_SERVER, REDIS_PORT, REDIS_DB.",
+            help="Where the broker is; else PRESSURE_URL; else REDIS_SERVER, REDIS_PORT and "
+            "REDIS_DB; else 127.0.0.1:6379, database 0.",
         ),
     ):
         command = option(command)

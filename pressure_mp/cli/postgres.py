@@ -31,7 +31,7 @@ def _schema(default: str | None, text: str) -> Callable[[Command], Command]:
 
 def _of_text(command: Command) -> Command:
     """The option that says how the schema is called in what is printed."""
-    return _schema(DEFAULT_SCHEMA, f"The schema, if it is not {DEFAULT_SCHEMA}.")(command)
+    return _schema(DEFAULT_SCHEMA, f"The name of the schema; else {DEFAULT_SCHEMA}.")(command)
 
 
 def _in_database(command: Command) -> Command:
@@ -40,9 +40,9 @@ def _in_database(command: Command) -> Command:
         "--url",
         default=None,
         metavar="URL",
-        help="postgresql://user@host/database, of the schema's owner; else PRESSURE_URL.",
+        help="postgresql://user@host/database, where user owns the schema; else PRESSURE_URL.",
     )
-    return url(_schema(None, f"The schema; else that of the URL, else {DEFAULT_SCHEMA}.")(command))
+    return url(_schema(None, f"Its name; else that in the URL, else {DEFAULT_SCHEMA}.")(command))
 
 
 def _address(url: str | None, schema: str | None) -> PostgresAddress:
@@ -57,11 +57,11 @@ def _address(url: str | None, schema: str | None) -> PostgresAddress:
 
 @click.group(short_help="Install queues in a PostgreSQL database.")
 def postgres() -> None:
-    """Make and remove the schema that has the queues of a PostgreSQL database."""
+    """Install, upgrade and remove the schema that the queues in a PostgreSQL database need."""
 
 
 unlogged = click.option(
-    "--unlogged", is_flag=True, help="Faster; after a crash of the server all queues are gone."
+    "--unlogged", is_flag=True, help="Faster, but after a crash of the server all queues are gone."
 )
 
 
@@ -69,7 +69,7 @@ unlogged = click.option(
 @unlogged
 @_in_database
 def install(url: str | None, schema: str | None, unlogged: bool) -> None:
-    """Make the schema, or bring the one that is there up to date."""
+    """Create the schema, or upgrade an existing one."""
     address = _address(url, schema)
     from ..engines.postgres import installing  # which needs psycopg, as the address says
 
@@ -80,7 +80,7 @@ def install(url: str | None, schema: str | None, unlogged: bool) -> None:
 @postgres.command()
 @_in_database
 def upgrade(url: str | None, schema: str | None) -> None:
-    """Bring the schema up to date, while clients use it."""
+    """Upgrade the schema to this version of the package. Clients may go on using it."""
     address = _address(url, schema)
     from ..engines.postgres import installing
 
@@ -90,9 +90,11 @@ def upgrade(url: str | None, schema: str | None) -> None:
 
 @postgres.command()
 @_in_database
-@click.confirmation_option(prompt="Remove the schema, with all queues?", help="Do not ask.")
+@click.confirmation_option(
+    prompt="Remove the schema, with all queues?", help="Do not ask whether you are sure."
+)
 def uninstall(url: str | None, schema: str | None) -> None:
-    """Remove the schema, with all queues."""
+    """Remove the schema, with all queues and what is in them."""
     address = _address(url, schema)
     from ..engines.postgres import installing
 
@@ -104,7 +106,7 @@ def uninstall(url: str | None, schema: str | None) -> None:
 @unlogged
 @_of_text
 def sql(schema: str, unlogged: bool) -> None:
-    """Print what install executes, for an administrator of the database."""
+    """Print the SQL that install executes, for an administrator of the database."""
     click.echo(texts.install_sql(schema, unlogged))
 
 
@@ -112,5 +114,5 @@ def sql(schema: str, unlogged: bool) -> None:
 @click.argument("role")
 @_of_text
 def grant(role: str, schema: str) -> None:
-    """Print what lets a ROLE use the queues."""
+    """Print the SQL that lets the database role ROLE use the queues."""
     click.echo(texts.grant_sql(role, schema))

@@ -14,28 +14,36 @@ from ..engines.embedded.serving import become_server
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the data is kept, created if need be. Without, it ends with the server.",
+    help="Where the data is kept; created if it does not exist. Without it, the data is gone when "
+    "the server ends.",
 )
-@click.option("--port", type=click.IntRange(1, 65535), default=6379, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=6379,
+    show_default=True,
+    help="The port to listen at.",
+)
 @click.option(
     "--bind",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at; 0.0.0.0 for all, which needs a password.",
+    help="The address to listen at; 0.0.0.0 for all. One that other machines can reach needs a "
+    "password.",
 )
 @click.option(
     "--password",
     envvar="PRESSURE_SERVE_PASSWORD",
     metavar="TEXT",
-    help="What clients have to say. Others of this machine can see a command line: better set "
-    "PRESSURE_SERVE_PASSWORD. 'random' makes one and shows it.",
+    help="The password that clients must give. Other users of this machine can see a command line, "
+    "so better set PRESSURE_SERVE_PASSWORD. 'random' makes a password and shows it.",
 )
 def serve(directory: Path | None, port: int, bind: str, password: str | None) -> None:
     """Run the Valkey server that comes with pressure_mp[embedded], until Ctrl-C or SIGTERM.
 
-    With a directory it writes each change to an append-only file, and so keeps what it has but for
-    the last second of a machine that stops.
+    With --directory the server writes each change to an append-only file. If the machine stops, at
+    most the changes of the last second are lost.
     """
     if password == "random":
         password = secrets.token_urlsafe(24)

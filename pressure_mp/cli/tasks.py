@@ -18,9 +18,18 @@ from .place import Place, broker_options
 
 @click.command()
 @queue_name()
-@click.option("--state", help="Only those in that state, by its letter or its word.")
-@click.option("--tube", help="Only those in that tube.")
-@click.option("-n", "limit", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option(
+    "--state", help="Only tasks in this state, as a letter or a word, such as B or buried."
+)
+@click.option("--tube", help="Only tasks in this tube (part of the queue).")
+@click.option(
+    "-n",
+    "limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Show at most this many tasks.",
+)
 @as_json
 @broker_options
 def tasks(
@@ -32,8 +41,7 @@ def tasks(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Show the tasks of the queue NAME in the order in which they are next, with the last error of
-    each."""
+    """Show the tasks of the queue NAME, the next one first, each with its last error."""
     queue = Place(url, prefix).find(name)
     states = "".join(NAMES) if state is None else read_state(state)
     found = queue.run(queue.tasks.list(states, check_tube(tube), limit))
@@ -90,8 +98,11 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
 @as_json
 @broker_options
 def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
-    """Show which processes put into the queue NAME and get from it, or work on its tasks, as far as
-    the broker knows them, and whether they live."""
+    """Show the processes that put into, or get from, the queue NAME, or have its tasks.
+
+    For each: host, pid, and whether it is alive. Only processes that the broker knows are shown;
+    whether one of another host is alive may not be known.
+    """
     queue = Place(url, prefix).find(name)
     found = known_clients(diagnose(queue))
     if in_json:

@@ -8,26 +8,28 @@ from ..exceptions import DecodingError, PressureError, ShutDown
 
 
 class WorkerLost(PressureError, BrokenProcessPool):
-    """Every worker that a call was given to died before the call ended, ``max_deliveries`` times.
+    """A call was given to ``max_deliveries`` workers, and each of them died before the call ended.
 
-    Only that call fails: the executor goes on.
+    Only this call fails; the executor stays usable.
     """
 
 
 class ExecutorBroken(PressureError, BrokenProcessPool):
-    """The executor's workers cannot start: their initializer failed, or they ended before they were
-    ready. What nobody took is withdrawn; the executor takes no more calls."""
+    """The executor's workers cannot start: their initializer failed, or they ended too early.
+
+    Calls that no worker has taken are withdrawn; the executor accepts no more calls.
+    """
 
 
 class ExecutorShutDown(ShutDown, RuntimeError):
-    """The executor was shut down, or the interpreter is ending: it takes no more calls."""
+    """The executor was shut down, or the interpreter is ending: no more calls are accepted."""
 
 
 class CallDecodingError(DecodingError, BrokenProcessPool):
     """A worker could not unpickle a call, or the caller could not unpickle its result.
 
-    Only that call fails. It is a BrokenProcessPool because that is what the standard library's
-    executor raises then.
+    Only this call fails. This is a BrokenProcessPool because the standard library's executor raises
+    that in this case.
     """
 
 

@@ -38,14 +38,15 @@ _NO_OPTIONS = Options()
 class Executor(Submitter, futures.Executor):
     """Runs calls in worker processes, here and on other machines, over a broker.
 
-    It is used as :class:`concurrent.futures.ProcessPoolExecutor` is, and its futures are those of
-    ``concurrent.futures``. What is different: a worker that dies costs its call one delivery. The
-    call runs again, in another worker, up to ``max_deliveries`` times; then that one future raises
-    :class:`WorkerLost`, and the executor goes on.
+    It is used like :class:`concurrent.futures.ProcessPoolExecutor`, and its futures are those of
+    ``concurrent.futures``. One thing differs: if a worker dies, only its call is affected. The call
+    is given to another worker, up to ``max_deliveries`` times in all; then the future of this call
+    raises :class:`WorkerLost`, and the executor stays usable.
 
-    Without a name it ends with its process, and what nobody has begun is dropped. A named one
-    stays: its workers may be anywhere (``python -m pressure_mp.worker NAME``), the client may end,
-    and :meth:`attach` gives the futures again.
+    An executor without a name ends with its process; calls that no worker has taken are dropped
+    then. One with a name stays at the broker: its workers may run on any machine (``python -m
+    pressure_mp.worker NAME``), the program that submits may end, and :meth:`attach` and
+    :meth:`future` give its futures again.
     """
 
     __signature__ = SignatureOf(ObjectOptions)
@@ -70,35 +71,36 @@ class Executor(Submitter, futures.Executor):
     ) -> None:
         """Make an executor; its workers are started when there are calls for them.
 
-        :param max_workers: how many worker processes this one starts at most; as many as there are
-            processors, if it is not given. 0 starts none: those elsewhere do the calls, and the
-            executor needs a name.
-        :param name: the name of the queue of tasks that the calls are. With one, a call is at the
-            broker when :meth:`submit` returns; without, it is sent in the background, unless no
-            other is pending.
+        :param max_workers: how many worker processes this executor starts at most; by default the
+            number of processors. 0 starts none: workers that were started elsewhere run the calls,
+            and the executor needs a name.
+        :param name: the name of the queue of tasks that holds the calls. With a name, a call is at
+            the broker when :meth:`submit` returns. Without one, a call is sent in the background,
+            unless no other call is pending.
         :param mp_context: how workers are started, as for ProcessPoolExecutor.
-        :param initializer: called in each worker of this process first, with ``initargs``. If it
-            raises, the executor is broken, as ProcessPoolExecutor is.
-        :param max_tasks_per_child: a worker ends after so many calls, and another takes its place.
-            Not with the start method fork.
+        :param initializer: a callable that each worker of this process calls first, with
+            ``initargs``. If it raises, the executor is broken, as ProcessPoolExecutor is.
+        :param max_tasks_per_child: the number of calls after which a worker ends and another
+            replaces it. An ArgumentError with the start method fork.
         :param max_deliveries: to how many workers a call is given, one after the other, if they
-            die. 1 is for what must not run twice. It is recorded with a named executor.
-        :param per_key: how many calls of one key run at a time, in all workers together; see
-            :meth:`options`. None is no limit. It is recorded with a named executor.
-        :param result_ttl: seconds for which what came of a call of a named executor is kept.
-        :param max_pending: :meth:`submit` blocks while so many calls of this executor wait for a
-            worker. None means no bound.
+            die. 1 is for calls that must not run twice. A named executor stores it.
+        :param per_key: how many calls of one key run at the same time, in all workers together; see
+            :meth:`options`. None means no limit. A named executor stores it.
+        :param result_ttl: seconds for which the result of a call of a named executor is kept.
+        :param max_pending: while this many calls of this executor wait for a worker, :meth:`submit`
+            blocks. None means no limit.
 
-        ``serializer`` encodes calls. ``"pickle"`` is pickle, and cloudpickle, where it is
-        installed, for what pickle cannot find by its name, such as a lambda; and for functions and
-        classes of ``__main__``, where workers may have another one: those of a named executor, and
-        of an interactive session. Else it is an object with ``dumps`` whose bytes pickle can load,
-        such as the modules ``pickle`` and ``cloudpickle``. Results and errors are encoded as
-        ``"pickle"`` says. The other options are those of :class:`pressure_mp.Queue`.
+        ``serializer`` encodes calls. ``"pickle"`` means pickle; and, if it is installed,
+        cloudpickle for functions that pickle cannot find by name, such as lambdas, and for the
+        functions and classes of ``__main__`` in a named executor or an interactive session, where
+        workers may have another ``__main__``. Else it is an object with ``dumps`` whose bytes
+        pickle can load, such as the modules ``pickle`` and ``cloudpickle``. Results and exceptions
+        are always encoded as with ``"pickle"``. The other options are those of
+        :class:`pressure_mp.Queue`.
 
         Blocks for the connection, as :class:`pressure_mp.TaskQueue` does, and raises what that
-        does; ArgumentError (a ValueError) and ArgumentTypeError (a TypeError) where
-        ProcessPoolExecutor raises ValueError and TypeError.
+        raises. Where ProcessPoolExecutor raises ValueError or TypeError, this raises ArgumentError
+        (a ValueError) or ArgumentTypeError (a TypeError).
         """
         given = read(ObjectOptions, options, self)
         size = _check_size(max_workers, name)
@@ -125,11 +127,11 @@ class Executor(Submitter, futures.Executor):
 
     @classmethod
     def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:
-        """An executor on the calls called ``name``, which are there; without workers of its own,
-        unless ``max_workers`` says so.
+        """Attach to the existing executor called ``name``; returns an executor.
 
-        The rest is as for the class itself; ``max_deliveries`` and ``per_key`` are the executor's
-        own. Raises QueueDoesNotExistError.
+        It starts no workers of its own, unless ``max_workers`` is stated. The other options are
+        those of the class; ``max_deliveries`` and ``per_key`` are those that are stored. Raises
+        QueueDoesNotExistError, and what the class raises.
         """
         executor = cls.__new__(cls)
         executor._attaches = True
@@ -155,7 +157,7 @@ class Executor(Submitter, futures.Executor):
 
     @property
     def name(self) -> str:
-        """The name of the queue of tasks that the calls are."""
+        """The name of the queue of tasks that holds the calls."""
         return self._queue.name
 
     @property
@@ -170,7 +172,7 @@ class Executor(Submitter, futures.Executor):
 
     @staticmethod
     def default_workers() -> int:
-        """How many that are where nothing is said: as many as there are processors."""
+        """The default of ``max_workers``: the number of processors."""
         return _processors()
 
     @property
@@ -224,16 +226,20 @@ class Executor(Submitter, futures.Executor):
         key: str | None = None,
         block: bool = True,
     ) -> Submitter:
-        """What submits calls with these options: ``ex.options(priority=-1).submit(f, x)``.
+        """Return an object that submits calls with these options.
 
-        :param priority: the lowest is taken first.
+        For example ``ex.options(priority=-1).submit(f, x)``.
+
+        :param priority: an int or a float; the call with the lowest is taken first.
         :param delay: seconds before a worker may take the call.
-        :param ttl: seconds in which a worker has to take it; else its future raises CallDropped.
-        :param tube: the call is for workers of that tube, and for those of none in particular.
-        :param key: whom the call is for, such as a tenant. Keys take turns: when a call of one is
-            taken, the next of that key goes to the end of the line. No more than ``per_key`` of one
-            run at a time: the others wait, also while workers are idle.
-        :param block: with False, :meth:`submit` raises Full where it would block for
+        :param ttl: seconds within which a worker must take the call; else its future raises
+            CallDropped.
+        :param tube: a name; workers that were started for this tube, or for no particular tube,
+            take the call.
+        :param key: a text for which calls take turns, such as a tenant: when a call of a key is
+            taken, the next call of this key goes to the end of the line. At most ``per_key`` calls
+            of a key run at the same time: the others wait, also while workers are idle.
+        :param block: with False, :meth:`submit` raises Full where it would block because of
             ``max_pending``.
 
         Raises ArgumentError, ArgumentTypeError.
@@ -241,10 +247,11 @@ class Executor(Submitter, futures.Executor):
         return _WithOptions(self, Options(priority, delay, ttl, tube, key).checked(), block)
 
     def future(self, id: str) -> Future[Any]:
-        """The future of a call that was submitted to this executor, by whomever, with its ``id``.
+        """The future of a call by its ``id``, whichever process submitted the call.
 
-        Its result can be had for ``result_ttl``. If there is no such call, or no longer, the future
-        raises TaskNotFound or ResultNotKept. Blocks for one round trip.
+        The result is available for ``result_ttl`` seconds after the call has ended. If the call
+        does not exist, or its result is no longer kept, the future raises TaskNotFound or
+        ResultNotKept. Blocks for one round trip. Raises ArgumentTypeError for an id that is no str.
         """
         if not isinstance(id, str):
             raise ArgumentTypeError(f"the id of a call is a str, not {type(id).__name__}")
@@ -252,11 +259,11 @@ class Executor(Submitter, futures.Executor):
         return self._manager.client.future_of(id)
 
     def abort(self, future: Future[Any]) -> bool:
-        """Have the call not done, also when a worker has it; returns whether it was not done yet.
+        """Stop a call, even if a worker runs it; returns False if it had already ended.
 
-        One that nobody has taken is cancelled. Of one that is running, the worker process that has
-        it is killed: at once if it is one of this executor, within about a second elsewhere. Then
-        the future raises CallAborted. What the call did until then stays done.
+        A call that no worker has taken is cancelled. For a call that is running, its worker process
+        is killed: at once if this executor started it, within about a second elsewhere; then the
+        future raises CallAborted. The effects that the call had until then are not undone.
 
         Blocks for a few round trips. Raises BrokerUnavailable.
         """
@@ -269,12 +276,13 @@ class Executor(Submitter, futures.Executor):
         return True
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """No more calls are taken; those of this executor that were submitted are done.
+        """Accept no more calls; calls that were submitted are still run.
 
-        With ``wait`` this blocks until all of them are done, and the workers of this process have
-        ended. With ``cancel_futures`` those that no worker has taken are cancelled. Called by
-        itself when the executor is garbage, and when the interpreter ends: which waits too, unless
-        the executor has no workers of its own.
+        With ``wait`` this blocks, without limit, until all calls of this executor have ended and
+        the workers of this process have ended. With ``cancel_futures``, calls that no worker has
+        taken are cancelled. This is called automatically when the executor is garbage-collected,
+        and when the interpreter ends, which waits too, unless the executor has no workers of its
+        own. (``concurrent.futures.Executor.shutdown``)
         """
         self._manager.close()
         if cancel_futures:

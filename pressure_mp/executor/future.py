@@ -20,10 +20,10 @@ class Keeper(Protocol):
 
 
 class Future(futures.Future[T]):
-    """A call that runs wherever a worker takes it; ``wait``, ``as_completed`` and
-    ``asyncio.wrap_future`` work on it as on any other.
+    """The future of a call of an :class:`Executor` (``concurrent.futures.Future``).
 
-    It is running from when a worker takes it, and not before.
+    ``wait``, ``as_completed`` and ``asyncio.wrap_future`` work with it. It is running from the
+    moment when a worker takes the call.
     """
 
     def __init__(self, id: str, keeper: Keeper) -> None:
@@ -37,8 +37,9 @@ class Future(futures.Future[T]):
     def cancel(self) -> bool:
         """Withdraw the call; returns whether the future is cancelled.
 
-        It is not when a worker has taken it, or it is done. Blocks for one round trip to the
-        broker. Raises BrokerUnavailable when the broker does not answer; then it goes on.
+        That is not possible when a worker has taken the call, or it has ended. Blocks for one round
+        trip to the broker. Raises BrokerUnavailable when the broker does not answer; then the
+        future is not cancelled.
         """
         if self.done():
             return self.cancelled()
@@ -47,7 +48,7 @@ class Future(futures.Future[T]):
     def running(self) -> bool:
         """Whether a worker has the call now, or had it and is known to have died since.
 
-        Blocks for one round trip to the broker, where that is not known here. Raises
+        Blocks for one round trip to the broker if this process does not know it yet. Raises
         BrokerUnavailable.
         """
         if not super().running() and not self.done() and self._keeper.is_taken(self):

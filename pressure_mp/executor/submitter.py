@@ -32,18 +32,18 @@ class Submitter:
         raise NotImplementedError
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have ``fn(*args, **kwargs)`` called by a worker; returns its future at once.
+        """Let a worker call ``fn(*args, **kwargs)``; returns the future of the call.
 
-        The future is running from when a worker takes the call. Until then ``cancel()`` takes it
-        back, and no worker gets it. What cannot be pickled fails the future; so does what cannot be
-        unpickled, here or there (CallDecodingError). An exit in the function is that future's
-        SystemExit.
+        The future is running from the moment when a worker takes the call. Before that,
+        ``cancel()`` withdraws the call, and no worker gets it. If the call cannot be pickled, the
+        future has the error; if the call or its result cannot be unpickled, it has
+        CallDecodingError. If the function exits, the future has its SystemExit.
 
-        Blocks while ``max_pending`` calls wait for workers; on a named executor, and for a call
-        while no other is pending, also for one round trip to the broker. Raises ExecutorShutDown (a
-        RuntimeError), ExecutorBroken (a BrokenProcessPool); Full for ``options(block=False)``; on a
-        named executor also what :meth:`pressure_mp.TaskQueue.put` raises. On one without a name
-        that fails the future.
+        Blocks while ``max_pending`` calls wait for workers. On a named executor, and when no other
+        call is pending, it also blocks for one round trip to the broker. Raises ExecutorShutDown (a
+        RuntimeError), ExecutorBroken (a BrokenProcessPool), and Full with ``options(block=False)``.
+        On a named executor it also raises what :meth:`pressure_mp.TaskQueue.put` raises; on one
+        without a name, the future has that error. (``concurrent.futures.Executor.submit``)
         """
         return self._submit(fn, args, kwargs)
 
@@ -56,18 +56,19 @@ class Submitter:
         buffersize: int | None = None,
         unordered: bool = False,
     ) -> Iterator[T]:
-        """An iterator over ``fn(*args)`` for what ``zip(*iterables)`` gives, as of the standard
-        library's ProcessPoolExecutor.
+        """Iterate over the results of ``fn(*args)`` for each ``args`` of ``zip(*iterables)``.
 
-        :param timeout: seconds from this call on in which all results are to be had; then
-            TimeoutError is raised, and what no worker took is cancelled.
-        :param chunksize: so many inputs go to a worker as one call.
-        :param buffersize: as of Python 3.14: at most so many calls are submitted whose results were
-            not yet handed out, so that of endless inputs no more are drawn. None: all at once.
-        :param unordered: hand out what is done first.
+        :param timeout: seconds from this call on; when they are over and results are missing,
+            the iterator raises TimeoutError, and calls that no worker has taken are cancelled.
+        :param chunksize: how many inputs are sent to a worker as one call.
+        :param buffersize: how many calls may be submitted whose results were not yet yielded (as in
+            Python 3.14), so that endless iterables are not read to the end. None: submit all at
+            once.
+        :param unordered: yield each result as soon as it is there, not in the order of the inputs.
 
         Blocks as :meth:`submit` does; the iterator blocks until the next result is there. It raises
-        what the function raised, and then the rest is cancelled.
+        what the function raised; then calls that no worker has taken are cancelled.
+        (``concurrent.futures.Executor.map``)
         """
         mapping.check(chunksize, buffersize)
         inputs = zip(*iterables, strict=False)

@@ -18,11 +18,12 @@ _WITH_LEASE = ("waiting", "reading", "writing")
 
 
 class Diagnosis(NamedTuple):
-    """A queue at one moment: what a put and a get would wait for, and who is in the way.
+    """What a put and a get on a queue would wait for at one moment, and which clients are in the
+    way.
 
-    ``str()`` says it in words, the plainest first. ``deleting`` is true when the queue no longer
-    exists, but its deletion waits for another implementation to give a role back. ``partial`` is
-    true when so many stand in line that only some of them were looked at.
+    ``str()`` says it in words, with the summary in the first line. ``deleting`` is True when the
+    queue no longer exists, but its deletion waits until a client of another implementation gives a
+    role back. ``partial`` is True when so many clients wait that only some were examined.
     """
 
     queue: str
@@ -44,7 +45,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is in the way, and what to do, in one plain sentence."""
+        """What a put or a get waits for, and what to do, in one sentence."""
         return sum_up(*self[:-1])
 
     def explain(self, operation: str) -> str:

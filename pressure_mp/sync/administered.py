@@ -14,11 +14,12 @@ class AdministeredQueue(BufferedItemHandle, Generic[Item]):
     """The part of every queue of objects that is for administrators."""
 
     def peek(self, max_items: int = 1) -> list[Item]:
-        """The items that are next, up to ``max_items``, in the order in which they would be got.
-        They stay in the queue, and others may get them meanwhile. Never waits.
+        """The next items, up to ``max_items``, in the order in which they would be got.
 
-        Raises AuthenticationError and DecodingError for one that cannot be used; it stays too.
-        Raises QueueDoesNotExistError, ArgumentError.
+        The items stay in the queue, and other clients may get them meanwhile. Waits for no other
+        client. Raises AuthenticationError or DecodingError for an item that cannot be decoded; it
+        stays in the queue too. Raises QueueDoesNotExistError, and ArgumentError for ``max_items``
+        below 1.
         """
         check_max_items(max_items)
         if self._incoming is not None:
@@ -26,35 +27,39 @@ class AdministeredQueue(BufferedItemHandle, Generic[Item]):
         return self._run(self._operations.peek_objects(max_items))
 
     def purge(self, timeout: float | None = None) -> int:
-        """Drop all items that are queued, for everyone; returns how many. They count as got, and as
-        dealt with.
+        """Drop all items that are queued, for all clients; returns how many.
 
-        What was got and is in flight stays so, and the queue goes on. Blocks while another
-        implementation is at work as a consumer, at most ``timeout`` seconds. Raises
-        QueueInUseError when the time is up, QueueDoesNotExistError.
+        The items count as got and as done. Items in flight stay in flight, and the queue can be
+        used as before. Blocks while a client of another implementation of the protocol is getting:
+        without limit, or at most ``timeout`` seconds. Raises QueueInUseError when the time is up,
+        QueueDoesNotExistError.
         """
         if self._incoming is not None:
             self._incoming.before_look(self)
         return self._run(self._operations.purge(True, self._seconds(timeout)))
 
     def rejected(self, limit: int = 100) -> list[bytes]:
-        """Up to ``limit`` of the items that were set aside, oldest first, as they were queued.
+        """Up to ``limit`` of the items that were set aside, oldest first, as bytes.
 
-        They could not be decoded, were forged, or were delivered too often (``max_deliveries``).
-        Of a large item it is what was queued, and behind that its content.
+        An item is set aside when it could not be decoded, was not signed with a key of the handle
+        that got it, or was delivered too often (``max_deliveries``). The bytes are those that were
+        queued; for a large item they are followed by its content. Waits for no other client. Raises
+        QueueDoesNotExistError.
         """
         return self._run(self._operations.rejected_with_content(limit))
 
     def requeue_rejected(self) -> int:
-        """Put the items that are set aside now into the queue again, behind the others and over the
-        bound if need be; returns how many. Never waits.
+        """Put the items that were set aside back into the queue; returns how many.
 
-        Raises ArgumentError for a PriorityQueue or FairQueue, which would have to know where they
-        belong; ShutDown, QueueDoesNotExistError.
+        They go behind the items that are queued, even if the queue is full. Waits for no other
+        client. Raises ArgumentError for a PriorityQueue or FairQueue, because the bytes of an item
+        do not tell its priority or key; ShutDown, QueueDoesNotExistError.
         """
         return self._run(self._operations.requeue_all_rejected())
 
     def drop_rejected(self) -> int:
-        """Remove the items that are set aside now, for good; returns how many. Never waits. Raises
-        QueueDoesNotExistError."""
+        """Remove the items that were set aside, for good; returns how many.
+
+        Waits for no other client. Raises QueueDoesNotExistError.
+        """
         return self._run(self._operations.drop_all_rejected())

@@ -19,12 +19,12 @@ def list_queues(
     db: int | None = None,
     prefix: str | None = None,
 ) -> Iterator[QueueSummary]:
-    """Every queue of every kind at a broker, anonymous ones too, in no order.
+    """All queues of every kind at a broker, also anonymous ones, in no particular order.
 
-    The arguments are as of :class:`pressure_mp.Queue`. The broker is asked for about a thousand at
-    a time, as they are needed; in between others change them. At Redis and Valkey it is searched
-    step by step (``SCAN``), so that nobody is held up. Raises BrokerUnavailable, BrokerError,
-    AddressError.
+    The arguments are those of :class:`pressure_mp.Queue`. The iterator asks the broker for about a
+    thousand queues at a time, when they are needed; queues may be created and deleted meanwhile.
+    Redis and Valkey are searched in steps (``SCAN``), so that other clients do not have to wait.
+    Raises BrokerUnavailable, BrokerError, AddressError.
     """
     address = find_address(url, host, port, db, prefix)
     told: set[tuple[str, str]] = set()
@@ -44,9 +44,10 @@ def examine_broker(
     port: int | None = None,
     db: int | None = None,
 ) -> list[Finding]:
-    """What at a broker loses data, or may: one :class:`pressure_mp.Finding` for each.
+    """Look for settings and events at a broker that lose data, or may: one Finding for each.
 
-    Blocks for a few words with each server. Raises as :func:`list_queues`.
+    The arguments are those of :class:`pressure_mp.Queue`. Blocks for a few round trips to each
+    server. Raises what :func:`list_queues` raises.
     """
     address = find_address(url, host, port, db, None)
     return drive(examine_server(), registry.engine(address).broker().session())

@@ -206,22 +206,25 @@ class BufferedItemHandle(ItemHandle):
         return seconds_left(end)
 
     def flush(self) -> None:
-        """Block until the broker has all that was put through this handle.
+        """Block until all items that were put through this handle are at the broker.
 
-        Raises what went wrong since the last call: what :meth:`put` raises for the broker's sake.
-        Then the error's ``rest`` has the items that were put and not sent, in order; after
-        BrokerUnavailable or NotDurable up to 1,000 of these may be queued too. Without
-        ``buffering`` there is nothing to wait for.
+        There is no time limit. Without ``buffering`` there is nothing to wait for. Raises the error
+        with which the broker refused an item since the last call (see :meth:`put`). The error's
+        ``rest`` has the items that were put and not sent, in order; after BrokerUnavailable or
+        NotDurable up to 1,000 of these may be queued too.
         """
         if self._buffers is not None:
             self._buffers.flush(self)
 
     def join_thread(self) -> None:
-        """Block until the broker has all that was put, as :meth:`flush` does."""
+        """Do the same as :meth:`flush` (``multiprocessing.Queue.join_thread``)."""
         self.flush()
 
     def cancel_join_thread(self) -> None:
-        """Let neither :meth:`close` nor the end of the process wait for what was put and is not yet
-        sent: then it can be lost (``multiprocessing.Queue.cancel_join_thread``)."""
+        """Do not wait in :meth:`close`, or at the end of the process, for items to be sent.
+
+        Items that are still in the buffer then may be lost.
+        (``multiprocessing.Queue.cancel_join_thread``)
+        """
         if self._buffers is not None:
             self._buffers.cancel_join()

@@ -295,12 +295,12 @@ class Handle:
 
     @property
     def prefix(self) -> str:
-        """What the broker's key names begin with."""
+        """The beginning of all key names of the queue at the broker."""
         return self._address.prefix
 
     @property
     def client_id(self) -> str:
-        """Who the calling thread is to others: host, pid, thread, incarnation."""
+        """The id of the calling thread at the broker: host, pid, thread, and a unique part."""
         return client_id()
 
     def exists(self) -> bool:
@@ -411,15 +411,19 @@ class ItemHandle(Handle):
         return found
 
     def stats(self) -> Stats:
-        """The queue at one moment. Never waits. Raises QueueDoesNotExistError."""
+        """Counts of the queue at one moment; see :class:`Stats`.
+
+        Waits for no other client. Raises QueueDoesNotExistError.
+        """
         return self._run(self._operations.stats())
 
     def why_blocked(self) -> Diagnosis:
-        """What a put and a get would wait for now, who is in the way, and whether that one lives.
+        """Explain what a put and a get would wait for now.
 
-        ``print(queue.why_blocked())`` says it in words. Never waits. Roles that it tells to be
-        with a process of this host that has ended are free afterwards. Raises
-        QueueDoesNotExistError.
+        The diagnosis says which clients are in the way, and whether they are alive.
+        ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
+        still has a role (the right to put or to get), the role is free after this call. Waits for
+        no other client. Raises QueueDoesNotExistError.
         """
         return self._run(self._operations.why_blocked())
 

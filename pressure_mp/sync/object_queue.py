@@ -50,7 +50,7 @@ else:  # what they look at is not needed to run, and typing has it only from Pyt
 
 
 class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
-    """What every queue of Python objects has; use one of its subclasses."""
+    """The methods that all queues of Python objects share; use one of its subclasses."""
 
     _operations: ObjectOperations
 
@@ -62,58 +62,64 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
         name: str | None = None,
         **options: Unpack[QueueOptions],
     ) -> None:
-        """Attach to the queue called ``name``, or create it when it is not there.
+        """Attach to the queue called ``name``, or create it if it does not exist.
 
-        Without a name: create an anonymous queue, which lives until the last process that uses
-        it has ended, and then leaves nothing behind.
+        Without a name: create an anonymous queue. It exists until the last process that uses it has
+        ended; then the queue and its items are removed from the broker.
 
-        :param maxsize: items the queue holds before a put waits; less than 1 means no bound.
-            To attach with another bound than the queue's own is an error; 0 takes any.
-        :param url: where the broker is: ``redis://``, ``rediss://``, ``unix://``,
-            ``redis+sentinel://``, ``redis+cluster://``, ``embedded://``, ``memory://``. Else
-            ``host``, ``port`` and ``db``; else the environment: ``PRESSURE_URL``, or
-            ``REDIS_SERVER``, ``REDIS_PORT``, ``REDIS_DB``; else ``127.0.0.1:6379``, database 0.
-        :param prefix: what key names begin with; else ``PRESSURE_PREFIX``, else ``__pressure__``.
-        :param serializer: ``"pickle"``, ``"json"``, ``"text"``, ``"raw"``, or an object with
-            ``dumps`` and ``loads``.
+        :param maxsize: the bound: how many items the queue holds before a put waits; less than 1
+            means no bound. An existing queue must have this bound; 0 attaches to any.
+        :param url: where the broker (the server that keeps the queue) is: ``redis://``,
+            ``rediss://``, ``unix://``, ``redis+sentinel://``, ``redis+cluster://``,
+            ``postgresql://``, ``embedded://``, ``memory://``. Without it ``host``, ``port`` and
+            ``db`` say it; else the environment: ``PRESSURE_URL``, or ``REDIS_SERVER``,
+            ``REDIS_PORT``, ``REDIS_DB``; else it is ``127.0.0.1:6379``, database 0.
+        :param prefix: the beginning of all key names of the queue; else ``PRESSURE_PREFIX``, else
+            ``__pressure__``.
+        :param serializer: how items become bytes: ``"pickle"``, ``"json"``, ``"text"``, ``"raw"``,
+            or an object with ``dumps`` and ``loads``.
         :param authkey: the secret that items are signed with: ``bytes``, ``str``, or several of
-            these, of which the first signs and any is accepted. Else ``PRESSURE_AUTHKEY``, where
-            commas separate several; else, without a name, the key that
-            ``multiprocessing.current_process()`` shares with its children; else nothing is signed.
-        :param lease: seconds after which the role of a client that stopped answering while it
-            waited is given to another; and what it has in flight, see :class:`JoinableQueue`.
-        :param reconnect: seconds for which an operation tries to reach the broker, when it is not
-            there yet or the connection is lost; 0 fails at once. What it does is done once, however
-            often the connection breaks. After about a second the log ``pressure_mp`` says so.
-        :param durability: who confirms a put or a shutdown before it returns, at most 5 seconds
-            after it was done: ``"replica:N"``, N replicas of the server; ``"fsync"``, the
-            server's append-only file; None, the server only. ``memory://`` has neither. On
-            PostgreSQL it is the commit that waits, without that limit, for N of its synchronous
-            standbys, or for the disk; with ``"off"`` it waits for nothing, whatever the server
-            does else: a crash of the server can undo what was done in the last second.
-        :param eof: ``"producers"``: get raises ShutDown too when the queue is empty and every
+            these. The first signs; items signed with any of them are accepted. None means
+            ``PRESSURE_AUTHKEY``, where commas separate several; if that is not set, an anonymous
+            queue has the key that ``multiprocessing.current_process()`` shares with its children,
+            and a queue with a name does not sign.
+        :param lease: seconds after which a client that stopped answering loses its turn to put or
+            get to another, and the items that it has in flight (see :class:`JoinableQueue`).
+        :param reconnect: seconds for which an operation tries again while the broker does not
+            answer or the connection is lost; 0 fails at once. The operation is done once, however
+            often the connection breaks. After about a second of trying, the logger ``pressure_mp``
+            writes a warning.
+        :param durability: who must confirm a put or a shutdown before it returns: ``"replica:N"``,
+            N replicas of the server; ``"fsync"``, the server's append-only file; None, the server
+            only. NotDurable is raised if they have not confirmed it after 5 seconds. On PostgreSQL
+            the commit waits, without this limit, for N synchronous standbys, or for the disk; with
+            ``"off"`` it waits for neither, and a crash of the server can undo what was done in the
+            last second. ``memory://`` has neither replicas nor a disk: only None.
+        :param eof: with ``"producers"``, get raises ShutDown also when the queue is empty and every
             producer has ended. A producer is a process that put through a handle with this
             option, from its first put until it closes the last such handle, ends, or dies.
-        :param buffering: how many items that were put through this handle may wait to be sent, and
-            of those over 8 KB 16 MB; 0 is none. Then put returns at once, and a thread sends what
-            was put, all that has gathered at a time; :meth:`flush`, :meth:`close` and the process's
-            end wait for it. First-in, first-out queues only. None is ``PRESSURE_BUFFERING``, where
-            that is set; else 4000 for an anonymous queue without ``durability`` that has no bound,
-            or one of 32 at least and no ``eof``, but in daemonic processes, such as the workers of
-            a ``Pool``, which may be terminated at any moment; and 0 for every other one. With a
-            bound a put goes into the buffer only while the space is reserved for this process,
-            because it alone puts: so it has its place in the queue when it returns.
-        :param prefetch: how many items get may fetch at once, but no more than this consumer's
-            share of what is there; what is not handed out goes back. First-in, first-out queues
-            only. None is as many as nobody can tell, on an anonymous Queue without a bound, or with
-            one of 32 at least: as long as one process alone gets from it, that reads what it will
-            hand out within about a hundredth of a second; others wait for that. None is 0 for every
-            other queue.
+        :param buffering: how many items that were put through this handle may wait in this process
+            to be sent (of items over 8 KB, at most 16 MB); 0 means that put sends the item itself.
+            With a buffer, put returns at once, and a thread sends all waiting items together;
+            :meth:`flush`, :meth:`close` and the end of the process wait until they are sent. Only
+            for first-in, first-out queues. None means ``PRESSURE_BUFFERING``, if that is set; else
+            4000 for an anonymous queue without ``durability`` that has no bound, or has a bound of
+            32 or more and no ``eof``; else 0. In daemonic processes, such as the workers of a
+            ``Pool``, these 4000 are 0, because such a process may be terminated at any moment. If
+            the queue has a bound, put uses the buffer only while this process alone puts and has
+            space reserved: so an item has its place in the queue when put returns.
+        :param prefetch: how many items get may fetch in one round trip, though no more than this
+            consumer's share of what is queued; what is not handed out goes back to the queue. Only
+            for first-in, first-out queues. None means 0, except on an anonymous Queue without
+            ``eof`` that has no bound, or a bound of 32 or more: there, while only one process gets,
+            it fetches as many items as it will hand out within about 0.01 seconds, and another
+            process that wants an item waits for that time.
 
-        Blocks for the connection, at most ``reconnect`` seconds and 5 for the last try. Raises
-        BrokerUnavailable, WrongServerError for what is no broker, BrokerError for a refused login,
-        QueueMismatchError (the queue has another maxsize or discipline), AddressError,
-        ArgumentError, ArgumentTypeError.
+        Blocks for the connection, at most ``reconnect`` seconds and 5 more for the last attempt.
+        Raises BrokerUnavailable; WrongServerError when something other than a broker answers;
+        BrokerError for a refused login; QueueMismatchError when the queue exists with another
+        bound or discipline; AddressError, ArgumentError or ArgumentTypeError for an argument that
+        cannot be used.
         """
         given = read(QueueOptions, options, self)
         eof = given["eof"]
@@ -148,43 +154,46 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
         *,
         connection: object | None = None,
     ) -> None:
-        """Put ``item`` into the queue; when this returns, the broker has it, or with ``buffering``,
-        as of most anonymous queues, this handle's buffer.
+        """Put ``item`` into the queue.
+
+        When this returns, the item is at the broker; or, with ``buffering``, which most anonymous
+        queues have, in the buffer of this handle.
 
         Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
-        when ``block`` is false. Those who wait are served in the order in which they came.
+        when ``block`` is false. Waiting clients are served in the order in which they came.
 
-        With ``buffering``: a full buffer is waited for as the broker is, whatever the ``timeout``.
-        What goes wrong afterwards is raised by the next call that is no get, by :meth:`flush`, or
-        by an acknowledgement, also on another queue of that broker: in the error's ``rest`` are the
-        items that were put and not sent, in order. What a process puts through one broker arrives
-        in the order of its puts, over all its queues; but not what waits for a full queue. A large
-        item is not buffered: it is sent after what was put before, and then this returns.
+        With ``buffering``: while the buffer is full, this waits until some of it is sent, whatever
+        the ``timeout``. An error that occurs after this returned is raised by the next call other
+        than a get, by :meth:`flush`, or by an acknowledgement, also on another queue of the same
+        broker; the error's ``rest`` has the items that were put and not sent, in order. Items that
+        a process puts at one broker arrive in the order of its puts, over all its queues, except
+        those that wait for a full queue. A large item is not buffered: this returns when it and
+        what was put before it are sent.
 
-        Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound
-        but another producer was in the way), ShutDown when the queue is shut down, EncodingError
-        when the item cannot be serialized, AuthenticationError when this handle came to the
-        process without its key, ItemTooLargeError, QueueDoesNotExistError,
-        HandleClosedError after :meth:`close`. Then nothing
-        was queued. BrokerUnavailable says that the broker did not answer for ``reconnect`` seconds,
-        or that it was away when ``timeout`` was over; whether it has the item is not known.
-        ``timeout`` is for space: a put that was sent is settled, which takes up to ``reconnect``
-        seconds longer when the connection breaks. With ``durability``, NotDurable says that the
-        item is in the queue, but was not confirmed within 5 seconds.
+        Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound but
+        another producer was in the way), ShutDown when the queue is shut down, EncodingError when
+        the item cannot be serialized, AuthenticationError when this handle was pickled without its
+        key, ItemTooLargeError, QueueDoesNotExistError, HandleClosedError after :meth:`close`. After
+        each of these nothing was queued. Raises BrokerUnavailable when the broker did not answer
+        for ``reconnect`` seconds, or did not answer when ``timeout`` was over; then it is not known
+        whether the item is queued. ``timeout`` limits only the wait for space: if the connection
+        breaks after the put was sent, finding out its outcome takes up to ``reconnect`` seconds
+        longer. With ``durability``, raises NotDurable when the item is in the queue but was not
+        confirmed within 5 seconds.
 
         A pickle of 256 KB or more is sent in chunks, before this waits for space; the time for that
-        is not part of ``timeout``. Arrays are sent from their own memory: what another thread
-        writes into one meanwhile may or may not be in the item (on a signed queue, such an item is
-        refused).
+        is not part of ``timeout``. Arrays are sent from their own memory: if another thread writes
+        into an array meanwhile, the item may or may not have the change (on a signed queue, such an
+        item is refused).
 
         :param connection: a connection to the queue's own PostgreSQL database, of psycopg, or of
-            SQLAlchemy or Django over psycopg: the put is part of its transaction. The item is in
-            the queue if and only if that commits, and takes its place then; before, nobody sees it,
-            and nobody is kept waiting. Nothing is waited for: Full is raised when the queue is full
-            now, and a ``timeout`` is an ArgumentError. Items of others may have come before the
-            commit, which then goes over the bound. The commit fails if the queue was shut down or
-            deleted meanwhile. ArgumentError says why a connection cannot be used;
-            docs/postgres.md tells the rest.
+            SQLAlchemy or Django over psycopg: the put is part of the connection's transaction. The
+            item is in the queue if and only if the transaction commits, and gets its place in the
+            order then; before that, nobody sees the item or waits for it. The put does not wait:
+            Full is raised when the queue is full now, and a ``timeout`` is an ArgumentError. If
+            other items are put before the commit, the commit may exceed the bound. The commit fails
+            if the queue was shut down or deleted meanwhile. ArgumentError says why a connection
+            cannot be used; see docs/postgres.md for the rest.
 
         (``queue.Queue.put``; specification: Put)
         """
@@ -237,17 +246,18 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
         """Put all ``items`` into the queue, in order, up to 1,000 or 1 MB in each round trip.
 
         The iterable is read to its end, and every item serialized, before the first is queued. A
-        bounded queue takes what it has space for; then this blocks as :meth:`put` does, at most
-        ``timeout`` seconds in all. Others may put items in between.
+        bounded queue takes as many items as it has space for; then this blocks as :meth:`put` does,
+        at most ``timeout`` seconds in all. Items of other clients may come in between.
 
-        Raises what :meth:`put` does. Then the error's ``accepted`` says how many of the items are
+        Raises what :meth:`put` raises. The error's ``accepted`` then says how many of the items are
         in the queue, and ``rest`` has the others, in order: all of them after an EncodingError.
         After BrokerUnavailable or NotDurable up to 1,000 items of ``rest`` may be queued too.
 
-        With ``buffering`` too it returns when the broker has them, and what was put before.
+        Also with ``buffering`` this returns only when these items, and those that were put before,
+        are at the broker.
 
-        :param connection: as for :meth:`put`. The items have places next to each other, in order,
-            up to 1,000 or 1 MB of them; others may come in between.
+        :param connection: as for :meth:`put`. Each 1,000 items, or 1 MB, of ``items`` follow each
+            other in the queue; items of other clients may come between these groups.
         """
         self._check_open()
         if connection is not None:
@@ -274,14 +284,15 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
     ) -> list[Item]:
         """Take the oldest items, 1 to ``max_items`` of them, and at most 1,000 or about 1 MB.
 
-        Blocks as :meth:`get` does until there is one; the others are those that are there too.
+        Blocks as :meth:`get` does until there is one item; then takes, without waiting, as many
+        more as are queued.
 
-        Raises what :meth:`get` does. Items that cannot be decoded are set aside (see
-        :meth:`rejected`): with a RejectedItemWarning when others are returned, else with the
-        error of the first.
+        Raises what :meth:`get` raises. Items that cannot be decoded are set aside (see
+        :meth:`rejected`). If others can be returned, this warns with RejectedItemWarning; else it
+        raises the error of the first.
 
-        With ``prefetch`` it hands out what was fetched before, and fetches when there is nothing
-        left; then what cannot be decoded raises when its turn comes.
+        With ``prefetch`` this returns items that were fetched before, and asks the broker only when
+        none are left; an item that cannot be decoded raises its error when its turn comes.
         """
         self._check_open()
         check_max_items(max_items)
@@ -390,21 +401,22 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
         """Take the oldest item out of the queue.
 
         Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
-        when ``block`` is false. Those who wait are served in the order in which they came.
+        when ``block`` is false. Waiting clients are served in the order in which they came.
 
         Raises Empty when the time is up (ConsumerInUseError, which is an Empty, when another
         consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
         for an item that cannot be decoded and AuthenticationError for one that is not signed with a
-        key of this handle (they are set aside, see :meth:`rejected`),
-        QueueDoesNotExistError, HandleClosedError after :meth:`close`, BrokerUnavailable.
-        ``timeout`` is for an item: a get that was sent is settled, which takes up to ``reconnect``
-        seconds longer when the connection breaks; so a short time loses no item. The chunks of a
-        large item are read after it was got; the time for that is not part of ``timeout``.
+        key of this handle (both are set aside, see :meth:`rejected`), QueueDoesNotExistError,
+        HandleClosedError after :meth:`close`, BrokerUnavailable when the broker did not answer for
+        ``reconnect`` seconds. ``timeout`` limits only the wait for an item: if the connection
+        breaks after the get was sent, finding out its outcome takes up to ``reconnect`` seconds
+        longer, so that a short timeout loses no item. The chunks of a large item are read after
+        that; the time for this is not part of ``timeout``.
         (``queue.Queue.get``; specification: Get)
 
-        With ``prefetch`` it hands out what was fetched before, and asks the broker when there is
-        nothing left. If this process is killed, items that it was handed in the last half second,
-        and that were fetched together with others, may be delivered again.
+        With ``prefetch`` this returns an item that was fetched before, and asks the broker only
+        when none is left. If this process is killed, items that get returned in the last half
+        second, and that were fetched together with others, may be delivered again.
         """
         if timeout is not None and block:
             timeout = self._seconds(timeout)
@@ -463,18 +475,18 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
     _buffer = readable.Absent("put() sends the item, or with buffering a thread does; see flush()")
 
     def fileno(self) -> int:
-        """A file descriptor that is readable while an item may be got, for ``select``,
-        ``selectors``, ``multiprocessing.connection.wait`` and asyncio's ``add_reader``.
+        """A file descriptor that is readable while the queue has an item to get.
 
-        It is made when it is first asked for, and belongs to this process and this handle: a forked
-        child asks for its own. It is readable too when the queue is empty and shut down, or was
-        deleted: then get says so. Blocks for one look at the queue.
+        It is for ``select``, ``selectors``, ``multiprocessing.connection.wait`` and asyncio's
+        ``add_reader``. It is also readable when the queue is empty and shut down, or was deleted:
+        then get raises that. The first call makes it, for this process and this handle: a forked
+        child calls this again. Blocks for one round trip to the broker.
 
-        From then on a thread, one for all queues of the process, looks about a hundred times a
-        second; and each get through this handle looks again before it returns, so that the
-        descriptor does not tell of the item that it got. It can tell of one that another consumer
-        got, for about a hundredth of a second: where there are several, use :meth:`get_nowait`.
-        Raises HandleClosedError, an OSError.
+        From then on a thread, one for all queues of the process, asks the broker about a hundred
+        times a second; and each get through this handle asks again before it returns, so that the
+        descriptor is not readable because of the item that was just got. It may be readable for
+        about 0.01 seconds after another consumer got the last item: with several consumers use
+        :meth:`get_nowait`. Raises HandleClosedError, an OSError.
         """
         return self._reader.fileno()
 
@@ -490,11 +502,12 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
         return self.get(False)
 
     def qsize(self) -> int:
-        """How many items are queued, at one moment. Never waits.
+        """How many items are queued, at one moment. Waits for no other client.
 
-        What this process put and the broker does not yet have is waited for, as by :meth:`empty`
-        and :meth:`full`. What waits for a full queue, or was fetched ahead, by this handle counts
-        too.
+        First, as in :meth:`empty` and :meth:`full`, items that this process has put are sent if
+        they are still in a buffer. Items of this handle that wait because the queue is full, or
+        that it fetched and did not return yet, are counted too. (``queue.Queue.qsize``;
+        specification: Length)
         """
         length, here = self._look(lambda: self._run(self._operations.length()))
         return length + here
@@ -506,11 +519,11 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
         return (ask(), 0) if self._buffers is None else self._buffers.look(ask)
 
     def empty(self) -> bool:
-        """Whether no item is queued, at one moment. Never waits.
+        """Whether no item is queued, at one moment. Waits for no other client; see :meth:`qsize`.
 
-        On a closed handle it still answers, unless the queue was anonymous and is gone with its
-        last handle: then it raises HandleClosedError, an OSError, or, if nothing was ever put
-        through this handle, returns True. (``multiprocessing.Queue.empty``)
+        This works on a closed handle too, unless the queue was anonymous and ended with its last
+        handle: then this raises HandleClosedError, an OSError, or returns True if nothing was ever
+        put through this handle. (``multiprocessing.Queue.empty``)
         """
         try:
             return self.qsize() == 0
@@ -520,15 +533,15 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
             return True
 
     def close(self) -> None:
-        """This handle is done; the queue and its other handles go on.
+        """Close this handle; the queue itself and its other handles stay open.
 
-        Afterwards put and get raise HandleClosedError, a ValueError. Does not wait. What was got
-        from a :class:`JoinableQueue` stays in flight, and ``task_done()`` goes on to work.
-        (``multiprocessing.Queue.close``; to close the queue for everyone is ``shutdown``)
+        Afterwards put and get raise HandleClosedError, a ValueError. Items that were got from a
+        :class:`JoinableQueue` stay in flight, and ``task_done()`` still works.
+        (``multiprocessing.Queue.close``; ``shutdown`` closes the queue for all clients)
 
-        What was fetched ahead and not handed out goes back to the front of the queue, and this
-        blocks until the broker has what was put, unless :meth:`cancel_join_thread` was called.
-        Raises what :meth:`flush` does.
+        Blocks only with ``buffering``: until the items in the buffer are sent, unless
+        :meth:`cancel_join_thread` was called. Items that were fetched with ``prefetch`` and not
+        returned go back to the front of the queue. Raises what :meth:`flush` raises.
         """
         try:
             if self._buffers is not None:
@@ -541,10 +554,11 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
             self._close_handle()
 
     def delete(self, timeout: float | None = None) -> None:
-        """Remove the queue and all that is in it, for everyone (specification: Delete).
+        """Remove the queue and all its items, for all clients (specification: Delete).
 
-        Blocks while another implementation has a role in it, at most ``timeout`` seconds.
-        Raises QueueInUseError when the time is up, QueueDoesNotExistError.
+        Blocks while a client of another implementation of the protocol is putting or getting:
+        without limit, or at most ``timeout`` seconds. Raises QueueInUseError when the time is up,
+        QueueDoesNotExistError.
         """
         if self._incoming is not None:
             self._incoming.before_look(self)

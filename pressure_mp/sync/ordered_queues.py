@@ -39,8 +39,8 @@ class _OrderedQueue(Queue[Item]):
 class LifoQueue(_OrderedQueue[Item]):
     """A last-in, first-out queue that processes on any machine share (``queue.LifoQueue``).
 
-    A negative timeout is a ValueError. All else is as for :class:`Queue`. Clients of the pressure
-    protocol in other languages cannot use it.
+    Get returns the item that was put last. A negative timeout raises ValueError. Everything else is
+    as in :class:`Queue`. Clients of the pressure protocol in other languages cannot use it.
     """
 
     _refuses_negative_timeouts = True
@@ -52,13 +52,14 @@ class LifoQueue(_OrderedQueue[Item]):
 class PriorityQueue(_OrderedQueue[Item]):
     """A queue that serves the lowest priority first (``queue.PriorityQueue``).
 
-    Priorities compare as Python compares them: None, bool, int, float, str, bytes, and tuples and
-    lists of these. Those of equal priority come out in the order in which they went in. An item
-    is its own priority, as a number, or a tuple such as ``(number, text)``; of a tuple the first
-    members count that can be priorities, as in ``(number, job)``.
+    A priority is None, a bool, int, float, str, bytes, or a tuple or list of these; priorities are
+    compared as Python compares them. Items of equal priority are served in the order in which they
+    were put. Without ``key``, an item is its own priority: a number, or a tuple such as
+    ``(number, text)``. In a tuple whose later members cannot be priorities, as in
+    ``(number, job)``, only the members before those count.
 
-    A negative timeout is a ValueError. All else is as for :class:`Queue`. Clients of the pressure
-    protocol in other languages cannot use it.
+    A negative timeout raises ValueError. Everything else is as in :class:`Queue`. Clients of the
+    pressure protocol in other languages cannot use it.
     """
 
     _refuses_negative_timeouts = True
@@ -71,11 +72,12 @@ class PriorityQueue(_OrderedQueue[Item]):
         key: Callable[[Item], Any] | None = None,
         **options: Unpack[QueueOptions],
     ) -> None:
-        """As for :class:`Queue`.
+        """Attach to the queue or create it, as for :class:`Queue`.
 
-        :param key: tells an item's priority, for items that are none themselves. ``put`` calls
-            it, in its own thread. A handle that is pickled takes it along, so then it has to be
-            one that can be pickled: a function of a module, not a lambda.
+        :param key: a callable that is given an item and returns its priority, for items that are
+            not priorities themselves. ``put`` calls it, in the thread that puts. It is pickled with
+            the handle; so, if the handle is pickled, it must be a function of a module, not a
+            lambda.
         """
         self._key = _check_callable("key", key)
         super().__init__(maxsize, name, **hide_in(options))
@@ -89,7 +91,7 @@ class PriorityQueue(_OrderedQueue[Item]):
         key: Callable[[Item], Any] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.create`; ``key`` is as for the class itself."""
+        """Create a queue, as :meth:`Queue.create`; ``key`` is that of the class."""
         return cls._insist(How.CREATE, maxsize=maxsize, name=name, key=key, **hide_in(options))
 
     @classmethod
@@ -101,7 +103,7 @@ class PriorityQueue(_OrderedQueue[Item]):
         key: Callable[[Item], Any] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.attach`; ``key`` is as for the class itself."""
+        """Attach to a queue, as :meth:`Queue.attach`; ``key`` is that of the class."""
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options))
 
     def put(
@@ -112,12 +114,12 @@ class PriorityQueue(_OrderedQueue[Item]):
         *,
         connection: object | None = None,
     ) -> None:
-        """Put ``item`` into the queue by its priority; the rest is as for :meth:`Queue.put`.
+        """Put ``item`` into the queue by its priority; the rest is as in :meth:`Queue.put`.
 
-        Raises ArgumentTypeError, a TypeError, when it has no priority, or one that Python cannot
-        compare with those that are queued (a str and an int, for example), and ArgumentError for
-        nan. Then nothing was queued. With ``connection`` the commit fails if such an item is queued
-        by then.
+        Also raises ArgumentTypeError, a TypeError, when the item has no priority, or one that
+        Python cannot compare with a priority that is queued (a str and an int, for example); and
+        ArgumentError for nan. Then nothing was queued. With ``connection``, the commit fails if an
+        item whose priority cannot be compared with this one's is queued by then.
         """
         super().put(item, block, timeout, connection=connection)
 
@@ -137,12 +139,11 @@ class PriorityQueue(_OrderedQueue[Item]):
 
 
 class Snapshot(NamedTuple):
-    """A fair queue at one moment.
+    """The items of a fair queue at one moment: what :meth:`FairQueue.snapshot` returns.
 
-    ``current`` has the items that were the first of each key (of a key with a weight: the first
-    ones) when it was last the turn of all, and are not yet served, in the order of service.
-    ``waiting`` has for each key the items behind those, the oldest first. ``is_whole`` is false
-    when the limit left some out.
+    ``current`` has the items of the current round that are not yet got, in the order in which they
+    will be. ``waiting`` has for each key the items of later rounds, the oldest first. ``is_whole``
+    is False when items are missing because of the ``limit``.
     """
 
     current: list[Any]
@@ -151,15 +152,16 @@ class Snapshot(NamedTuple):
 
 
 class FairQueue(_OrderedQueue[Item]):
-    """A queue that is fair to keys, however many items one of them has queued.
+    """A queue that serves keys in turn, however many items one of them has queued.
 
-    In each round every key that has items queued is served one (its ``weight``, if it has one),
-    the oldest first; then the next round begins. So a key's next item waits for less than two
-    rounds: for at most two items of each other key. The order within a key is the order of
-    arrival. Nothing is kept of a key that has no items queued.
+    Each item has a key, such as a tenant. In each round, one item of every key that has items
+    queued is served (or as many as the key's ``weight`` says), the oldest first; then the next
+    round begins. So the next item of a key waits for less than two rounds: for at most two items of
+    each other key (of weight 1). Items of one key are served in the order in which they were put.
+    Nothing is stored for a key that has no items queued.
 
-    All else is as for :class:`Queue`. Clients of the pressure protocol in other languages cannot
-    use it.
+    Everything else is as in :class:`Queue`. Clients of the pressure protocol in other languages
+    cannot use it.
     """
 
     def __init__(
@@ -171,19 +173,18 @@ class FairQueue(_OrderedQueue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> None:
-        """As for :class:`Queue`, but for these.
+        """Attach to the queue or create it, as for :class:`Queue`; these arguments differ.
 
-        :param key: tells an item's key: None, a bool, int, float, str, bytes, or a tuple of
-            these. None is a key like any other.
-        :param maxsize: items the queue holds before a put waits, 128 if it is not stated; None or 0
-            is no bound. To attach and state another bound than the queue's own is an error; None or
-            0 takes any.
-        :param weight: tells of a key how many items it has served in a round, 1 or more. It is
-            asked when an item is put.
+        :param key: a callable that is given an item and returns its key: None, a bool, int, float,
+            str, bytes, or a tuple of these. None is a key like any other.
+        :param maxsize: the bound: how many items the queue holds before a put waits; 128 if it is
+            not stated. None or 0 means no bound. If it is stated, an existing queue must have this
+            bound; None or 0 attaches to any.
+        :param weight: a callable that is given a key and returns how many of its items are served
+            in a round, 1 or more. Without it every key has the weight 1.
 
-        ``put`` calls ``key`` and ``weight``, in its own thread. A handle that is pickled takes
-        them along, so then they have to be such as can be pickled: functions of a module, not
-        lambdas.
+        ``put`` calls ``key`` and ``weight``, in the thread that puts. They are pickled with the
+        handle; so, if the handle is pickled, they must be functions of a module, not lambdas.
         """
         if key is None:
             raise ArgumentTypeError("a FairQueue needs a key: a callable that tells an item's key")
@@ -201,7 +202,7 @@ class FairQueue(_OrderedQueue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.create`; the other arguments are as for the class itself."""
+        """Create a queue, as :meth:`Queue.create`; the other arguments are those of the class."""
         own = {"key": key, "weight": weight}
         return cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
@@ -215,7 +216,7 @@ class FairQueue(_OrderedQueue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.attach`; the other arguments are as for the class itself."""
+        """Attach to a queue, as :meth:`Queue.attach`; other arguments are those of the class."""
         own = {"key": key, "weight": weight}
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
@@ -227,20 +228,22 @@ class FairQueue(_OrderedQueue[Item]):
         *,
         connection: object | None = None,
     ) -> None:
-        """Put ``item`` into the queue, behind those of its key; as :meth:`Queue.put` otherwise.
+        """Put ``item`` into the queue, behind those of its key; the rest is as in
+        :meth:`Queue.put`.
 
-        Full has the item as ``item``, and as ``current_size`` how many were queued. Raises
-        ArgumentTypeError, a TypeError, for what cannot be a key or a weight, and ArgumentError
-        for nan and for a weight below 1. Then nothing was queued.
+        When it raises Full, the error's ``item`` is the item, and ``current_size`` is how many
+        items were queued. Also raises ArgumentTypeError, a TypeError, for a value that cannot be a
+        key or a weight, and ArgumentError for nan as a key or a weight below 1. Then nothing was
+        queued.
         """
         super().put(item, block, timeout, connection=connection)
 
     def snapshot(self, limit: int = 1000) -> Snapshot:
-        """What is queued, for monitoring; nothing is taken. Never waits.
+        """The next items, at most ``limit`` of them, as they are queued at one moment.
 
-        It is one moment's picture of at most ``limit`` items, those that are next. Raises
-        ArgumentError for a limit below 1, and for an item that cannot be decoded (or that is
-        large, and was got meanwhile) what :meth:`get` raises; it stays queued.
+        It is for monitoring: the items stay in the queue. Waits for no other client. Raises
+        ArgumentError for a limit below 1; and what :meth:`get` raises for an item that cannot be
+        decoded, which stays queued, or for a large item that was got meanwhile.
         """
         return self._run(self._snapshot(limit))
 
@@ -256,9 +259,10 @@ class FairQueue(_OrderedQueue[Item]):
         return Snapshot(current, waiting, picture.length <= limit)
 
     def keys(self) -> list[Any]:
-        """The keys that have items queued, at one moment, in no order. Never waits.
+        """The keys that have items queued, at one moment, in no particular order.
 
-        A key that is a whole number is an int, also when it was put as a float or a bool.
+        A key that is a whole number is returned as an int, also when it was put as a float or a
+        bool. Waits for no other client.
         """
         return self._run(self._keys())
 
@@ -269,7 +273,7 @@ class FairQueue(_OrderedQueue[Item]):
     def qsize(self, *, key: Any = ALL_KEYS) -> int:
         """How many items are queued, at one moment; with ``key=``, how many of that key.
 
-        Never waits.
+        Waits for no other client. Raises ArgumentTypeError for what cannot be a key.
         """
         if key is ALL_KEYS:
             return super().qsize()

@@ -18,27 +18,35 @@ if TYPE_CHECKING:
 
 
 class PressureQueue(ItemHandle):
-    """A queue that programs in other languages may share (specification: Queue Operations).
+    """A queue of bytes that programs in other languages can share.
 
-    A handle refers to the queue by name; making one neither creates nor looks for the queue.
-    Items are bytes. ``timeout`` is in seconds, None for no limit; a negative one is 0. Every
-    operation is atomic: whatever is raised, it was done wholly or not at all. Every one but
-    ``exists`` and ``create`` raises QueueDoesNotExistError, and every one BrokerUnavailable.
+    It has the operations of the pressure protocol (specification: Queue Operations). A handle
+    refers to the queue by name; making a handle does not create the queue, nor check that it
+    exists. ``timeout`` is in seconds; None means no limit, and a negative one means 0. Every
+    operation is atomic: if it raises, it was done completely or not at all. Every operation may
+    raise BrokerUnavailable, and all but ``exists`` and ``create`` QueueDoesNotExistError.
+
+    The protocol has two roles, producer and consumer. A client needs the producer role to put and
+    the consumer role to get; one client at a time has each.
     """
 
     __signature__ = SignatureOf(ConnectionOptions)
 
     def __init__(self, name: str, **options: Unpack[ConnectionOptions]) -> None:
-        """The options are some of :class:`pressure_mp.Queue`. No connection is made yet."""
+        """Make a handle; the options are those of :class:`pressure_mp.Queue` with these names.
+
+        Does not connect to the broker. Raises AddressError, ArgumentError, ArgumentTypeError.
+        """
         given = read(ConnectionOptions, options, self)
         if name is None:
             raise ArgumentTypeError("a PressureQueue has a name")
         super().__init__(name, given)
 
     def create(self, bound: int = 0) -> None:
-        """Create the queue; ``bound`` items make it full, 0 for no bound.
+        """Create the queue, which holds at most ``bound`` items; 0 means no bound.
 
-        Never waits. Raises QueueAlreadyExistsError (specification: Create).
+        Never waits. Raises QueueAlreadyExistsError, and ArgumentError for a bound below 0
+        (specification: Create).
         """
         self._connect(self._creating(bound))
 
@@ -58,10 +66,10 @@ class PressureQueue(ItemHandle):
     def put(self, item: bytes, timeout: float | None = None, *, overfill: bool = False) -> None:
         """Append ``item``; blocks for the producer role and for space (specification: Put).
 
-        With ``overfill`` the bound is not looked at: for a program that must save all it has
-        before it ends. Raises QueueFullError or ProducerInUseError when the time is up,
-        QueueClosedError; NotDurable, when the item is in the queue, but was not confirmed as the
-        handle's ``durability`` asks.
+        With ``overfill`` the bound is ignored: for a program that must save its items before it
+        ends. Raises QueueFullError or ProducerInUseError when ``timeout`` is over, QueueClosedError
+        when the queue is closed, ArgumentTypeError for what is not bytes, and NotDurable when the
+        item is in the queue, but was not confirmed as the handle's ``durability`` asks.
         """
         self._run(self._operations.put(check_item(item), True, self._seconds(timeout), overfill))
 
@@ -77,9 +85,9 @@ class PressureQueue(ItemHandle):
     ) -> None:
         """Append all ``items``, in order, up to 1,000 or 1 MB of them in each round trip.
 
-        Blocks as :meth:`put` does, for ``timeout`` seconds in all, or not at all. Raises what that
-        does; then the error's ``accepted`` says how many items were appended, and ``rest`` has the
-        others.
+        Blocks as :meth:`put` does, for at most ``timeout`` seconds in all; not at all when
+        ``block`` is false. Raises what :meth:`put` raises; the error's ``accepted`` then says how
+        many items were appended, and ``rest`` has the others.
         """
         given = [check_item(item) for item in items]
         try:
@@ -93,7 +101,8 @@ class PressureQueue(ItemHandle):
     ) -> list[bytes]:
         """Take the oldest items: 1 to ``max_items``, and at most 1,000 or about 1 MB.
 
-        Blocks as :meth:`get` does until there is one, or not at all. Raises what that does.
+        Blocks as :meth:`get` does until there is one; not at all when ``block`` is false. Raises
+        what :meth:`get` raises, and ArgumentError for ``max_items`` below 1.
         """
         check_max_items(max_items)
         operation = self._operations.get_many(max_items, bool(block), self._seconds(timeout))
@@ -120,10 +129,10 @@ class PressureQueue(ItemHandle):
         return item
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the queue for everyone, for good; blocks for the producer role.
+        """Close the queue for all clients, for good; blocks for the producer role.
 
-        Raises QueueClosedError when it is closed already, QueueInUseError when the time is up
-        (specification: Close).
+        Raises QueueClosedError when the queue is closed already, QueueInUseError when ``timeout``
+        is over (specification: Close).
         """
         self._run(self._operations.close(True, self._seconds(timeout), once=True))
 
@@ -134,19 +143,20 @@ class PressureQueue(ItemHandle):
     def unlock(self, role: str) -> str | None:
         """Take the role ``"producer"`` or ``"consumer"`` from whoever has it. Never waits.
 
-        For a queue that another implementation died on: nothing else takes its role away. Make
-        sure that the client is dead: one that lives goes on as if it still had the role. A client
-        of this package that had it was waiting, and stands in line again. Returns who had the role,
-        or None when it was free. Raises ArgumentError for another role.
+        This is for a client of another implementation that died: it keeps its role for ever
+        otherwise. Make sure that the client is dead: a live one goes on as if it still had the
+        role. A client of this package has a role only while it waits; it then waits for the role
+        again. Returns the id of the client that had the role, or None when the role was free.
+        Raises ArgumentError for another role.
         """
         return self._run(self._operations.unlock(check_role(role)))
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and every key of it; blocks for both roles (specification: Delete).
 
-        From the first moment on the queue no longer exists for others. Raises QueueInUseError
-        when the time is up: then another implementation still has a role, and to delete again
-        goes on where this stopped.
+        For other clients the queue does not exist any more as soon as this begins. Raises
+        QueueInUseError when ``timeout`` is over and a client of another implementation still has a
+        role; calling this again continues the deletion.
         """
         self._delete(True, timeout)
 

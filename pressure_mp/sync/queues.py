@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 class Queue(ObjectQueue[Item]):
     """A first-in, first-out queue that processes on any machine share.
 
-    It has the interface of ``queue.Queue`` and of ``multiprocessing.Queue``. A handle can be
-    pickled: pass it to a process, or through another queue. A negative timeout is 0, as in
-    ``multiprocessing``.
+    It has the interface of ``queue.Queue`` and of ``multiprocessing.Queue``. The items are kept by
+    a broker, a server that all processes connect to; an object of this class is a handle to the
+    queue. A handle can be pickled: pass it to a process, or through another queue. A negative
+    timeout means 0, as in ``multiprocessing``.
     """
 
     _puts_in_background = True
@@ -42,28 +43,35 @@ class Queue(ObjectQueue[Item]):
 
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
-        """Create the queue called ``name``; the rest is as for the class itself.
+        """Create the queue called ``name``; the other arguments are those of the class.
 
-        Raises QueueAlreadyExistsError (specification: Create).
+        Raises QueueAlreadyExistsError (specification: Create), and what the class raises.
         """
         return cls._insist(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
     def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
-        """A handle to the queue called ``name``; the rest is as for the class itself.
+        """Attach to the existing queue called ``name``; the other arguments are those of the class.
 
-        Raises QueueDoesNotExistError.
+        Returns a handle. Raises QueueDoesNotExistError, and what the class raises.
         """
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
     def full(self) -> bool:
-        """Whether a put would have to wait for space, at one moment. Never waits."""
+        """Whether a put would have to wait for space, at one moment (``queue.Queue.full``).
+
+        Waits for no other client; see :meth:`qsize`.
+        """
         stats, here = self._look(self.stats)
         return 0 < stats.maxsize <= stats.length + here
 
     @property
     def maxsize(self) -> int:
-        """The queue's bound, 0 for none. To set it changes it for everyone; items stay."""
+        """The queue's bound in items, 0 for none. Setting it changes it for all clients.
+
+        Items stay in the queue, also those over a smaller bound. Setting raises ArgumentTypeError
+        for what is no int; both raise QueueDoesNotExistError. Never waits for space or items.
+        """
         return self.stats().maxsize
 
     @maxsize.setter
@@ -76,14 +84,16 @@ class Queue(ObjectQueue[Item]):
             self._buffers.look_again()
 
     def shutdown(self, immediate: bool = False) -> None:
-        """Close the queue for everyone, for good (``queue.Queue.shutdown``; specification: Close).
+        """Shut the queue down for all clients, for good.
 
-        Puts raise ShutDown from now on, and gets when the queue is empty; who waits is woken.
-        With ``immediate``, what is queued is dropped and counts as done. Blocks only while
-        another implementation has the producer role (with ``immediate``: or the consumer role).
+        From now on a put raises ShutDown, and so does a get when the queue is empty; clients that
+        wait are woken. With ``immediate``, the items that are queued are dropped and count as done.
+        (``queue.Queue.shutdown``; specification: Close)
 
-        It first blocks until the broker has what was put through this handle, as :meth:`flush`
-        does; with ``immediate`` it drops that, and what this handle fetched ahead.
+        Blocks while a client of another implementation of the protocol is putting (with
+        ``immediate`` also while one is getting), without limit. With ``buffering`` it first blocks
+        until the items in the buffer are sent, as :meth:`flush` does, and raises what that raises;
+        with ``immediate`` it drops them, and the items that this handle fetched with ``prefetch``.
         """
         if immediate and self._incoming is not None:
             self._incoming.before_look(self)
@@ -99,27 +109,33 @@ class Queue(ObjectQueue[Item]):
         return self._run(self._operations.closed())
 
     def task_done(self) -> None:
-        """Say that one item that was got is dealt with (``queue.Queue.task_done``). Never waits.
+        """Report that the work for one item is done (``queue.Queue.task_done``).
 
-        Counted at the broker, over all processes and machines. Raises TaskDoneError, a
-        ValueError, when it is called more often than items were put.
+        The broker counts these calls, over all processes and machines; see :meth:`join`. Waits for
+        no other client. Raises TaskDoneError, a ValueError, when it is called more often than items
+        were put.
         """
         self._acknowledging(self._operations.task_done())
 
     def join(self) -> None:
-        """Block until every item that was put is dealt with (``queue.Queue.join``)."""
+        """Block, without limit, until the work for every item is done (``queue.Queue.join``).
+
+        That is: until ``task_done()`` was called as often as items were put, by any process.
+        """
         self.flush()
         self._run(self._operations.join())
 
     @property
     def unfinished_tasks(self) -> int:
-        """How many items were put and are not yet dealt with. Never waits but for what is on its
-        way to the broker."""
+        """How many items were put whose work is not yet done: see :meth:`join`.
+
+        Waits only until items in the buffer of this process are sent.
+        """
         self._settle()
         return self.stats().unfinished
 
     def __iter__(self) -> Iterator[Item]:
-        """Get items until the queue is shut down and empty; blocks for each as ``get()`` does."""
+        """Get items until the queue is shut down and empty; each step blocks as ``get()`` does."""
         while True:
             try:
                 item = self.get()
@@ -129,14 +145,15 @@ class Queue(ObjectQueue[Item]):
 
 
 class JoinableQueue(Queue[Item]):
-    """``multiprocessing.JoinableQueue``: a Queue whose consumers call ``task_done()``.
+    """A Queue whose consumers call ``task_done()`` (``multiprocessing.JoinableQueue``).
 
-    What was got stays with the broker, in flight, until ``task_done()``. When the process that
-    got it ends, however it ends, the item goes back to the front of the queue, in order, for the
-    next consumer; over the bound if need be. Within a second when another process of the same
-    host waits for an item or for :meth:`join`; on other hosts after the lease. So an item can be
-    delivered more than once, and one that is never acknowledged is kept as long as its process
-    lives: also when its thread has ended, and when the handle was closed.
+    An item that was got is *in flight*: the broker keeps it until ``task_done()`` is called. When
+    the process that got it ends or dies, the item goes back to the front of the queue, in order,
+    for the next consumer, even if the queue is full. This takes up to a second while another
+    process of the same host waits for an item or in :meth:`join`; otherwise it happens after the
+    ``lease``. So an item can be delivered more than once. An item for which ``task_done()`` is
+    never called stays in flight as long as its process lives, also when the thread that got it has
+    ended, or the handle was closed.
     """
 
     _reserves_unasked = False
@@ -149,10 +166,12 @@ class JoinableQueue(Queue[Item]):
         max_deliveries: int | None = None,
         **options: Unpack[QueueOptions],
     ) -> None:
-        """As for :class:`Queue`.
+        """Attach to the queue or create it, as for :class:`Queue`.
 
-        :param max_deliveries: an item that was got so often, and whose consumer died each time,
-            is set aside (see :meth:`rejected`) and counts as done. None means no limit.
+        :param max_deliveries: how often an item is delivered at most. After so many deliveries
+            without ``task_done()``, because each consumer died, it is set aside (see
+            :meth:`rejected`) and counts as done. None means no limit. An ArgumentError together
+            with ``prefetch``.
         """
         self._limit = _check_limit(max_deliveries)
         if self._limit and options.get("prefetch"):
@@ -171,7 +190,7 @@ class JoinableQueue(Queue[Item]):
         max_deliveries: int | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.create`; ``max_deliveries`` is as for the class itself."""
+        """Create a queue, as :meth:`Queue.create`; ``max_deliveries`` is that of the class."""
         own = {"max_deliveries": max_deliveries}
         return cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
@@ -184,7 +203,7 @@ class JoinableQueue(Queue[Item]):
         max_deliveries: int | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.attach`; ``max_deliveries`` is as for the class itself."""
+        """Attach to a queue, as :meth:`Queue.attach`; ``max_deliveries`` is that of the class."""
         own = {"max_deliveries": max_deliveries}
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
@@ -227,18 +246,19 @@ class JoinableQueue(Queue[Item]):
         return found
 
     def task_done(self, *, connection: object | None = None) -> None:
-        """Say that an item that was got is dealt with: it will not be delivered again.
+        """Acknowledge an item that was got: its work is done, and it is not delivered again.
 
-        It is the one that this thread got first, else the one that this process did, else the
-        oldest in flight: then another process got it, and passed it on. Warns with
-        LateTaskDoneWarning, and counts nothing, when the item was given to another consumer
-        because this process was stopped, or cut off, for longer than its lease. Never waits.
+        Of the items in flight it is the first that this thread got; if there is none, the first
+        that this process got; if there is none, the oldest of all (which another process got and
+        handed to this one). Warns with LateTaskDoneWarning, and counts nothing, when the item was
+        given to another consumer because this process was stopped, or had no connection, for longer
+        than its ``lease``. Waits for no other client.
 
         :param connection: a connection to the queue's own PostgreSQL database, as for
-            :meth:`Queue.put`: the item is dealt with if and only if its transaction commits. Until
-            then it is in flight, and after a rollback it is the next to be acknowledged again.
-            What came too late raises LateTaskDoneWarning, or has the commit fail. It is for items
-            that this process got only.
+            :meth:`Queue.put`: the item is acknowledged if and only if the connection's transaction
+            commits. Until then it is in flight; after a rollback the next ``task_done()`` is for
+            it again. If this comes too late, LateTaskDoneWarning is raised, or the commit fails.
+            Only for items that this process got.
 
         Raises TaskDoneError, a ValueError, when it is called more often than items were put.
         (``multiprocessing.JoinableQueue.task_done``)
@@ -274,9 +294,10 @@ class JoinableQueue(Queue[Item]):
                 self._here.in_flight.leave(asking.held)
 
     def join(self) -> None:
-        """Block until every item that was put is dealt with (``queue.Queue.join``).
+        """Block, without limit, until every item that was put is acknowledged or set aside.
 
-        Meanwhile this process sees to it that what a dead consumer had goes back to the queue.
+        Meanwhile this process puts the items of dead consumers back into the queue.
+        (``multiprocessing.JoinableQueue.join``)
         """
         with self._here:
             super().join()
@@ -295,15 +316,16 @@ def _check_limit(max_deliveries: object) -> int:
 
 
 class SimpleQueue(ObjectQueue[Item]):
-    """The ``SimpleQueue`` of ``multiprocessing`` and ``queue``: no bound, tasks or shutdown.
+    """A queue without a bound, ``task_done()``, ``join()`` or ``shutdown()``.
 
-    A negative timeout is a ValueError, as of ``queue.SimpleQueue``.
+    It has the interface of ``queue.SimpleQueue`` and ``multiprocessing.SimpleQueue``. A negative
+    timeout raises ValueError, as in ``queue.SimpleQueue``.
     """
 
     _refuses_negative_timeouts = True
 
     def __init__(self, name: str | None = None, **options: Unpack[QueueOptions]) -> None:
-        """As for :class:`Queue`, with ``maxsize`` 0."""
+        """Attach to the queue or create it, as for :class:`Queue` with ``maxsize`` 0."""
         super().__init__(0, name, **hide_in(options))
 
 

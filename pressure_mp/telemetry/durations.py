@@ -20,18 +20,18 @@ _BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1, 5, 20, 60, 300, 1800, 7200, 43200)
 
 
 class Durations:
-    """Observes what this process gets and processes from now on, until :meth:`stop`.
+    """Two histograms of times in seconds, of what this process gets until :meth:`stop`.
 
-    ``pressure_wait_seconds`` is from the put of an item or a task to when it came to a consumer,
-    with what it was delayed. Of a task the broker says it, of its first delivery; of an item its
-    producer has to observe durations too, and says in a header when it put it, by its own clock.
-    Items without headers (see :func:`.otel.instrument`) are not observed.
+    ``pressure_wait_seconds`` is the time from the put of an item or task until a consumer got it,
+    including a delay. For a task the broker measures it, at the first delivery. For an item the
+    producer must also have made a Durations: it sends the time of the put, by its own clock, in a
+    header. Items without headers (see :func:`.otel.instrument`) are not counted.
 
-    ``pressure_handler_seconds`` is the time of a worker's handler, or of a block ``with task:``;
-    ``outcome`` is ``returned`` or ``raised``.
+    ``pressure_handler_seconds`` is the time that a worker's handler, or a ``with task:`` block,
+    took; the label ``outcome`` is ``returned`` or ``raised``.
 
-    Both are histograms, by discipline; of queues whose name matches ``per_queue``, such as
-    ``"jobs-*"``, also by ``queue``, which is empty for all others. Does not block.
+    Both have the label ``discipline``, and the label ``queue``: the name of a queue that matches
+    ``per_queue``, such as ``"jobs-*"``; empty for all other queues. Does not block.
 
     :param registry: of prometheus_client; raises ValueError if it has these metrics already.
     """
@@ -55,7 +55,7 @@ class Durations:
         events.listen(self)
 
     def stop(self) -> None:
-        """Observe nothing any more; the registry no longer has the metrics."""
+        """Stop observing, and remove the metrics from the registry."""
         events.ignore(self)
         for metric in (self._wait, self._handler):
             self._registry.unregister(metric)

@@ -8,15 +8,15 @@ from datetime import datetime, timezone
 
 
 class JsonFormatter(logging.Formatter):
-    """Makes of each record ``time`` (ISO 8601, UTC), ``level``, ``logger``, ``process``,
-    ``message`` and, of an error, ``error`` with its traceback.
+    """A formatter that writes each log record as a JSON object on one line.
 
-    ``handler.setFormatter(JsonFormatter())`` is all that a program needs; ``pressure-mp worker
-    --log-json`` does that.
+    The object has ``time`` (ISO 8601, UTC), ``level``, ``logger``, ``process``, ``message`` and,
+    for an exception, ``error`` with its traceback. Use it with
+    ``handler.setFormatter(JsonFormatter())``; ``pressure-mp worker --log-json`` does so.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """A record in one line."""
+        """Return the record as one line of JSON."""
         said: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(),
             "level": record.levelname.lower(),

@@ -1,7 +1,7 @@
 """Traces for OpenTelemetry (``pip install 'pressure_mp[otel]'``).
 
-After :func:`instrument` each put is a span, and so is what a get or a take received, with a link to
-the span of the put; and a worker's handler runs in a span that is a child of the put's. Names are
+After :func:`instrument` each put makes a span. Each get and take makes a span too, with a link to
+the span of the put. A worker's handler runs in a span that is a child of the put's span. Names are
 those of the semantic conventions for messaging
 (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/).
 """
@@ -31,18 +31,20 @@ _received: ContextVar[tuple[Destination, Sequence[Message]] | None] = ContextVar
 def instrument(
     *, tracer_provider: TracerProvider | None = None, propagator: TextMapPropagator | None = None
 ) -> None:
-    """Trace every queue of this process, in both worlds; again: with other arguments.
+    """Trace all queues of this process, those for threads and those for asyncio.
+
+    A second call replaces the arguments of the first.
 
     :param tracer_provider: makes the spans; else the global one.
     :param propagator: writes the context of a put into the headers of its items, and reads it; else
         the global one, by default ``traceparent``, ``tracestate`` and baggage (W3C).
 
-    Headers are beside an item, in an envelope that consumers with this package take off, whether
-    they trace or not. The items of :class:`pressure_mp.PressureQueue` have none, and neither have
-    those of a first-in, first-out queue with another serializer than pickle that is not signed:
-    programs in other languages may get them.
+    Headers are sent with an item, in an envelope that consumers with this package remove, whether
+    they trace or not. Items of a :class:`pressure_mp.PressureQueue` have no headers; nor have those
+    of a first-in, first-out queue that is not signed and has another serializer than pickle,
+    because programs in other languages may get them.
 
-    Does not block, raises nothing, and is for this process: worker processes call it themselves.
+    Does not block or raise. It is only for this process: other processes must call it themselves.
     """
     global _tracing
     uninstrument()
@@ -52,7 +54,7 @@ def instrument(
 
 
 def uninstrument() -> None:
-    """Trace nothing any more. Spans that have begun end as they would have."""
+    """Stop tracing. Spans that have begun are still ended and exported. Does not block."""
     global _tracing
     if _tracing is not None:
         events.ignore(_tracing)
@@ -61,12 +63,13 @@ def uninstrument() -> None:
 
 @contextmanager
 def processing() -> Iterator[None]:
-    """A span for the work on what this thread, or this task of asyncio, got last: one item, or all
-    those of one :meth:`~pressure_mp.Queue.get_many`, or that were fetched together with
-    ``prefetch``. It is the current span within the block.
+    """Make a span for the work on the items that this thread, or asyncio task, got last.
 
-    For tasks this is done by ``with task:``, and around a worker's handler. Without
-    :func:`instrument`, or before anything was got, it does nothing.
+    These are one item, or all items of one :meth:`~pressure_mp.Queue.get_many`, or all that were
+    fetched together with ``prefetch``. The span is the current one within the ``with`` block.
+
+    For tasks, ``with task:`` and a worker's handler have such a span already. Without
+    :func:`instrument`, or before the first get, this does nothing.
     """
     received = _received.get()
     if _tracing is None or received is None:

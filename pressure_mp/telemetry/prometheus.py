@@ -52,20 +52,20 @@ _TASKS = "pressure_tasks", "Tasks by their state."
 
 
 class QueueCollector(Collector):
-    """Looks at all queues of a broker whenever it is asked.
+    """A collector of metrics of all queues at a broker; it counts whenever it is asked.
 
-    ``REGISTRY.register(QueueCollector(url=...))`` has them among a program's own metrics. They are
-    summed up by discipline: so there are as many as before, however many queues there are. Of the
-    queues whose name matches ``per_queue``, such as ``"jobs-*"``, each has its own besides,
-    labelled with its name. The totals that are summed up are those of the queues that exist now,
-    and go down when one is deleted; those of a queue only grow.
+    ``REGISTRY.register(QueueCollector(url=...))`` adds the metrics to those of a program. They are
+    sums over all queues of a discipline, so their number does not depend on the number of queues.
+    Each queue whose name matches ``per_queue``, such as ``"jobs-*"``, also has metrics of its own,
+    with its name as a label. The sums are over queues that exist now, and go down when a queue is
+    deleted; the totals of one queue only grow.
 
-    For how long the next item of a first-in, first-out queue has been there no broker keeps. The
-    collector tells it from the second time on, from what it saw before: so long at least, and at
-    most as much longer as is between two times.
+    Brokers do not keep for how long the next item of a first-in, first-out queue has been there.
+    The collector computes this from the second collection on, from earlier counts: the true age is
+    at least the value, and longer by at most the time between two collections.
 
-    ``url`` and ``prefix`` are as of :class:`pressure_mp.Queue`. To collect blocks for the broker,
-    and raises what :func:`pressure_mp.list_queues` does.
+    ``url`` and ``prefix`` are those of :class:`pressure_mp.Queue`. Collecting blocks for round
+    trips to the broker, and raises what :func:`pressure_mp.list_queues` raises.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class QueueCollector(Collector):
         self._ages = Ages()
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: to register it asks no broker."""
+        """Return no metrics, so that registering does not ask the broker."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

@@ -26,13 +26,13 @@ WIDTH = 40
     type=click.IntRange(min=1),
     default=300,
     show_default=True,
-    help="How many jobs the greedy tenant has.",
+    help="How many jobs the tenant with very many jobs has.",
 )
 def fair(url: str, jobs: int) -> None:
     """Show that a tenant with very many jobs does not keep the others waiting.
 
-    First all jobs go through a Queue, then through a FairQueue. The plot is of the time until a job
-    is done, from when work begins: the median for each tenant.
+    All jobs go first through a Queue, then through a FairQueue. The plot shows for each tenant the
+    median time from the start of the work until a job is done.
     """
     click.echo(
         f"The tenant {HOG!r} has put {jobs} jobs; {', '.join(SMALL)} put {SMALL_JOBS} each. "

@@ -42,6 +42,6 @@ class Demos(click.Group):
         self.format_commands(ctx, formatter)
 
 
-demo = Demos(tour, name="demo", short_help="Show the queues at work.")
+demo = Demos(tour, name="demo", short_help="Show queues in example programs.")
 demo.add_command(pipeline)
 demo.add_command(fair)

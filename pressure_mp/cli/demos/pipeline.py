@@ -61,14 +61,15 @@ broker_url = click.option(
     type=click.IntRange(min=1),
     default=lambda: max(2, os.cpu_count() or 0),
     show_default="number of CPUs, at least 2",
-    help="How many processes tokenise.",
+    help="How many processes split files into tokens.",
 )
 @click.pass_context
 def pipeline(ctx: click.Context, directory: Path | None, url: str, workers: int) -> None:
     """Count the identifiers of the Python files below DIRECTORY, or of the standard library.
 
-    One process reads the files, WORKERS tokenise them, one counts; bounded queues join them. The
-    same processes then run on multiprocessing.Queue. Exit status 0: both counted the same.
+    One process reads the files, --workers processes split them into tokens, and one counts; bounded
+    queues connect them. Then the same program runs on multiprocessing.Queue. Exit status 1: the
+    counts differ.
     """
     root = directory or Path(sysconfig.get_path("stdlib"))
     paths = python_files(root, skip=() if directory else ("site-packages",))

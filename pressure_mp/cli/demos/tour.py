@@ -40,9 +40,9 @@ DIFF = """\
 def tour(ctx: click.Context, url: str) -> None:
     """Kill a consumer and see its item come back; then compare with multiprocessing.Queue.
 
-    The comparison: one process reads files of the standard library, two tokenise them, one counts
-    their identifiers, four times in turns. Takes less than a minute. Exit status 1: they counted
-    differently.
+    In the comparison one process reads files of the standard library, two split them into tokens,
+    and one counts their identifiers: four times in all, with either kind of queue in turn. Takes
+    less than a minute. Exit status 1: the counts differ.
     """
     console = Console()
     click.echo("A queue with a name, between processes as on two machines; one of them is killed.")

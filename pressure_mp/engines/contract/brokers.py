@@ -15,18 +15,18 @@ RETURNED_WAYS = ("T-R", "T-W")
 
 
 class QueueSummary(NamedTuple):
-    """A queue as it was when the broker listed it.
+    """Counts of a queue when the broker listed it.
 
-    ``length`` counts what is queued, of a queue of tasks those that are ready. ``produced`` and
-    ``consumed`` count items since the queue was created, of tasks those that were put and those
-    that were processed. ``in_flight`` is what was taken and not yet acknowledged; ``rejected`` what
-    was set aside, or buried. ``putting`` and ``getting`` are how many clients wait to put and to
-    get, as far as they are known to. ``age`` is for how many seconds the task that is next has been
-    there; None when none is ready, and of items: no broker
-    keeps that, but see :class:`.ages.Ages`. ``tasks`` has how many tasks
-    are in which state, by its letter, and is empty for other queues. What became due of tasks since
-    anybody used their queue is not counted yet. ``returned`` is how often a task, or an item that
-    was in flight, went back from who had taken it.
+    ``discipline`` is its kind: fifo, lifo, priority, fair or tasks. ``length`` is how many items
+    are queued, or how many tasks are ready. ``produced`` and ``consumed`` count since the queue was
+    created: items that were put and got, or tasks that were put and processed. ``in_flight`` is how
+    many were taken and are not yet acknowledged; ``rejected`` how many were set aside, or buried.
+    ``putting`` and ``getting`` are how many clients are known to wait to put and to get. ``age`` is
+    for how many seconds the next task has been in the queue; None when no task is ready, and for
+    items, whose times brokers do not keep. ``tasks`` has for each state (its letter) how many tasks
+    are in it, and is empty for queues of items; a change of state that is due is counted only when
+    a client uses the queue. ``returned`` is how often a task, or an item in flight, went back to
+    the queue from a worker or consumer.
     """
 
     name: str
@@ -127,11 +127,11 @@ FindDamagedReply = DamagedPage
 
 
 class Finding(NamedTuple):
-    """Something at a server that loses data, or may.
+    """A setting or event at a server that loses data, or may.
 
-    ``subject`` is what it is about, such as a setting; ``value`` what it is now; ``problem`` what
-    happens, in a sentence; ``advice`` what to do. ``loses``: acknowledged items can be lost;
-    without, it is worth knowing.
+    ``subject`` is the setting, for example; ``value`` is its value now; ``problem`` says in a
+    sentence what happens; ``advice`` says what to do. ``loses`` is True when confirmed items can be
+    lost, and False for other information.
     """
 
     subject: str

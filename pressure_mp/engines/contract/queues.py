@@ -107,10 +107,15 @@ IsClosedReply = bool | Missing
 
 
 class Stats(NamedTuple):
-    """A queue at one moment. ``producer`` and ``consumer`` last put and got, or wait to do so.
+    """Counts of a queue at one moment.
 
-    ``in_flight`` items were got from a JoinableQueue and are not yet acknowledged, or were fetched
-    ahead and are not known to be handed out; they count as consumed, and as unfinished.
+    ``length`` is how many items are queued; ``maxsize`` is the bound, 0 for none. ``produced_…``
+    and ``consumed_…`` count the items, and their bytes, that were put and got since the queue was
+    created. ``producer`` and ``consumer`` are the ids of the clients that put and got last, or wait
+    to do so. ``unfinished`` is how many items were put whose work is not done (see ``task_done``),
+    ``rejected`` how many were set aside. ``in_flight`` is how many items were got from a
+    JoinableQueue and are not yet acknowledged, or were fetched ahead and are not known to be
+    returned by a get; they count as consumed, and as unfinished.
     """
 
     length: int

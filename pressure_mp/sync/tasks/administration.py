@@ -36,7 +36,7 @@ class TaskAdministration(TaskHandle[Data]):
         self._stats: TaskStats | None = None
 
     def stats(self) -> TaskStats:
-        """How many tasks are in which state, and how many went which way so far; see TaskStats.
+        """Count the tasks in each state, and the changes of state so far; see :class:`TaskStats`.
 
         Never waits. Raises QueueDoesNotExistError.
         """
@@ -49,11 +49,12 @@ class TaskAdministration(TaskHandle[Data]):
         return now.with_rates(rates)
 
     def why_blocked(self) -> TaskDiagnosis:
-        """What a take would wait for now, which processes have the tasks, and whether they live;
-        and which keys have as many taken as ``per_key`` lets be.
+        """Explain what a take would wait for now.
 
-        ``print(tasks.why_blocked())`` says it in words. Of more than 500 tasks that are
-        taken, or ready, 500 are looked at. Never waits. Raises QueueDoesNotExistError.
+        The diagnosis also says which processes have taken tasks, whether these processes are alive,
+        and for which keys ``per_key`` tasks are taken. ``print(tasks.why_blocked())`` shows it in
+        words. At most 500 taken and 500 ready tasks are examined. Never waits. Raises
+        QueueDoesNotExistError.
         """
         return self._run(self._operations.why_blocked(incarnation()))
 
@@ -67,8 +68,9 @@ class TaskAdministration(TaskHandle[Data]):
     ) -> Task[Data]:
         """Make a buried task ready; its deliveries are counted from 0 again.
 
-        With ``delay`` it waits first; ``ttl`` is as for put, and ``update`` as for
-        :meth:`TaskQueue.ack`. Raises WrongState when it is not buried.
+        With ``delay`` the task waits for so many seconds first; ``ttl`` is as for
+        :meth:`TaskQueue.put`, and ``update`` as for :meth:`TaskQueue.ack`. Returns the task as it
+        is now. Never waits. Raises WrongState when it is not buried, TaskNotFound.
         """
         return self._change(task, self._kicking(task, delay, ttl, update))
 
@@ -82,9 +84,9 @@ class TaskAdministration(TaskHandle[Data]):
     def kick_many(
         self, limit: int | None = None, *, delay: float | None = None, ttl: float | None = None
     ) -> int:
-        """Make buried tasks ready as :meth:`kick` does: the oldest ``limit``, None is all of them.
+        """Make the oldest ``limit`` buried tasks ready, as :meth:`kick` does; None means all.
 
-        Returns how many there were.
+        Returns how many tasks were made ready. Never waits.
         """
         return self._run(self._kicking_many(limit, delay, ttl))
 
@@ -95,25 +97,30 @@ class TaskAdministration(TaskHandle[Data]):
         return self._operations.kick_many(_check_limit(limit), wait, life)
 
     def kill(self, task: Task[Data] | int | str) -> Task[Data]:
-        """Remove a task, in whatever state it is. Who has taken it is told when it says so next."""
+        """Remove a task, in whatever state it is. Never waits. Raises TaskNotFound.
+
+        If a worker has taken it, the worker gets TaskNotFound from its next call for this task.
+        """
         return self._change(task, self._killing(task))
 
     def _killing(self, task: TaskOrId) -> Operation[DecodedTask]:
         return self._operations.change("kill", _id(task), states.VOID)
 
     def peek(self, id: int | str) -> Task[Data]:
-        """A task as it is. Nothing changes. Raises TaskNotFound, DecodingError."""
+        """Return a task without changing it. Never waits.
+
+        Raises TaskNotFound, DecodingError, AuthenticationError.
+        """
         return self._task(*self._run(self._operations.peek(encode_id(id))))
 
     def list(
         self, state: TaskState | str | None = None, tube: str | None = None, limit: int = 100
     ) -> builtins.list[Task[Data]]:
-        """Up to ``limit`` tasks, of one state (its letter or word will do) and one tube if given.
+        """Up to ``limit`` tasks; with ``state`` (a letter or a word) or ``tube``, only such tasks.
 
-        In the order in which they are next: ready ones as they will be taken, waiting ones and
-        zombies as they are due (last those that stay), taken ones by owner, buried and done ones
-        the oldest first. It is one moment's picture of up to 500 tasks of a state; more are as many
-        moments'.
+        The order: ready tasks as they will be taken; waiting tasks and zombies by the time when
+        they are due, those without such a time last; taken tasks by owner; buried and done tasks
+        the oldest first. Each 500 tasks of a state are as they were at one moment. Never waits.
         """
         return [self._task(*task) for task in self._run(self._listing(state, tube, limit))]
 
@@ -128,15 +135,16 @@ class TaskAdministration(TaskHandle[Data]):
     def truncate(self) -> int:
         """Remove all tasks, whatever state they are in; returns how many.
 
-        Not in one moment when there are more than 1,000: of tasks that are put meanwhile some may
-        go and some stay.
+        More than 1,000 tasks are removed in several steps: a task that is put between these steps
+        may be removed or stay. Waits for no other client.
         """
         return self._run(self._operations.truncate())
 
     def move(self, task: Task[Data] | int | str, tube: str | None) -> Task[Data]:
-        """Move a task to another tube, or out of its own with None.
+        """Move a task to another tube; with None, out of its tube. Never waits.
 
-        One that is taken leaves its taker, as by :meth:`snatch`.
+        A task that is taken is taken away from its worker, as by :meth:`snatch`. Raises
+        TaskNotFound.
         """
         return self._change(task, self._moving(task, tube))
 
@@ -146,10 +154,12 @@ class TaskAdministration(TaskHandle[Data]):
     def switch(
         self, task: Task[Data] | int | str, state: TaskState | str, *, delay: float | None = None
     ) -> Task[Data]:
-        """Put a task that is not taken into any state but taken; its letter or word will do.
+        """Change the state of a task; ``state`` is a letter or a word.
 
-        ``delay``, in seconds, is needed for waiting, and for zombie in a queue without ``zombie``;
-        for others there is none. A task that is in that state already is a WrongState.
+        Neither the task's state nor the new one may be *taken*. ``delay``, in seconds, is needed
+        for waiting, and for zombie in a queue without ``zombie``; for other states it is an
+        ArgumentError. Never waits. Raises WrongState when the task is taken or is in that state
+        already, TaskNotFound, ArgumentError.
         """
         return self._change(task, self._switching(task, state, delay))
 
@@ -171,14 +181,18 @@ class TaskAdministration(TaskHandle[Data]):
         return self._operations.change("switch", _id(task), to, wait)
 
     def snatch(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
-        """Take a taken task from its owner: it is ready, or waits for ``delay`` seconds first.
+        """Take a taken task away from its worker: it is ready, or waits ``delay`` seconds first.
 
-        Raises NotTaken. The owner gets NotTaken or NotOwner when it says something of the task.
+        The worker gets NotTaken or NotOwner from its next call for this task. Never waits. Raises
+        NotTaken when the task is not taken, TaskNotFound.
         """
         return self._change(task, self._beginning_again("snatch", task, delay))
 
     def restart(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
-        """Make a waiting, done or zombie task ready, or waiting for ``delay`` seconds."""
+        """Make a waiting, done or zombie task ready, or waiting for ``delay`` seconds.
+
+        Never waits. Raises WrongState for a task in another state, TaskNotFound.
+        """
         return self._change(task, self._beginning_again("restart", task, delay))
 
     def _beginning_again(

@@ -37,7 +37,7 @@ class BaseInbox:
 
     @property
     def name(self) -> str:
-        """What the broker calls it."""
+        """The name of the inbox at the broker."""
         return self._asked.inbox
 
     def _opening(self) -> Operation[None]:
@@ -76,36 +76,40 @@ class BaseInbox:
 
 
 class TaskInbox(BaseInbox):
-    """Where a client hears of many tasks: :meth:`pressure_mp.TaskQueue.inbox` makes one.
+    """A mailbox at the broker for news of many tasks; see :meth:`pressure_mp.TaskQueue.inbox`.
 
-    One thread takes from it; others may put with it meanwhile. It is for this process alone: it
-    does not go along when it is pickled.
+    The news (events) are that a task was taken or has ended. One thread may call :meth:`take`;
+    other threads may put tasks with this inbox meanwhile. An inbox belongs to its process:
+    pickling it raises ArgumentTypeError.
     """
 
     def watch(self, ids: Iterable[int | str]) -> None:
-        """Hear of these tasks too: at once of those that are taken, have ended, or are not there.
+        """Get events of these tasks too.
 
-        Never waits; up to 1,000 are in each round trip. Raises what :meth:`take` does, but for
-        InboxLost: it is opened again then, and the next take raises that.
+        For tasks that are already taken, have ended, or do not exist, there is an event at once.
+        Never waits; each round trip has up to 1,000 ids. Raises QueueDoesNotExistError,
+        BrokerUnavailable. If the inbox was lost (see :meth:`take`), this opens it again, and the
+        next take raises InboxLost.
         """
         if self._queue._run(self._watching(ids)):
             self._was_gone = True
 
     def take(self, timeout: float | None = None) -> list[TaskEvent]:
-        """What it has heard since the last time, in that order: up to 1,000 events.
+        """Take the events since the last call, up to 1,000, in the order in which they occurred.
 
-        What was returned is not told again; but where a call is interrupted, the next one returns
-        what that would have. A result that is kept for this inbox alone goes at the next call.
+        An event is returned once; if a call is interrupted, the next one returns its events. A
+        result that is kept for this inbox alone is removed from the broker at the next call.
 
-        Blocks until there is one: without limit, or at most ``timeout`` seconds; then there are
-        none. Raises InboxLost when nobody asked for longer than the lease, QueueDoesNotExistError,
+        Blocks until there is an event: without limit, or at most ``timeout`` seconds; then it
+        returns an empty list. Raises InboxLost when the inbox was not used for longer than its
+        lease: its events are lost, and it is open again. Raises QueueDoesNotExistError,
         BrokerUnavailable.
         """
         self._say_whether_it_was_gone()
         return self._hear(self._queue._run(self._taking(timeout)))
 
     def close(self) -> None:
-        """It is gone, and so are the results that were kept for it alone. Never waits."""
+        """Remove the inbox, and the results that were kept for it alone. Never waits."""
         self._queue._run(self._closing())
 
     def __enter__(self) -> Self:

@@ -76,34 +76,34 @@ class TaskProducer(TaskHandle[Data]):
         wait: float | None = None,
         connection: object | None = None,
     ) -> int | str | tuple[Task[Data], bool]:
-        """Put a task; returns its id. When this returns, the broker has it.
+        """Put a task; returns its id. When this returns, the task is at the broker.
 
-        :param delay: seconds before it may be taken.
-        :param ttl: seconds for which it is ready; not taken by then, it is dropped. Excludes
-            ``delay``. Instead of the queue's own.
-        :param priority: the lowest is taken first; an int or a float.
-        :param tube: a part of the queue that :meth:`take` can ask for.
-        :param key: whom the task is for, such as a tenant: keys take turns. Of those that are ready
-            with one key only the first is in line to be taken; when it is, the next goes to the end
-            of the line, behind all that are ready at that priority. A task without a key has its
-            own place. No more than ``per_key`` of the queue are taken at a time. In another tube
-            the same key is another one.
+        :param delay: seconds before the task may be taken.
+        :param ttl: seconds for which the task is ready; if it is not taken in that time, it is
+            removed. Instead of the queue's ``ttl``. Excludes ``delay``.
+        :param priority: an int or a float; the lowest is taken first.
+        :param tube: the name of a part of the queue; ``take(tube=)`` takes only from that part.
+        :param key: a text for which tasks take turns, such as a tenant. Of all ready tasks of one
+            key only the first is in the line of tasks to take; when it is taken, the next one of
+            that key goes to the end of the line of its priority. A task without a key has its own
+            place in the line. At most ``per_key`` (see the class) tasks of a key are taken at the
+            same time. The same key in another tube counts as another key.
         :param id: the task's id, an int or a str, instead of one that the queue makes.
-        :param result_ttl: seconds for which what came of the task is kept, from its end on; see
-            :meth:`result`. Without it nothing is, or for ``inbox`` alone.
-        :param inbox: of this queue: it hears of the task. Without ``result_ttl`` the result is kept
-            for it until it has heard it, and as long as it is there.
-        :param wait: wait up to so many seconds until the task was processed, and return what
-            :meth:`wait` does.
+        :param result_ttl: seconds for which the task's result is kept after the task has ended; see
+            :meth:`result`. Without it, the result is not kept, or only for ``inbox``.
+        :param inbox: a :class:`TaskInbox` of this queue that gets the events of this task. Without
+            ``result_ttl`` the result is kept until this inbox has taken it, or is gone.
+        :param wait: wait at most this many seconds until the task is processed, and return what
+            :meth:`wait` returns.
         :param connection: the put is part of this connection's transaction, as for
-            :meth:`pressure_mp.Queue.put`: there is the task when that commits, and its times count
-            from then on. The id is told at once; if it was chosen, and there is such a task by
-            then, the commit fails.
+            :meth:`pressure_mp.Queue.put`: the task exists from the commit on, and its times count
+            from then on. The id is returned at once; if ``id`` was stated, and a task of this id
+            exists at the commit, the commit fails.
 
-        Blocks only for ``wait``. Raises TaskExists when there is a task of that id, ShutDown,
+        Blocks only for ``wait``. Raises TaskExists when a task of this id exists, ShutDown,
         EncodingError, AuthenticationError, ItemTooLargeError, QueueDoesNotExistError,
-        HandleClosedError, ArgumentError, ArgumentTypeError; then nothing was put.
-        BrokerUnavailable and NotDurable as for :meth:`pressure_mp.Queue.put`.
+        HandleClosedError, ArgumentError, ArgumentTypeError; after each of these nothing was put.
+        Raises BrokerUnavailable and NotDurable as :meth:`pressure_mp.Queue.put` does.
         """
 
         self._check_open()
@@ -138,9 +138,9 @@ class TaskProducer(TaskHandle[Data]):
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
 
-        Returns their ids. The options are those of :meth:`put`, and hold for each; ``ids`` are as
-        many as the tasks. Never waits. Raises what :meth:`put` does; then the error's ``accepted``
-        says how many tasks were put, and ``rest`` has the data of the others.
+        Returns their ids. The options are those of :meth:`put`, for each task; ``ids``, if stated,
+        has an id for each. Never waits. Raises what :meth:`put` raises; the error's ``accepted``
+        then says how many tasks were put, and ``rest`` has the data of the others.
         """
 
         self._check_open()
@@ -163,20 +163,21 @@ class TaskProducer(TaskHandle[Data]):
         return self._operations.put_many(given, ids, checked)
 
     def qsize(self, tube: str | None = None) -> int:
-        """How many tasks are ready to be taken, at one moment; in one tube, if one is given.
+        """How many tasks are ready to be taken, at one moment; with ``tube``, in that tube.
 
-        How many are in other states is in :meth:`stats`. Never waits.
+        For tasks in other states see :meth:`stats`. Never waits. Raises QueueDoesNotExistError.
         """
         return self._run(self._operations.length(check_tube(tube)))
 
     def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
-        """Wait until a task was processed: the task as it is then, and whether it was.
+        """Wait until a task is processed; returns the task as it is then, and a bool.
 
-        It was not when the time is up, and when it was buried, killed or dropped. A task that is
-        gone has the state ``TaskState.VOID``, and the data it had when this was called.
+        The bool is True if the task was acknowledged; False if it was buried, killed or removed
+        after its ``ttl``, or if the time is up. A task that no longer exists has the state
+        ``TaskState.VOID`` and the data that it had when this was called.
 
-        Blocks without limit, or at most ``timeout`` seconds. Raises TaskNotFound when there is no
-        such task at first, DecodingError, AuthenticationError, QueueDoesNotExistError,
+        Blocks without limit, or at most ``timeout`` seconds. Raises TaskNotFound when the task does
+        not exist at the call, DecodingError, AuthenticationError, QueueDoesNotExistError,
         HandleClosedError, BrokerUnavailable.
         """
 

@@ -19,18 +19,18 @@ class TaskResults(TaskHandle[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that is for those who want results."""
 
     def result(self, id: int | str, timeout: float | None = None) -> Any:
-        """What a task came to that was put with ``result_ttl``: what its handler returned, or
-        ``ack(result=)`` said; None, when nothing was.
+        """The result of a task that was put with ``result_ttl``.
 
-        It can be asked for by anybody, and again, for ``result_ttl`` from its end on.
+        That is what its handler returned, or what ``ack(result=)`` stated; else None. Every process
+        can ask for it, also several times, until ``result_ttl`` seconds after the task's end.
 
         Blocks until the task has ended, or was buried: without limit, or at most ``timeout``
-        seconds. Raises the error of the task's handler, when it was buried for that, with its
-        traceback as the ``__cause__``; TaskFailed when it was buried, killed or dropped, or when
-        that error is not known here; ResultNotKept when it was put without ``result_ttl``, at once;
-        TaskNotFound when there is no such task, nor a result of it; ResultTimeout, a TimeoutError,
-        when the time is up; DecodingError, AuthenticationError, QueueDoesNotExistError,
-        HandleClosedError, BrokerUnavailable.
+        seconds. Raises the exception of the task's handler, when the task was buried because of it,
+        with the traceback as the ``__cause__``; TaskFailed when the task was buried, killed or
+        removed for another reason, or this process cannot load that exception; ResultNotKept, at
+        once, when the task was put without ``result_ttl``; TaskNotFound when neither the task nor
+        a result of it exists; ResultTimeout, a TimeoutError, when the time is up; DecodingError,
+        AuthenticationError, QueueDoesNotExistError, HandleClosedError, BrokerUnavailable.
         """
         self._check_open()
         return self._run(self._asking(id, timeout))
@@ -41,14 +41,16 @@ class TaskResults(TaskHandle[Data]):
     def results(
         self, ids: Iterable[int | str], timeout: float | None = None
     ) -> Iterator[TaskResult]:
-        """What came of many tasks, each once, the first that has ended first.
+        """Iterate over the results of many tasks, in the order in which the tasks end.
 
-        Of a task that failed, of which no result is kept, or that is not there, the
-        :class:`TaskResult` has the ``error`` that its ``get()`` raises; see :meth:`result`.
+        Each task is yielded once, as a :class:`TaskResult`. If the task failed, does not exist, or
+        has no result that is kept, its ``error`` is the exception that its ``get()`` raises; see
+        :meth:`result`.
 
-        Up to 1,000 are in each round trip, over one connection. Blocks, at each step, until another
-        one has ended, or was buried. Raises ResultTimeout ``timeout`` seconds after this call, when
-        some have not ended; QueueDoesNotExistError, HandleClosedError, BrokerUnavailable.
+        Each round trip has up to 1,000 tasks, over one connection. Each step blocks until another
+        task has ended, or was buried. Raises ResultTimeout when some tasks have not ended
+        ``timeout`` seconds after this call; QueueDoesNotExistError, HandleClosedError,
+        BrokerUnavailable.
         """
         self._check_open()
         limit = self._seconds(timeout)
@@ -76,13 +78,15 @@ class TaskResults(TaskHandle[Data]):
                         yield event.result
 
     def inbox(self, lease: float = DEFAULT_LEASE, takes: bool = True) -> TaskInbox:
-        """An inbox that hears of the tasks that are put with it (``put(inbox=)``), and of those
-        that it is told to watch: when they are taken, and when they end.
+        """Make an inbox: it gets an event when one of its tasks is taken, and when one ends.
 
-        :param lease: seconds after its last use, when it is gone, and with it the results that were
-            kept for it alone.
-        :param takes: without it, it hears only that tasks end, which costs the broker and the
-            workers less.
+        Its tasks are those that are put with it (``put(inbox=)``), and those that its ``watch`` is
+        told.
+
+        :param lease: seconds after its last use when the inbox is removed, with the results that
+            were kept for it alone.
+        :param takes: with False, there are events only for the ends of tasks, which costs the
+            broker and the workers less.
 
         Never waits. Raises QueueDoesNotExistError, HandleClosedError, ArgumentError,
         ArgumentTypeError, BrokerUnavailable.

@@ -43,24 +43,25 @@ class TaskTaker(TaskHandle[Data]):
         backoff: Backoff | None = None,
         ack: Task[Data] | None = None,
     ) -> Task[Data]:
-        """Take the next task; of one tube, if one is given.
+        """Take the next task that is ready.
 
         Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 or less not
-        at all. Those who wait are served in the order in which they came. A take that was sent is
-        settled, which takes up to ``reconnect`` seconds longer when the connection breaks.
+        at all. Waiting clients are served in the order in which they came. If the connection breaks
+        after the take was sent, finding out its outcome takes up to ``reconnect`` seconds longer.
 
-        :param ttr: seconds until the task is ready again if nothing is said of it; instead of the
-            queue's own.
-        :param on_error: what becomes of the task when a ``with`` block over it raises.
-        :param backoff: after that, seconds until it may be taken again; or a callable that is given
-            how often the task was delivered, and returns them.
-        :param ack: a task to acknowledge first: as :meth:`ack` does, for up to ``reconnect``
-            seconds whatever ``timeout`` is. Raises what that does; then nothing is taken. Mostly
-            both are one round trip.
+        :param ttr: seconds after which the task is ready again, unless it is acknowledged,
+            released, buried or touched before; instead of the queue's ``ttr``.
+        :param tube: take only tasks of this tube (a named part of the queue; see :meth:`put`).
+        :param on_error: whether the task is released or buried when a ``with task:`` block raises.
+        :param backoff: seconds until a task that was released so may be taken again; or a callable
+            that is given how often the task was delivered, and returns these seconds.
+        :param ack: a task to acknowledge first, as :meth:`ack` does; this takes up to ``reconnect``
+            seconds, whatever ``timeout`` is. If it raises, nothing is taken. In most cases both
+            need one round trip together.
 
         Raises Empty when the time is up, ShutDown when the queue is shut down and no task is ready,
         DecodingError for a task that cannot be decoded and AuthenticationError for one that is not
-        signed with a key of this handle (they are buried), QueueDoesNotExistError,
+        signed with a key of this handle (both are buried), QueueDoesNotExistError,
         HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
         """
 
@@ -82,9 +83,10 @@ class TaskTaker(TaskHandle[Data]):
     ) -> list[Task[Data]]:
         """Take the next tasks: 1 to ``max_tasks``, and at most 1,000 or about 1 MB.
 
-        Blocks as :meth:`take` does until there is one; the others are those that are ready too.
-        Raises what :meth:`take` does. Those that cannot be decoded are buried: with a
-        RejectedItemWarning when others are returned, else with the error of the first.
+        Blocks as :meth:`take` does until one task is ready; then takes, without waiting, as many
+        more as are ready. The options are those of :meth:`take`, and so is what is raised. Tasks
+        that cannot be decoded are buried. If others can be returned, this warns with
+        RejectedItemWarning; else it raises the error of the first.
         """
 
         check_max_items(max_tasks)
@@ -142,28 +144,30 @@ class TaskTaker(TaskHandle[Data]):
         result: Any = UNCHANGED,
         connection: object | None = None,
     ) -> Task[Data]:
-        """The task is processed: it is removed, or stays as a zombie or as done.
+        """Acknowledge a task that is processed: it is removed, or stays as a zombie or as done.
 
         Returns the task as it is now, with the state ``TaskState.VOID`` if it is removed. So do
-        :meth:`release`, :meth:`bury` and :meth:`touch`, which take these arguments too:
+        :meth:`release`, :meth:`bury` and :meth:`touch`, which also have the arguments ``task``,
+        ``update`` and (except touch) ``tube``:
 
         :param task: a task that was taken, or its id.
-        :param update: what the data is from now on; or a callable that is given the data, and
-            returns the new. With an id, when the data was changed meanwhile, it is called again.
-        :param delay: seconds as a zombie, instead of the queue's own; for a queue without ``keep``.
-        :param tube: move it there.
-        :param result: what the task came to, instead of what its ``result`` was set to, see
-            :meth:`result`. It is encoded and kept if somebody asked for it.
+        :param update: the task's new data; or a callable that is given the data and returns the new
+            data. With an id, it is called again if the data was changed meanwhile.
+        :param delay: seconds for which the task stays as a zombie, instead of the queue's
+            ``zombie``. An ArgumentError in a queue with ``keep``.
+        :param tube: the tube to move the task to.
+        :param result: the task's result, see :meth:`result`; else the task's attribute ``result``.
+            It is encoded and stored only if the task was put with ``result_ttl`` or an inbox.
 
-        Never waits. Raises NotTaken when nobody has the task, NotOwner when another process or a
-        later take has it, TaskNotFound, EncodingError, QueueDoesNotExistError, ArgumentError,
-        ArgumentTypeError, BrokerUnavailable. It works on a closed handle.
+        Never waits. Raises NotTaken when nobody has taken the task, NotOwner when another process
+        or a later take has it, TaskNotFound, EncodingError, QueueDoesNotExistError, ArgumentError,
+        ArgumentTypeError, BrokerUnavailable. It also works after the handle was closed.
 
-        :param connection: of :meth:`ack` and :meth:`ack_many` only: a connection to the queue's own
-            PostgreSQL database, as for :meth:`pressure_mp.Queue.put`. The task is processed if and
-            only if its transaction commits, with whatever else that does; until then it is taken,
-            and is returned as it is. If this process no longer has it by then, since its ``ttr`` is
-            over, the commit fails, and nothing of the transaction is done.
+        :param connection: only for :meth:`ack` and :meth:`ack_many`: a connection to the queue's
+            own PostgreSQL database, as for :meth:`pressure_mp.Queue.put`. The task is acknowledged
+            if and only if the connection's transaction commits; until then it stays taken, and is
+            returned as such. If this process no longer has the task at the commit, because its
+            ``ttr`` is over, the commit fails, and nothing of the transaction is done.
         """
 
         acking = self._acking(task, update, delay, tube, result, connection is not None)
@@ -211,14 +215,14 @@ class TaskTaker(TaskHandle[Data]):
     ) -> None:
         """Acknowledge tasks, up to 1,000 or 1 MB of results in each round trip. Never waits.
 
-        A ``result`` of theirs that somebody asked for is told with them. A large one is stored
-        first, as for :meth:`ack`.
+        The result of each task is its attribute ``result``, stored as :meth:`ack` does.
 
-        Those that cannot be are left out; then what :meth:`ack` raises for the first of them is
-        raised in the end: ``accepted`` is how many were acknowledged, and ``rest`` are the others.
+        A task that cannot be acknowledged does not prevent the others. At the end the error of the
+        first such task is raised, as by :meth:`ack`; its ``accepted`` is how many tasks were
+        acknowledged, and its ``rest`` has the others.
 
-        :param connection: as for :meth:`ack`; what is raised then is for all, so that the
-            transaction is to be rolled back.
+        :param connection: as for :meth:`ack`. If this raises, roll the transaction back: no task
+            counts as acknowledged.
         """
 
         given = list(tasks)
@@ -259,15 +263,17 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
         error: str | BaseException | None = None,
     ) -> Task[Data]:
-        """Give the task back: it is ready for others, in its old place, or waits for a delay.
+        """Give the task back: it is ready again, in its old place, or waits for ``delay`` seconds.
 
         :param delay: seconds before it may be taken again.
-        :param ttl: seconds for which it is ready, instead of the queue's own. Excludes ``delay``.
-        :param priority: its priority from now on.
-        :param error: what went wrong, a text or an error: its text is kept with the task. An error
-            is what :meth:`result` raises, if the task is buried for it.
+        :param ttl: seconds for which it stays ready, then it is removed; instead of the queue's
+            ``ttl``. Excludes ``delay``.
+        :param priority: its new priority.
+        :param error: what went wrong, as a text or an exception; the text is stored with the task.
+            If the task is buried now, an exception is what :meth:`result` raises.
 
-        The rest is as for :meth:`ack`. After ``max_deliveries`` the task is buried instead.
+        A task that was delivered ``max_deliveries`` times is buried instead. The other arguments,
+        and what is returned and raised, are as for :meth:`ack`.
         """
 
         return self._settle(self._releasing(task, update, delay, ttl, priority, tube, error))
@@ -297,13 +303,13 @@ class TaskTaker(TaskHandle[Data]):
         tube: str | None = None,
         error: str | BaseException | None = None,
     ) -> Task[Data]:
-        """Put the task aside, until an administrator kicks, kills or switches it.
+        """Set the task aside, until an administrator calls kick, kill or switch for it.
 
-        :param ttl: seconds for which it is buried; then it is dropped. None is for good.
-        :param error: why, a text or an error: its text is kept with the task. An error is what
-            :meth:`result` raises.
+        :param ttl: seconds for which it stays buried; then it is removed. None means no limit.
+        :param error: the reason, as a text or an exception; the text is stored with the task. An
+            exception is what :meth:`result` raises.
 
-        The rest is as for :meth:`ack`.
+        The other arguments, and what is returned and raised, are as for :meth:`ack`.
         """
 
         return self._settle(self._burying(task, update, ttl, tube, error))
@@ -327,15 +333,16 @@ class TaskTaker(TaskHandle[Data]):
         *,
         update: Data | Callable[[Data], Data] = UNCHANGED,
     ) -> Task[Data]:
-        """Have the task for ``increment`` seconds more; without, for the queue's ``ttr`` from now.
+        """Extend the time for the task by ``increment`` seconds; None: to the queue's ``ttr`` from
+        now.
 
-        A task that is ready is kept for longer too: it is dropped so much later; without
-        ``increment``, after the queue's ``ttl`` from now. Anybody may do that, with the task's id
-        or a :class:`Task` that was ready when it was looked at or given back. Who had taken a task
-        and lost it is told so.
+        For a task that is ready this extends its ``ttl``: it is removed ``increment`` seconds
+        later, or, with None, after the queue's ``ttl`` from now. Every process may do this, with
+        the task's id or a :class:`Task` that was ready when it was looked at or released. For a
+        task that this process took and no longer has, this raises NotTaken or NotOwner.
 
-        Nothing changes for a task without a ttr, or a ready one without a ttl. The rest is as for
-        :meth:`ack`.
+        Nothing changes for a task without a ttr, or a ready one without a ttl. The other arguments,
+        and what is returned and raised, are as for :meth:`ack`.
         """
 
         return self._settle(self._touching(task, increment, update))

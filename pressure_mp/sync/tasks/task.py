@@ -13,12 +13,12 @@ from .base_task import BaseTask, Data
 
 
 class Task(BaseTask[Data]):
-    """A task at one moment: when it was taken or looked at, or when this object last changed it.
+    """A task as it was when it was taken or looked at, or when this object last changed it.
 
-    As a context manager it is acknowledged at the end of the block, unless the block acknowledged
-    it (maybe in a transaction), released or buried it. When the block raises, it is released, or
-    buried (see ``on_error`` of :meth:`pressure_mp.TaskQueue.take`), with the error's text, and the
-    error goes on.
+    As a context manager (``with task:``) it acknowledges the task at the end of the block, unless
+    the block acknowledged it (perhaps in a transaction), released or buried it. When the block
+    raises an error, the task is released or buried with the error's text (see ``on_error`` of
+    :meth:`pressure_mp.TaskQueue.take`), and the error is raised again.
     """
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class Task(BaseTask[Data]):
         result: Any = UNCHANGED,
         connection: object | None = None,
     ) -> None:
-        """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
+        """Acknowledge the task: it is processed. See :meth:`pressure_mp.TaskQueue.ack`."""
         settled = self._queue.ack(
             self, update=update, delay=delay, tube=tube, result=result, connection=connection
         )
@@ -75,14 +75,14 @@ class Task(BaseTask[Data]):
     def touch(
         self, increment: float | None = None, *, update: Data | Callable[[Data], Data] = UNCHANGED
     ) -> None:
-        """Have more time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""
+        """Extend the time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""
         self.become(self._queue.touch(self, increment, update=update))
 
     def fail(self, error: BaseException) -> None:
-        """Release or bury the task, as ``on_error`` and ``backoff`` say, for ``error``.
+        """Release or bury the task because of ``error``, as ``on_error`` and ``backoff`` say.
 
-        One that is no :class:`Exception`, as KeyboardInterrupt is, is not the task's fault: it is
-        released at once.
+        If ``error`` is not an :class:`Exception`, such as KeyboardInterrupt, the task did not cause
+        it: then the task is released without a delay. Raises what release and bury raise.
         """
         verb, options = self._after(error)
         getattr(self, verb)(**options)

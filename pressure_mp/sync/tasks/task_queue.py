@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAdministration[Data]):
     """A queue of tasks that producers, workers and administrators on any machine share.
 
-    A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (T), for
-    ``ttr`` seconds at most, and then *acknowledges* it, which removes it, or keeps it as *done*
-    (D), or for some time as a *zombie* (Z); or *releases* it, at once or with a delay; or *buries*
-    it (B), until an administrator kicks it out again. A task whose worker dies is ready again:
-    within a second when another process of the same host waits in :meth:`take`, on other hosts
-    after ``lease``. Only who has taken a task may acknowledge, release, bury or touch it, and only
-    while it has it.
+    A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (state
+    *taken*, T) for at most ``ttr`` seconds. Then the worker *acknowledges* it: it is removed, or
+    kept as *done* (D), or kept for some time as a *zombie* (Z). Or the worker *releases* it, so
+    that it is ready again, at once or after a delay. Or the worker *buries* it (B), until an
+    administrator kicks it (makes it ready again). A task whose worker dies is ready again: within a
+    second when another process of the same host waits in :meth:`take`, else after ``lease``. Only
+    the process that has taken a task may acknowledge, release, bury or touch it, and only as long
+    as it has the task.
 
-    All times are the broker's; nothing needs to run for a task to become due. The lowest priority
-    is taken first, and of these the one that was put first, also when it was released meanwhile.
+    All times are measured by the broker's clock; no process needs to run for a task to become
+    ready. The task with the lowest priority is taken first; of equal ones, the task that was put
+    first, also if it was released meanwhile.
 
     A handle can be pickled: pass it to a process, or through another queue.
     """
@@ -44,36 +46,39 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
     __signature__ = SignatureOf(TaskQueueOptions)
 
     def __init__(self, name: str | None = None, **options: Unpack[TaskQueueOptions]) -> None:
-        """Attach to the queue called ``name``, or create it when it is not there.
+        """Attach to the queue called ``name``, or create it if it does not exist.
 
-        The first seven are recorded with the queue. To attach, they need not be repeated: those
-        that are stated are to be the queue's own. Times are in seconds.
+        ``ttr``, ``ttl``, ``zombie``, ``keep``, ``max_deliveries``, ``id`` and ``per_key`` are
+        stored with the queue. For an existing queue they may be left out; those that are stated
+        must be the queue's own. Times are in seconds.
 
-        :param name: without one, an anonymous queue, which lives until the last process that uses
-            it has ended.
-        :param ttr: time to release: a task that was taken for so long is ready again. None is no
-            limit.
-        :param ttl: time to live: a task that was ready for so long, and was not taken, is dropped.
-            It begins anew whenever the task becomes ready. None means no limit.
-        :param zombie: a task that was acknowledged stays for so long as a zombie; with True until
-            somebody removes it, unless ``ack(delay=)`` says for how long.
-        :param keep: a task that was acknowledged stays as done. Excludes ``zombie``.
-        :param max_deliveries: a task that was taken so often is buried where it would become ready
-            again, with the text of the last error. None means no limit.
-        :param id: where ids come from: ``"time64"``, the broker's time in microseconds;
-            ``"auto_increment"``, 1 and so on; ``"uuid"``; ``"required"``: each put gives one; or a
-            callable without arguments that returns an int or a str, which must be one that can be
-            pickled where the handle is.
-        :param per_key: how many tasks of one key may be taken at a time, by all processes together;
-            see ``put(key=)``. A task is out of the count when it is settled or given back: so also
-            when its ``ttr`` is over, or its worker is known to be dead. None is no limit.
-        :param lease: seconds after which others may take over what a process has taken that stopped
-            answering and is not on their host.
+        :param name: the queue's name. Without one: an anonymous queue, which exists until the last
+            process that uses it has ended.
+        :param ttr: time to release: a task that has been taken for this time is ready again. None
+            means no limit.
+        :param ttl: time to live: a task that has been ready for this time, and was not taken, is
+            removed. The time starts again whenever the task becomes ready. None means no limit.
+        :param zombie: for how long an acknowledged task stays as a zombie. True: until somebody
+            removes it, unless ``ack(delay=)`` states a time. None: it is removed at once.
+        :param keep: with True, an acknowledged task stays as done. Excludes ``zombie``.
+        :param max_deliveries: how often a task is taken at most. After that it is buried, with the
+            text of its last error, when it would become ready again. None means no limit.
+        :param id: how new tasks get their ids: ``"time64"``, the broker's time in microseconds;
+            ``"auto_increment"``, 1, 2, and so on; ``"uuid"``; ``"required"``, each put states one;
+            or a callable without arguments that returns an int or a str. If the handle is pickled,
+            the callable must be one that can be pickled.
+        :param per_key: how many tasks of one key may be taken at the same time, by all processes
+            together; see ``put(key=)``. A task is no longer counted when it is acknowledged,
+            released or buried, when its ``ttr`` is over, or when its worker is known to be dead.
+            None means no limit.
+        :param lease: seconds after which the tasks of a process that stopped answering, and is on
+            another host than the clients that wait, are ready again.
 
-        The others are those of :class:`pressure_mp.Queue`. Blocks for the connection, at most
-        ``reconnect`` seconds and 5 for the last try. Raises BrokerUnavailable, WrongServerError,
-        QueueMismatchError (the queue has another option than the one that was stated, or is of
-        another kind), AddressError, ArgumentError, ArgumentTypeError.
+        The other options are those of :class:`pressure_mp.Queue`. Blocks for the connection, at
+        most ``reconnect`` seconds and 5 more for the last attempt. Raises BrokerUnavailable;
+        WrongServerError; QueueMismatchError when the queue exists with another value of a stated
+        option, or is a queue of another kind; AddressError, ArgumentError or ArgumentTypeError for
+        an argument that cannot be used.
         """
         given = read(TaskQueueOptions, options, self)
         stated = [option for option in RecordedOptions.__annotations__ if option in options]
@@ -105,31 +110,31 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
 
     @classmethod
     def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
-        """Create the queue called ``name``; the rest is as for the class itself.
+        """Create the queue called ``name``; the options are those of the class.
 
-        Raises QueueAlreadyExistsError.
+        Raises QueueAlreadyExistsError, and what the class raises.
         """
         return cls._insist(How.CREATE, name, **hide_in(options))
 
     @classmethod
     def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
-        """A handle to the queue called ``name``; the rest is as for the class itself.
+        """Attach to the existing queue called ``name``; the options are those of the class.
 
-        Raises QueueDoesNotExistError.
+        Returns a handle. Raises QueueDoesNotExistError, and what the class raises.
         """
         return cls._insist(How.ATTACH, name, **hide_in(options))
 
     @property
     def settings(self) -> TaskSettings:
-        """The options that are recorded with the queue; times in milliseconds, 0 for none."""
+        """The options that are stored with the queue; times in milliseconds, 0 for none."""
         return self._settings
 
     def shutdown(self) -> None:
-        """Shut the queue down for everyone, for good. Never waits.
+        """Shut the queue down for all clients, for good. Never waits.
 
-        Puts raise ShutDown from now on, and takes when no task is ready; who waits is woken. Tasks
-        that become ready later, because they were released or their delay has passed, can be taken
-        by who asks then.
+        From now on a put raises ShutDown, and so does a take when no task is ready; clients that
+        wait are woken. Tasks that become ready later, because they were released or their delay is
+        over, can still be taken then. Raises QueueDoesNotExistError.
         """
 
         self._run(self._operations.close())
@@ -141,16 +146,16 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         return self._run(self._operations.closed())
 
     def close(self) -> None:
-        """This handle is done; the queue and its other handles go on.
+        """Close this handle; the queue itself and its other handles stay open.
 
-        Afterwards put and take raise HandleClosedError, a ValueError. What was taken can be
-        acknowledged, released, buried and touched.
+        Afterwards put and take raise HandleClosedError, a ValueError. Tasks that were taken can
+        still be acknowledged, released, buried and touched.
         """
 
         self._close_handle()
 
     def delete(self) -> None:
-        """Remove the queue and all that is in it, for everyone. Never waits.
+        """Remove the queue and all its tasks, for all clients. Never waits.
 
         Raises QueueDoesNotExistError.
         """

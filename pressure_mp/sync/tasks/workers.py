@@ -37,9 +37,10 @@ class TaskWorkers(TaskTaker[Data]):
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
     ) -> Callable[[Callable[[Task[Data]], Result]], Callable[[Task[Data]], Result]]:
-        """Decorate a handler that :meth:`run` is to run; its options are those of :meth:`run`.
+        """Register a function as a handler for :meth:`run`, as a decorator.
 
-        The function itself stays as it is. Handlers do not go along when the queue is pickled.
+        The options are those of :meth:`run`. The function itself is not changed. Handlers are not
+        pickled with the queue.
         """
 
         def register(handler: Callable[[Task[Data]], Result]) -> Callable[[Task[Data]], Result]:
@@ -62,33 +63,36 @@ class TaskWorkers(TaskTaker[Data]):
     ) -> None:
         """Take tasks and run ``handler(task)`` on each, in ``concurrency`` threads, until stopped.
 
-        Without a handler: all that :meth:`worker` registered, with their options.
+        Without a handler: run all handlers that :meth:`worker` registered, with their options.
 
         A task is acknowledged when its handler returns, unless the handler has acknowledged,
-        released or buried it. What it returns is the task's result, if somebody asked for that;
-        when that cannot be encoded, the task is buried. When the handler raises, the error is
-        logged (by the logger ``pressure_mp``), its text is kept with the task, and the task is
-        released, or buried: then the error is its result.
+        released or buried it. The value that the handler returns is the task's result, if the task
+        was put with ``result_ttl`` or an inbox; if the value cannot be encoded, the task is buried.
+        When the handler raises an exception, it is logged (by the logger ``pressure_mp``), its text
+        is stored with the task, and the task is released or buried; if it is buried, the exception
+        is its result.
 
-        :param concurrency: how many tasks are worked on at the same time.
-        :param tube: take from this tube only.
-        :param ttr: seconds that a handler has for a task, instead of the queue's own. Then the task
-            is ready for others, and what the handler still says of it is refused, which is logged.
-            Nothing extends it but the handler itself, with ``task.touch()``.
-        :param on_error: ``"release"`` or ``"bury"`` a task whose handler raised.
+        :param concurrency: how many tasks are processed at the same time.
+        :param tube: take only tasks of this tube.
+        :param ttr: seconds that a handler has for a task, instead of the queue's ``ttr``. After
+            them the task is ready again, and acknowledging it fails, which is logged. Only the
+            handler can extend this time, with ``task.touch()``.
+        :param on_error: ``"release"`` or ``"bury"`` a task whose handler raised an exception.
         :param backoff: seconds before a released task may be taken again; or a callable that is
-            given how often it was delivered, and returns them.
-        :param grace: seconds for the tasks in hand when the run is stopped; those not finished by
-            then are released. None means no limit.
-        :param stop: an event that stops the run, within a second after it is set.
+            given how often the task was delivered, and returns these seconds.
+        :param grace: seconds that running handlers have to finish after the stop; tasks that are
+            not finished by then are released. None means no limit.
+        :param stop: an event; within a second after it is set, the run stops.
 
-        Blocks until it is stopped: by ``stop``; by SIGTERM or SIGINT, when called in the main
-        thread, where it handles them until it returns (a second one ends ``grace``); or because the
-        queue is shut down and no task is ready. No task is begun after that. A handler that does
-        not return within ``grace`` goes on in a daemon thread.
+        Blocks until it is stopped: by ``stop``; by SIGTERM or SIGINT, if this was called in the
+        main thread, where it handles both signals until it returns (a second signal ends
+        ``grace``); or because the queue is shut down and no task is ready. After the stop no
+        handler is started. A handler that does not return within ``grace`` continues in a daemon
+        thread.
 
-        Raises, when the tasks in hand are finished: what :meth:`take` raises, and what a handler
-        raised that is no Exception, such as SystemExit. At once: ArgumentError, ArgumentTypeError.
+        Raises, when running handlers are finished: what :meth:`take` raises, and an exception of a
+        handler that is not an Exception, such as SystemExit. Raises ArgumentError and
+        ArgumentTypeError at once.
         """
         options = (concurrency, tube, ttr, on_error, backoff)
         jobs = choose(Job, handler, options, self._jobs)
