@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import psutil
@@ -124,6 +124,16 @@ def test_workers_are_started_when_there_are_calls_for_them(make):
     assert executor._processes == {}
     executor.submit(abs, -1).result(60)
     assert len(executor._processes) == 1
+
+
+def test_workers_that_are_forked_in_a_thread_of_a_pool_end_well(make):
+    executor = make(2)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(abs, -1).result(60)  # the pool knows of its thread
+        assert pool.submit(executor.submit, abs, -1).result(60).result(60) == 1
+    workers = list(executor._processes.values())
+    executor.shutdown()
+    assert [worker.exitcode for worker in workers] == [0, 0]
 
 
 @EVERY_BROKER
