@@ -174,6 +174,11 @@ if __name__ == "__main__":
     if sys.argv[1] == "leaves":
         print(Executor(0, sys.argv[2]).submit(abs, -5).id)
         sys.exit()
+    if sys.argv[1] == "deletes":
+        with Executor(0, sys.argv[2]) as executor:
+            assert executor.submit(abs, -5).cancel()
+        executor._queue.attach(sys.argv[2]).delete()
+        sys.exit()
     executor = Executor(1)
     if sys.argv[1] == "ends":
         executor.submit(here, sys.argv[2])
@@ -223,6 +228,12 @@ def test_the_workers_of_a_killed_program_end_and_what_was_queued_is_dropped(prog
     assert functions.runs(str(path)) == [worker]
     process.stdout.close()
     process.stderr.close()
+
+
+def test_a_program_that_deletes_a_shut_down_executor_ends_without_a_word(program, name):
+    process = program("deletes", name)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
 
 
 def test_a_client_may_end_whose_workers_are_elsewhere(program, name, url):
