@@ -58,6 +58,7 @@ class Client:
         self._sendable = threading.Condition(lock)
         self._sent = threading.Condition(lock)
         self._cancelling = threading.RLock()
+        self._ending = threading.Lock()
         self._ids = itertools.count(1)
         self._prefix = os.urandom(8).hex()
         self._futures: dict[str, Future[Any]] = {}
@@ -251,7 +252,13 @@ class Client:
             _log.warning("call %s of %r could not be withdrawn: %s", id, self._queue.name, error)
 
     def end(self) -> None:
-        """Nothing is left: the threads end."""
+        """Nothing is left: the threads end. A second time, as when the interpreter ends, this only
+        waits for the first."""
+        with self._ending:
+            if not self._is_ended:
+                self._end()
+
+    def _end(self) -> None:
         with self._fewer:
             self._is_ended = True
             self._sendable.notify_all()

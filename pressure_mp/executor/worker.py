@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import thread
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -122,6 +123,7 @@ class Told:
 
 def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None:
     """The life of a worker process. Its first message says whether it is ready."""
+    _be_of_no_pool()
     for number in setup.deaf_to:
         signal.signal(
             number, _ignore
@@ -141,6 +143,13 @@ def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None
         serve(queue, Told(wire, starter), setup.max_calls, Watch(queue).note)
     except KeyboardInterrupt:
         pass  # who waits for calls has nothing to say of it
+
+
+def _be_of_no_pool() -> None:
+    """A fork in a thread of a ThreadPoolExecutor, as asyncio's, makes that the main thread here:
+    where the standard library ends its pools, it would wait for itself, and raise."""
+    there: Any = thread._threads_queues  # there is no public way
+    there.pop(threading.current_thread(), None)
 
 
 def serve(

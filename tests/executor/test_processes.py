@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import psutil
@@ -126,6 +126,16 @@ def test_workers_are_started_when_there_are_calls_for_them(make):
     assert len(executor._processes) == 1
 
 
+def test_workers_that_are_forked_in_a_thread_of_a_pool_end_well(make):
+    executor = make(2)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(abs, -1).result(60)  # the pool knows of its thread
+        assert pool.submit(executor.submit, abs, -1).result(60).result(60) == 1
+    workers = list(executor._processes.values())
+    executor.shutdown()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+
+
 @EVERY_BROKER
 def test_a_running_call_can_be_aborted(make, tmp_path):
     executor = make()
@@ -163,6 +173,11 @@ def here(path):
 if __name__ == "__main__":
     if sys.argv[1] == "leaves":
         print(Executor(0, sys.argv[2]).submit(abs, -5).id)
+        sys.exit()
+    if sys.argv[1] == "deletes":
+        with Executor(0, sys.argv[2]) as executor:
+            assert executor.submit(abs, -5).cancel()
+        executor._queue.attach(sys.argv[2]).delete()
         sys.exit()
     executor = Executor(1)
     if sys.argv[1] == "ends":
@@ -213,6 +228,12 @@ def test_the_workers_of_a_killed_program_end_and_what_was_queued_is_dropped(prog
     assert functions.runs(str(path)) == [worker]
     process.stdout.close()
     process.stderr.close()
+
+
+def test_a_program_that_deletes_a_shut_down_executor_ends_without_a_word(program, name):
+    process = program("deletes", name)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
 
 
 def test_a_client_may_end_whose_workers_are_elsewhere(program, name, url):
