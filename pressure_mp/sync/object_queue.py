@@ -99,14 +99,14 @@ class ObjectQueue(AdministeredQueue[Item], Generic[Item]):
             was put, all that has gathered at a time; :meth:`flush`, :meth:`close` and the process's
             end wait for it. First-in, first-out queues only. None is ``PRESSURE_BUFFERING``, where
             that is set; else 4000 for an anonymous queue without ``durability`` that has no bound,
-            or one of 32 at least and no ``eof``, but in daemonic processes, such as the workers of
+            or one of 4 at least and no ``eof``, but in daemonic processes, such as the workers of
             a ``Pool``, which may be terminated at any moment; and 0 for every other one. With a
             bound a put goes into the buffer only while the space is reserved for this process,
             because it alone puts: so it has its place in the queue when it returns.
         :param prefetch: how many items get may fetch at once, but no more than this consumer's
             share of what is there; what is not handed out goes back. First-in, first-out queues
             only. None is as many as nobody can tell, on an anonymous Queue without a bound, or with
-            one of 32 at least: as long as one process alone gets from it, that reads what it will
+            one of 4 at least: as long as one process alone gets from it, that reads what it will
             hand out within about a hundredth of a second; others wait for that. None is 0 for every
             other queue.
 
