@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 _FEW = 8
 
 
+def _is_far(end: float | None) -> bool:
+    """Whether a put may wait for longer than it takes to watch for space."""
+    return end is None or end - monotonic() > 4 * space.WATCH
+
+
 class BoundedOutgoing(Outgoing):
     """Items that have their places in the queue already, as long as this process alone puts. Else
     each put goes to the broker, and so does one that finds no space reserved."""
@@ -156,6 +161,11 @@ class BoundedOutgoing(Outgoing):
             if name is None:
                 unsent.settle(self.engine, self.queue, end)
                 return False
+            if name and place.ran_out and block and _is_far(end):
+                handle._settle_reader()
+                if place.waiting(handle):
+                    return False
+                name = place.begin()
             if name:
                 putting = place.putting(handle, name, item, block, seconds_left(end))
                 handle._putting(putting, place.was_full)

@@ -57,6 +57,7 @@ class BufferedHandle(Protocol):
     _address: Address
     _codec: Codec[Any]
     _eof: bool
+    _had_bound: bool
     _handle_closed: bool
     _options: Options
     _operations: ObjectOperations
@@ -114,6 +115,9 @@ class BufferedHandle(Protocol):
 
     def _put_at_once(self) -> None:
         """From now on puts go to the broker, and not into a buffer."""
+
+    def _settle_reader(self) -> None:
+        """What this handle read ahead and handed out has left the queue."""
 
     def _space(self, incoming: FetchedAhead | None) -> float:
         """How many items there is space for."""

@@ -22,6 +22,7 @@ from ..deadlines import deadline, seconds_left
 from ..drivers import ending
 from ..effects import Operation, T
 from ..engines.contract.items import MOST_BYTES, Reserve, Reserved
+from ..engines.contract.replies import NoItem
 from ..engines.contract.session import ONE_TRY, Session
 from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
@@ -44,6 +45,12 @@ _RENEWED = 0.05
 #: Seconds between two looks at what others here are at.
 _PAUSE = 0.002
 
+#: Seconds for which the next items of a queue with a bound are waited for: longer, if there is only
+#: one of them.
+_WATCH = 0.05
+#: Seconds for half of what was read of such a queue, after which whoever puts is told of its space
+#: before the other half is handed out: to tell takes time too.
+_SLOW = 0.0003
 #: With fewer items than this it is not worth while to ask for the next ones before they are needed.
 _LEAST_AHEAD = 32
 
@@ -86,6 +93,8 @@ class Reserving:
     def reset(self) -> None:
         """One that never read anything: a new one, or that of a forked child."""
         self._ahead: deque[Item] = deque()
+        self._rest: list[Item] = []  # the second half of what was read of a queue with a bound
+        self._read_at = 0.0  # on the monotonic clock
         self._pops = interrupts.pops(self._ahead)
         self._left: list[HandedOut] = []  # to calls that were interrupted, and is no longer queued
         self._in_hand: dict[int, int] = {}  # how many are being decoded, by thread
@@ -150,7 +159,7 @@ class Reserving:
                 item = self._hand_out(handle, True)
                 if item is not _NOTHING:
                     return item
-            if not self._make_ready(handle, end):
+            if not self._make_ready(handle, end, block):
                 return handle._get_at_once(block, seconds_left(end))
             if monotonic() < self._until:
                 item = self._hand_out(handle)
@@ -242,9 +251,10 @@ class Reserving:
 
     # Reading ahead
 
-    def _make_ready(self, handle: BufferedHandle, end: float | None) -> bool:
-        """Have items here, if they are to be read ahead. Else nothing is reserved, but by another
-        thread that is at it when ``end`` comes."""
+    def _make_ready(self, handle: BufferedHandle, end: float | None, waits: bool) -> bool:
+        """Have items here, if they are to be read ahead; ``waits`` for a moment, when there is none
+        in a queue with a bound. Else nothing is reserved, but by another thread that is at it when
+        ``end`` comes."""
 
         run = partial(_try_once, handle)
         if interrupts.is_held(self._lock):
@@ -257,32 +267,42 @@ class Reserving:
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if held:
                 try:
-                    return self._read_ahead(handle, number, run)
+                    watches = waits and handle._had_bound and _is_far(end)
+                    return self._read_ahead(handle, number, run, watches)
                 finally:
                     self._lock.release()
             if end is not None and monotonic() >= end:
                 return False
         raise AssertionError("attempts end only with the lock")
 
-    def _read_ahead(self, handle: BufferedHandle, number: int, run: Run[Any]) -> bool:
-        if self._ahead and monotonic() < self._until:
+    def _read_ahead(
+        self, handle: BufferedHandle, number: int, run: Run[Any], watches: bool
+    ) -> bool:
+        now = monotonic()
+        if self._ahead and now < self._until:
             return True  # another thread was faster
+        if self._rest and now < self._until:
+            self._ahead += self._rest
+            self._rest = []
+            if now - self._read_at > _SLOW and self._asked is None and number > 1:
+                self._ask_ahead(handle, number)
+            return True
         if number > 1 or self._asked is not None:
             try:
                 if monotonic() >= self._until:  # others may have ended it
                     self._end(run)
-                return self._reserve(handle, number, run)
+                return self._reserve(handle, number, run, watches)
             except BrokerUnavailable:  # to get one tries for longer
                 return False
         self._try_to_end(run)
         return False
 
-    def _reserve(self, handle: BufferedHandle, number: int, run: Run[Any]) -> bool:
+    def _reserve(self, handle: BufferedHandle, number: int, run: Run[Any], watches: bool) -> bool:
         """Have those that were asked for, or ask now."""
         asked, self._asked = self._asked, None
         if asked is None:
             when = monotonic()
-            reply = run(handle._operations.reserve(*self._next_request(number)))
+            reply = run(handle._operations.reserve(*self._next_request(handle, number)))
         else:
             when = asked.when
             repeating = handle._operations.reserve(*self._last)
@@ -295,44 +315,52 @@ class Reserving:
             if number >= _LEAST_AHEAD and _are_many(items, self._last.limit):
                 self._ask_ahead(handle, number)
             return True
+        if isinstance(reply, Reserved) and watches and not self._last.kept:
+            self._ask_ahead(handle, number, NoItem())
+            return self._reserve(handle, number, run, False)
         if isinstance(reply, Reserved):
             self._pace.note(0)
         else:
             self._pace.share()
-        if asked is None:
-            self._forget()
-        else:
+        if self._last.kept:
             self._end(run)
+        else:
+            self._forget()
         return False
 
-    def _next_request(self, number: int) -> Reserve:
-        kept = len(self._ahead)
+    def _next_request(self, handle: BufferedHandle, number: int) -> Reserve:
+        kept = len(self._ahead) + len(self._rest)
         self._told += 1
         self.holds = True
         call, handed = self._last.call + 1, self._read - kept
-        self._last = Reserve(self._reader, call, handed, kept, number)
+        self._last = Reserve(self._reader, call, handed, kept, number, handle._had_bound)
         self._see_to()
         return self._last
 
     def _add(self, handle: BufferedHandle, items: list[bytes], when: float) -> bool:
         """They may be handed out. False when a signal handler had the reservation ended."""
         self._loads = handle._codec.loads
-        number, ready = len(items), zip(items, _check(handle, items), strict=False)
+        number, ready = len(items), list(zip(items, _check(handle, items), strict=False))
+        half = (number + 1) // 2 if handle._had_bound else number
+        first, rest = ready[:half], ready[half:]
         # The broker keeps them for a lease from when it was asked.
-        due, until = monotonic() + KEPT, when + handle._options.lease / 3000
+        now, until = monotonic(), when + handle._options.lease / 3000
+        due = now + KEPT
         # From here on there is no call.
         if not self.holds:
             return False
         self._read += number
-        self._due, self._until = due, until
-        self._ahead += ready
+        self._due, self._until, self._read_at = due, until, now
+        self._ahead += first
+        self._rest += rest
         return True
 
-    def _ask_ahead(self, handle: BufferedHandle, number: int) -> None:
-        """Ask for those behind what is here, which is handed out meanwhile."""
-        session, request = handle._session(), self._next_request(number)
+    def _ask_ahead(self, handle: BufferedHandle, number: int, later: NoItem | None = None) -> None:
+        """Ask for those behind what is here, which is handed out meanwhile; or ``later``, when
+        there may be one."""
+        session, request = handle._session(), self._next_request(handle, number)
         self._asked = Asked(session, monotonic())
-        session.send_ahead(request)
+        session.send_ahead(request, later, _WATCH)
 
     def _prepare(self, handle: BufferedHandle) -> None:
         """Have all that is needed. It takes locks, which another thread may have whose signal
@@ -348,6 +376,8 @@ class Reserving:
 
     def _drain(self) -> None:
         """Take all out, the last one first: what another thread takes meanwhile is the first."""
+        self._back += self._rest[::-1]
+        self._rest = []
         try:
             for item in map(deque.pop, repeat(self._ahead)):
                 self._back += (item,)
@@ -475,6 +505,11 @@ class Reserving:
                 if self.holds:
                     self._thread = me
             self._idle = False
+
+
+def _is_far(end: float | None) -> bool:
+    """Whether a wait may be longer than it takes to watch for an item."""
+    return end is None or end - monotonic() > 4 * _WATCH
 
 
 def _try_once(handle: BufferedHandle, operation: Operation[T]) -> T:

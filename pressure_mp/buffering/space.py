@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from .. import interrupts
 from ..drivers import drive, ending, noting
 from ..effects import AnyOperation, Operation
-from ..engines.contract.items import Added
+from ..engines.contract.items import Added, reserve_space
+from ..engines.contract.replies import NoSpace
 from ..engines.contract.session import ONE_TRY, Engine, Options
 from ..exceptions import Full, PressureError
 from ..identity.client import writer
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 KEPT = 0.02
 #: Seconds until space that could not be released is tried again.
 RETRY = 0.5
+#: Seconds for which one that used all that was reserved waits for more before it stands in line.
+WATCH = 0.05
 #: Seconds between two puts: one that comes later is not worth a reservation.
 _WINDOW = 0.01
 
@@ -72,6 +75,8 @@ class Space:
         self.begins = False
         self._known = 0  # so much space, when it said so
         self.was_full = False  # or there was none
+        #: All that was reserved is used: there may be more soon.
+        self.ran_out = False
         self._due = math.inf  # when it is to be released
         self._lease_ends = -math.inf  # when the broker releases it by itself
         self._alone = Alone()
@@ -109,6 +114,23 @@ class Space:
             self._may_be_held = self.begins = True
             self._home.spaces.add(self)
             return self._writer
+
+    def waiting(self, handle: BufferedHandle) -> bool:
+        """Wait for space, for a moment and without a place in line, and reserve it; whether there
+        is any. After :meth:`begin`."""
+        with self.lock:
+            self.ran_out = False
+        session, asked = handle._session(), monotonic()
+        request = reserve_space(self._writer, self._period)
+        try:
+            session.send_ahead(request, NoSpace(self._known), WATCH)
+            reserving = handle._operations.reserve_space(self._writer, self._period)
+            added = handle._run_on(session, reserving)
+        except BaseException:
+            self._note_lost(handle._options.lease)
+            raise
+        self._note_first(added, asked, handle._options.lease)
+        return added.space > 0
 
     def putting(
         self, handle: BufferedHandle, name: str, item: bytes, block: bool, timeout: float | None
@@ -170,7 +192,7 @@ class Space:
                 return
             if not added.space:
                 self._let_go()
-                self._may_be_held, self.was_full = False, True
+                self._may_be_held, self.was_full, self.ran_out = False, True, True
                 return
             freed = added.space - (self._known - added.number)
             self._known = added.space

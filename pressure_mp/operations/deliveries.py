@@ -101,11 +101,12 @@ class DeliveryOperations(ItemOperations):
         raise (yield from self._not_got(reply, block, timeout))
 
     def reserve(
-        self, reader: str, call: int, handed: int, kept: int, number: int
+        self, reader: str, call: int, handed: int, kept: int, number: int, whole: bool = False
     ) -> Operation[ReserveReply]:
         """Read up to ``number`` items behind those that a reader keeps, which stay queued until it
-        says how many it handed out. Waits for nothing."""
-        reply: ReserveReply = yield Reserve(reader, call, handed, kept, number)
+        says how many it handed out; of a queue with a bound the ``whole``, or half of it. Waits
+        for nothing."""
+        reply: ReserveReply = yield Reserve(reader, call, handed, kept, number, whole)
         return reply
 
     def end_reservation(self, reader: str, call: int, handed: int) -> Operation[int]:

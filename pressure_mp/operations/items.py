@@ -37,6 +37,7 @@ from ..engines.contract.items import (
     Taken,
     TakeReply,
     put_one,
+    reserve_space,
 )
 from ..engines.contract.queues import GetLength, GetLengthReply
 from ..engines.contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
@@ -206,6 +207,16 @@ class ItemOperations(ControlOperations):
         if type(reply) is not Added:
             raise (yield from self._not_put(reply, block, timeout, b""))
         return reply
+
+    def reserve_space(self, writer: str, period: int) -> Operation[Added]:
+        """Reserve what space there is for a writer. Waits for nothing, nor raises that there is
+        none."""
+        reply: PutReply = yield reserve_space(writer, period)
+        if type(reply) is Added:
+            return reply
+        if type(reply) in (NoSpace, InUse):
+            return NONE_ADDED
+        raise (yield from self._not_put(reply, False, None, b""))
 
     def release_space(self, writer: str, period: int) -> Operation[None]:
         """What space a writer reserved in that period, or before, is for anybody."""

@@ -28,7 +28,7 @@ T = TypeVar("T")
 #: How many items may wait to be sent, where nothing is said.
 _BUFFERING = 4000
 #: With a smaller bound nothing is gained by buffers.
-_LEAST_BOUND = 32
+_LEAST_BOUND = 4
 #: The environment variable that says it for a program that does not.
 _VARIABLE = "PRESSURE_BUFFERING"
 

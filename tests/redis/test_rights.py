@@ -19,6 +19,7 @@ from pressure_mp.drivers import adrive, drive
 from pressure_mp.encoding.large import HEAD_SIZE, MARK, Large, Manifest
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.commands import Command
+from pressure_mp.identity.client import client_id, process_prefix
 from pressure_mp.operations.deliveries import DeliveryOperations
 from pressure_mp.operations.items import ItemOperations
 from pressure_mp.operations.large import fetch, sweep
@@ -152,6 +153,17 @@ class Uses:
         self.run(operations.end_reservation("A:reader-1", 2, 1))
         self.run(operations.release_space("A:writer-1", 1))
         self.queue.get_nowait()
+        here = (client_id(), process_prefix(), 5000)
+        session = self.session()
+        for number, left in ((0, b"2"), (1, b"1")):
+            items = [b"8"] * number
+            reply = session.script("fill", (number, "A:writer-2", 1, *here, *items))
+            assert reply == [b"done", left]
+        self.run(operations.release_space("A:writer-2", 1))
+        for call, items in ((1, [b"8"]), (2, [])):
+            reply = session.script("drain", ("A:reader-2", call, call - 1, 9, 1000, *here))
+            assert reply == [b"done", items]
+        session.end()
 
     def look(self):
         self.queue.exists()

@@ -37,6 +37,7 @@ from pressure_mp.engines.redis.blocking import BlockingSession
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.session import RedisSession
 from pressure_mp.engines.redis.statuses import MISMATCH, RESERVED
+from pressure_mp.identity.client import client_id, process_prefix
 from pressure_mp.operations.deliveries import DeliveryOperations
 from pressure_mp.operations.items import ItemOperations
 
@@ -190,6 +191,7 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     try:
         with server.client() as client:
             play(server, name, theirs, client)
+        play_a_short_bound(server, name)
     finally:
         theirs.abort()
     expected = {op: declared(op) for op in SCRIPTS if not op.startswith("tasks/")}
@@ -235,6 +237,31 @@ def note_answers(monkeypatch):
     monkeypatch.setattr(RedisSession, "_understand", noting)
     monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)
     return seen
+
+
+def play_a_short_bound(server, name):
+    """What is done at once for the only producer and the only consumer of a queue with a bound."""
+    q = Queue(9, f"{name}-short", url=server.url)
+    q.put("first")
+    assert q.get() == "first"
+
+    def call(op, *args):
+        session = inside.bind(q).session()
+        try:
+            return session.script(op, args)
+        finally:
+            session.end()
+
+    here = (client_id(), process_prefix(), 5000)
+    assert call("fill", 0, "A:writer-2", 1, *here) == [b"done", b"9"]
+    assert call("fill", 1, "A:writer-3", 1, *here, b"3") == [b"declined"]
+    assert call("fill", 1, "A:writer-2", 1, *here, b"3") == [b"done", b"8"]
+    call("release_space", "A:writer-2", 1)
+    there = (9, 1000, *here)
+    assert call("drain", "A:reader-3", 1, 0, *there) == [b"done", [b"3"]]
+    assert call("drain", "A:reader-4", 1, 0, *there) == [b"declined"]
+    assert call("drain", "A:reader-3", 2, 1, *there) == [b"done", []]
+    q.delete()
 
 
 def play(server, name, theirs, client):

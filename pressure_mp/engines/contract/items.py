@@ -81,6 +81,11 @@ def put_one(item: bytes, sort_keys: Sequence[bytes], overfill: bool, waits: bool
     return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits, "", 0))
 
 
+def reserve_space(writer: str, period: int) -> Put:
+    """:class:`Put` of no item: only to reserve what space there is."""
+    return Put((), waits=False, writer=writer, period=period)
+
+
 PutReply = Added | NoSpace | InUse | NotComparable | Lost | Closed | Missing
 
 
@@ -185,8 +190,8 @@ class Reserve(NamedTuple):
     may take; none whose content is in chunks. They stay queued, but nobody else takes any, counts
     them or removes them, until the reader says how many it handed out, or its lease ends.
 
-    Of a queue with a bound no more than half of what that holds: the others make space meanwhile.
-    SHARED: others take items too, or this engine reserves none.
+    Of a queue with a bound no more than half of what that holds: the others make space meanwhile;
+    unless ``whole``. SHARED: others take items too, or this engine reserves none.
 
     ``reader`` is a :func:`~pressure_mp.identity.client.reader`. ``call`` is larger than any that it
     used before, and ``handed`` is how many items it ever handed out: those that it reserved and
@@ -203,6 +208,7 @@ class Reserve(NamedTuple):
     handed: int
     kept: int
     limit: int
+    whole: bool = False
 
 
 class Reserved(NamedTuple):

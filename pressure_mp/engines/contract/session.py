@@ -43,10 +43,16 @@ class Session(Protocol):
         sent it goes on to ask for, so that its outcome is known.
         """
 
-    def send_ahead(self, request: Request) -> None:
+    def send_ahead(
+        self, request: Request, later: Later | None = None, timeout: float = 0.0
+    ) -> None:
         """Send it, if that can be done without waiting for anything, and nothing else: this thread
         or another one makes the same request by ``call``, first of all, and has its reply then. If
-        this is interrupted, it is done once all the same."""
+        this is interrupted, it is done once all the same.
+
+        With ``later`` it is not done before that may be over, or ``timeout`` seconds have passed:
+        then ``call`` waits for that. There is no place in line meanwhile. An engine that cannot do
+        so sends nothing, and ``call`` does not wait."""
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait, after ``call`` returned ``later`` to a request that waits, until to call again may

@@ -70,7 +70,7 @@ class MemorySession(_Session):
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
 
-    def send_ahead(self, request: Any) -> None:
+    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> None:
         """There is nothing to wait for."""
 
     def wait(self, later: Later, timeout: float | None) -> bool:

@@ -110,7 +110,7 @@ class _Session:
         self._asked = asked
         self._pool = pool
 
-    def send_ahead(self, request: object) -> None:
+    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> None:
         """Nothing is sent before it is called."""
 
     def interrupted(self) -> None:

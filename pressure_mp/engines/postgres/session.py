@@ -307,7 +307,9 @@ class PostgresSession(BaseSession):
     def call(self, request: Request, end: float | None = None) -> Any:
         return finish(self._call(request, end))
 
-    def send_ahead(self, request: Request) -> None:
+    def send_ahead(
+        self, request: Request, later: Later | None = None, timeout: float = 0.0
+    ) -> None:
         """Nothing is sent before it is called."""
 
     def wait(self, later: Later, timeout: float | None) -> bool:

@@ -98,6 +98,8 @@ class RedisBinding:
         if discipline == keys.FIFO:
             self.offer = FastPath("offer")
             self.poll = FastPath("poll", waiting=FastPath("stand_by"))
+        #: Those of the only writer and of the only reader of a queue with a bound.
+        self.fill, self.drain = FastPath("fill"), FastPath("drain")
         #: In event loops, before a request that waits: the same, which only tries, over the shared
         #: connection.
         self.tries: dict[type, Shortcut] = {kind: Shortcut() for kind in (Put, Take, TakeTasks)}

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from ...exceptions import PressureError
 from ..contract.items import TakeBack
-from ..contract.replies import Later
+from ..contract.replies import Later, NoItem, NoSpace
 from ..contract.requests import Request
 from .binding import TAKING, RedisBinding
 from .caller import Call, Waiter
 from .lanes import Lane
 from .one_script import FirstScript, OneScript, bells_in
+from .packing import pack_command
 from .pool import Pool
 from .requests.table import implementation, known
 from .scripts import read_bare
@@ -22,6 +23,8 @@ from .wire import BlockingWire, finish
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
+#: What is waited for before a call that is sent along with the wait.
+_SIGNALS: dict[type[Later], str] = {NoItem: "item", NoSpace: "space"}
 #: Bytes of an item that is sent again to say which one was taken.
 _SMALL = 1 << 12
 #: The first byte of an item whose content may be beside the queue.
@@ -91,7 +94,9 @@ class BlockingSession:
             self._caller = _Caller(self)
         return finish(found(self._caller, request, end))
 
-    def send_ahead(self, request: Request) -> None:
+    def send_ahead(
+        self, request: Request, later: Later | None = None, timeout: float = 0.0
+    ) -> None:
         found = known.get(type(request)) or implementation(request)
         script = None
         if type(found) is FirstScript:
@@ -106,9 +111,12 @@ class BlockingSession:
         op, args = script
         command = self.binding.commands[op]
         number = command.number(wire.lane)
-        packed = command.pack(args, wire.id, wire.lane, number)
+        packed, limit = command.pack(args, wire.id, wire.lane, number), None
+        if later is not None:
+            waiting = self.binding.waiting(_SIGNALS[type(later)], timeout)
+            packed, limit = pack_command(waiting.command) + packed, waiting.limit
         # Whether it was sent is not known when the step that follows is interrupted.
-        self._ahead = ahead = _Ahead(op, args, wire, number)
+        self._ahead = ahead = _Ahead(op, args, wire, number, limit)
         try:
             wire.send_now(packed)
         except OSError:
@@ -123,6 +131,8 @@ class BlockingSession:
         reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
         try:
             if ahead.is_sent:
+                if ahead.limit is not None:
+                    finish(self._longer().hear_end(wire, ahead.limit))
                 reply = wire.exchange_now(b"")
         except OSError as error:
             reply = error
@@ -349,13 +359,22 @@ class _Accepting(NamedTuple):
 class _Ahead:
     """A call whose reply nobody has waited for."""
 
-    __slots__ = ("args", "is_sent", "number", "op", "wire")
+    __slots__ = ("args", "is_sent", "limit", "number", "op", "wire")
 
-    def __init__(self, op: str, args: tuple[Any, ...], wire: BlockingWire, number: bytes) -> None:
+    def __init__(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        wire: BlockingWire,
+        number: bytes,
+        limit: float | None,
+    ) -> None:
         self.op = op
         self.args = args
         self.wire = wire
         self.number = number
+        #: Seconds for which the wait before it lasts, if there is one.
+        self.limit = limit
         #: Whether it is known to have been sent.
         self.is_sent = False
 

@@ -105,7 +105,7 @@ class _Session:
         self._asked = asked
         self._commands = commands
 
-    def send_ahead(self, request: object) -> None:
+    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> None:
         """It is not sent before it is called."""
 
     def interrupted(self) -> None:

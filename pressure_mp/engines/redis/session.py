@@ -350,6 +350,12 @@ class RedisSession:
             await self._end_block(wire, beside)
             self._parked = None
 
+    async def hear_end(self, wire: Wire, limit: float) -> None:
+        """Hear of the end of a wait that another call was sent along with. Raises OSError when the
+        connection is lost."""
+        self._ends = True
+        await self._hear(wire, limit)
+
     async def _hear(self, wire: Wire, limit: float) -> Any:
         """The reply to the outstanding wait. The server looks at its clock ten times a second, and
         when anything arrives: so that a wait ends on time, something does."""

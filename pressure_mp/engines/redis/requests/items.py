@@ -13,7 +13,18 @@ from ..caller import Caller
 from ..keys import FIFO
 from ..one_script import FirstScript, OneScript
 from ..roles import make_round, wake
-from ..statuses import BUSY, DONE, EMPTY, FULL, LARGE, MISSING, TAKEN, UNORDERED, Reply
+from ..statuses import (
+    BUSY,
+    DECLINED,
+    DONE,
+    EMPTY,
+    FULL,
+    LARGE,
+    MISSING,
+    TAKEN,
+    UNORDERED,
+    Reply,
+)
 from .contents import sweep_all
 from .queues import outcome, turns
 
@@ -26,9 +37,15 @@ ONE_ADDED = items.Added(1)
 
 
 def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
-    """The fast path of one item, with nothing special about it."""
+    """The fast path of one item, with nothing special about it; and a writer's call that does not
+    wait."""
     fast = binding.offer
-    added, sort_keys, overfill, has_content, _, writer, _ = request
+    added, sort_keys, overfill, has_content, waits, writer, period = request
+    if writer and not waits and binding.discipline == FIFO:
+        if not binding.fill.is_open:
+            return None
+        who = (client_id_bytes(), process_prefix(), binding.options.lease)
+        return "fill", (len(added), writer, period, *who, *added)
     if sort_keys or overfill or has_content or writer or len(added) != 1:
         return None
     if fast is None or not fast.is_open:
@@ -37,7 +54,9 @@ def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, .
 
 
 def _offered(request: items.Put, reply: Reply) -> items.Added | None:
-    return ONE_ADDED if reply[0] == DONE else None
+    if reply[0] != DONE:
+        return None
+    return items.Added(len(request.items), int(reply[1])) if len(reply) > 1 else ONE_ADDED
 
 
 async def _put(
@@ -54,6 +73,10 @@ async def _put(
     else:
         args = (len(added), writer, period, *added)
         reply = await turns(caller).call("put_many", args, waits, end)
+        if said is not None:
+            caller.binding.fill.close()
+        elif writer:
+            caller.binding.fill.note(reply[0] == DONE)
     if reply[0] == DONE:
         if len(reply) == 1:
             return ONE_ADDED
@@ -181,21 +204,47 @@ async def hand_out(caller: Caller, request: items.HandOut, end: float | None) ->
     return found
 
 
+def _drain(binding: RedisBinding, request: items.Reserve) -> tuple[str, tuple[Any, ...]] | None:
+    """The fast path of a reader that handed out all that it had; else the whole of it."""
+    reader, call, handed, kept, limit, whole = request
+    if not (whole and limit) or kept:
+        return "reserve", _reserve_args(binding, request)
+    if not binding.drain.is_open:
+        return None
+    who = (client_id_bytes(), process_prefix(), binding.options.lease)
+    return "drain", (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *who)
+
+
 def _reserve_args(binding: RedisBinding, request: items.Reserve) -> tuple[Any, ...]:
-    reader, call, handed, kept, limit = request
+    reader, call, handed, kept, limit, whole = request
     who = (process_prefix(), client_id(), binding.options.lease)
-    return (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES, *who)
+    return (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES, *who, int(whole))
 
 
-def _reserved(request: items.Reserve, reply: Reply) -> items.ReserveReply:
+def _reserved(request: items.Reserve, reply: Reply) -> items.ReserveReply | None:
     if reply[0] == DONE:
         return items.Reserved(reply[1])
+    if reply[0] == DECLINED:
+        return None
     found: items.ReserveReply = outcome(reply)
     return found
 
 
+async def _reserve(
+    caller: Caller, request: items.Reserve, end: float | None, said: Reply | None
+) -> items.ReserveReply:
+    binding = caller.binding
+    found = _reserved(request, await caller.script("reserve", _reserve_args(binding, request), end))
+    assert found is not None  # it is never declined
+    if said is not None:
+        binding.drain.close()
+    else:
+        binding.drain.note(type(found) is items.Reserved)
+    return found
+
+
 #: :class:`items.Reserve`
-reserve = OneScript("reserve", _reserve_args, _reserved, rings=False)
+reserve = FirstScript(_drain, _reserved, _reserve)
 
 
 def _end_args(binding: RedisBinding, request: items.EndReservation) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 -- put_many: append as many items as there is space for, in order (specification: Put).
 -- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder waiting consumer_free consumer_claim consumer_holder
 -- args: number writer period item... client ticket mode turn lease conn
---   number    how many items there are
+--   number    how many items there are; 0: only to reserve space
 --   writer    for whom the space behind them is reserved; or empty
 --   period    its number for this reservation
 --   mode      wait | try | now
@@ -9,7 +9,7 @@
 -- uses: role line bound count space looks
 -- once: yes
 -- durable: yes
--- `taken` is 1 or more. `left` is how much space is reserved for the writer, which has the producer role as long as
+-- `taken` is 1 or more, if there are any. `left` is how much space is reserved for the writer, which has the producer role as long as
 -- that is not 0: nobody else puts, and it may accept so many items before it puts them. `wanted`: somebody waits for
 -- that, or looks. The writer releases the space then; only it knows what it has accepted. Where `left` is 0 it says that
 -- there is space, but others put too. After `full` in mode wait the caller has the producer role and waits for
@@ -60,7 +60,7 @@ for i = 4, taken + 3 do size = size + #ARGV[i] end
 local total, problem = count(KEYS[7], KEYS[8], size, taken)
 if not total then return problem end
 local last = writer ~= '' and redis.call('GET', KEYS[4])
-redis.call('LPUSH', data, unpack(ARGV, 4, taken + 3))
+if taken > 0 then redis.call('LPUSH', data, unpack(ARGV, 4, taken + 3)) end
 redis.call('SET', KEYS[4], client)
 if bound > 0 and length + taken >= bound then
   redis.call('DEL', not_full)

@@ -1,6 +1,6 @@
 -- reserve: read the oldest items for a reader, which hands them out. They stay queued; nobody else takes any.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting uploads readers
--- args: reader call handed kept number size process client lease
+-- args: reader call handed kept number size process client lease whole
 --   reader   a ticket that says that it is a reader's
 --   call     the reader's number for this call, larger than those before
 --   handed   how many items it ever handed out
@@ -8,6 +8,7 @@
 --   number   how many items at most; 0: only renew the lease of what this call reserved
 --   size     after how many bytes to stop
 --   process  what the ids of all clients of its process begin with
+--   whole    1: all that a queue with a bound has; else half of that
 -- replies: done items | shared | late | missing
 -- uses: role line bound count chunks batch deliveries reservation incarnation
 -- `shared`: another process waits for an item, got the last one, or counted them. Then, and where there is no item to reserve, nothing is reserved but what is kept. A call that comes twice has the same reply. `late`: the call, or the reservation that it goes on with, is over.
@@ -38,7 +39,7 @@ local alone = bound and (redis.call('HLEN', waiting) == 0 or #candidates(waiting
   and redis.call('HEXISTS', holder, 'front') + redis.call('HEXISTS', holder, 'looked') == 0
   and (not last or string.sub(last, 1, #process) == process)
 -- While it hands out one half of what a queue with a bound holds, a producer can put the other.
-if alone and bound > 0 then number = math.min(number, math.max(math.floor(bound / 2), 1) - kept) end
+if alone and bound > 0 and ARGV[10] ~= '1' then number = math.min(number, math.max(math.floor(bound / 2), 1) - kept) end
 local items, read = {}, 0
 if alone and number > 0 then items, read = read_oldest(data, kept, number, budget, uploads) end
 if bound and (#items > 0 or kept > 0 or number == 0) then
