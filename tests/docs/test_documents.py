@@ -47,6 +47,8 @@ def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path, reque
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
+    if "executor.md" in request.node.name:
+        assert run.stderr == ""  # workers and queues end without a warning
     client = valkey.client()
 
     def lasting_keys():
