@@ -41,6 +41,8 @@ def sum_up(
         return f"{_state(found)}{_partners(found.get, 'producer')}"
     if found.put.waits_for == "role" and found.maxsize and found.length >= found.maxsize:
         return f"{_state(found)}{_partners(found.put, 'consumer')}"
+    if found.length and found.put.no_live_partner:
+        return f"{_state(found)}{_partners(found.put, 'consumer')}"
     return f"{_state(found)}, and nothing is in the way."
 
 

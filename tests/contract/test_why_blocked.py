@@ -267,6 +267,24 @@ def test_no_live_producer(server, name):
 
 
 @pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
+def test_a_queue_that_is_not_full_and_whose_consumer_has_ended(server, name):
+    q = Queue(5, name, url=server.url)
+    q.put_many([1, 2])
+    consumer = multiprocessing.get_context("spawn").Process(target=q.get)
+    consumer.start()
+    consumer.join()
+    assert re.fullmatch(
+        rf"The queue holds 1 of 5 items and its only known consumer, pid {consumer.pid} on host "
+        r".*, has ended: start a consumer\.",
+        q.why_blocked().sentence,
+    )
+    q.get()
+    q.put(3)
+    assert q.why_blocked().sentence == "The queue holds 1 of 5 items, and nothing is in the way."
+    q.delete()
+
+
+@pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
 def test_a_producer_that_waits_is_a_live_one(server, name):
     """One who waits for space is the producer now, and no longer the dead one that last put."""
     q = Queue(1, name, url=server.url)
