@@ -139,7 +139,7 @@ class BlockingSession:
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return self._understand(Begun(wire, number, reply), op, args, end)
+        return self._understand(Begun(wire, wire.lane, number, reply), op, args, end)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -202,7 +202,7 @@ class BlockingSession:
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return self._understand(Begun(wire, number, reply), op, args, None)
+        return self._understand(Begun(wire, wire.lane, number, reply), op, args, None)
 
     def _understand(self, begun: Begun, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
         """The status and values in what came of a call; when it did not go well, the session goes
@@ -240,7 +240,8 @@ class BlockingSession:
             wire.send_now(packed)
             # Others may have the role since the moment `safe`: what was sent before is in time.
             if time.monotonic() < safe:
-                wire.unheard = _Accepting(self.binding, self._pool, op, (*args, item), wire, number)
+                call = op, (*args, item), wire, lane, number
+                wire.unheard = _Accepting(self.binding, self._pool, *call)
                 return [DONE, item]
             reply = read_bare(wire.exchange_now(b""))
         except OSError as error:
@@ -250,7 +251,8 @@ class BlockingSession:
             raise
         if type(reply) is list and reply[0] not in CAME_AGAIN:
             return reply
-        return finish(session.script(op, (*args, item), begun=Begun(wire, number, reply)))
+        begun = Begun(wire, lane, number, reply)
+        return finish(session.script(op, (*args, item), begun=begun))
 
     @property
     def has_sent(self) -> bool:
@@ -278,7 +280,8 @@ class BlockingSession:
         except BaseException as error:
             session.lose(wire, error)
             raise
-        return self._understand(Begun(wire, behind.number, reply), behind.op, behind.args, None)
+        begun = Begun(wire, wire.lane, behind.number, reply)
+        return self._understand(begun, behind.op, behind.args, None)
 
     def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
         """As of ``Caller``."""
@@ -332,6 +335,7 @@ class _Accepting(NamedTuple):
     op: str
     args: tuple[Any, ...]
     wire: BlockingWire
+    lane: Lane
     number: bytes
 
     def settle(self, outcome: Any) -> None:
@@ -342,7 +346,7 @@ class _Accepting(NamedTuple):
         session = RedisSession(self.binding, self.pool)
         begun = None
         if isinstance(outcome, OSError):
-            begun = Begun(self.wire, self.number, outcome)
+            begun = Begun(self.wire, self.lane, self.number, outcome)
         # Else the server refused it, and may have done the next call of that lane, whose reply is
         # still to come over this connection: it is a new call, over another one.
         try:

@@ -258,7 +258,7 @@ class LoopSession(RedisSession):
         if command.script.bare:
             reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
         if type(reply) is not list or reply[0] in CAME_AGAIN:
-            return await self.call_once(op, args, end, Begun(channel, number, reply))
+            return await self.call_once(op, args, end, Begun(channel, channel.lane, number, reply))
         self._heard(op, channel, reply)
         _check(op, reply)
         return reply

@@ -45,9 +45,10 @@ CAME_AGAIN = (AGAIN, STALE)
 
 class Begun(NamedTuple):
     """A call that was made once, over a connection that is in nobody else's use, and what came of
-    it: a reply or an OSError."""
+    it: a reply or an OSError. By then the connection may have been given another lane."""
 
     wire: Carrier
+    lane: Lane
     number: bytes
     outcome: Any
 
@@ -124,8 +125,7 @@ class RedisSession:
                 last = outage.end if outage else end
                 limit = patience(last, self._pool.silence, options.until)
                 if begun:
-                    wire, number, outcome = begun
-                    lane = wire.lane
+                    wire, lane, number, outcome = begun
                     if isinstance(wire, Wire):
                         self._wire = wire
                     if isinstance(outcome, OSError):
@@ -138,7 +138,8 @@ class RedisSession:
                         if op in TAKING:
                             self.taken = lane, number
                     if wire.lane is not lane:
-                        self._pool.drop(wire)
+                        if not isinstance(wire, Wire) or wire.unheard is None:
+                            self._pool.drop(wire)  # else a call of its lane may be made again
                         wire.lane = lane
                     reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
