@@ -42,12 +42,13 @@ class FullKey(NamedTuple):
 
 
 class TaskDiagnosis(NamedTuple):
-    """A queue of tasks at one moment: what a take would wait for, and who has its tasks.
+    """What a take on a queue of tasks would wait for at one moment, and who has the tasks.
 
-    ``str()`` says it in words. ``counts`` says how many tasks are in which state. ``next_due`` is
-    in how many seconds the next waiting task is ready, None when none waits. ``full_keys`` are the
-    keys whose ready tasks no worker gets now, since as many are taken as ``per_key`` lets be;
-    ``all_wait`` says whether all ready tasks that were looked at are of such keys.
+    ``str()`` says it in words. ``counts`` has the number of tasks in each state. ``takers`` are the
+    processes that have taken tasks. ``next_due`` is in how many seconds the next waiting task will
+    be ready, None when no task waits. ``full_keys`` are the keys of which ``per_key`` tasks are
+    taken, so that no worker gets another one now; ``all_wait`` is True when all ready tasks that
+    were examined have such keys.
     """
 
     queue: str

@@ -63,8 +63,10 @@ class TaskResult:
 
 
 class TaskEvent(NamedTuple):
-    """What an inbox heard of a task: that it was ``"taken"``, for the time that ``deliveries``
-    says; or what came of it."""
+    """An event of a task in an inbox: the task was ``"taken"``, or has ended and has a ``result``.
+
+    ``deliveries`` is how often the task was taken so far.
+    """
 
     id: int | str
     event: str

@@ -14,10 +14,11 @@ Transitions = dict[str, int]
 
 @dataclass(frozen=True)
 class TubeStats:
-    """A tube, or all of a queue, at one moment.
+    """Counts of the tasks of a tube, or of a whole queue, at one moment.
 
-    ``counts`` has every state. ``transitions`` has the ways that were ever gone: from and to a
-    state, the void (X), or in a tube from and to another one (S).
+    ``counts`` has the number of tasks in every state. ``transitions`` has, for each change of state
+    that ever occurred, such as ``R-T``, how often it did. In its names X means that the task is not
+    in the queue, and S, in a tube, that it is in another tube.
     """
 
     counts: Counts

@@ -26,12 +26,11 @@ class TaskAdministration(TaskHandle[Data]):
     for others."""
 
     async def stats(self) -> TaskStats:
-        """How many tasks are in which state, and how many went which way so far."""
+        """Count the tasks in each state; as :meth:`pressure_mp.TaskQueue.stats`."""
         return await self._run(self._sync._counting())
 
     async def why_blocked(self) -> TaskDiagnosis:
-        """What a take would wait for now, and which processes have the tasks; as
-        :meth:`pressure_mp.TaskQueue.why_blocked`."""
+        """Explain what a take would wait for; as :meth:`pressure_mp.TaskQueue.why_blocked`."""
         return await self._run(self._sync._operations.why_blocked(incarnation()))
 
     async def kick(
@@ -48,7 +47,7 @@ class TaskAdministration(TaskHandle[Data]):
     async def kick_many(
         self, limit: int | None = None, *, delay: float | None = None, ttl: float | None = None
     ) -> int:
-        """Make the oldest buried tasks ready; returns how many there were."""
+        """Make the oldest buried tasks ready; as :meth:`pressure_mp.TaskQueue.kick_many`."""
         return await self._run(self._sync._kicking_many(limit, delay, ttl))
 
     async def kill(self, task: Task[Data] | int | str) -> Task[Data]:
@@ -56,7 +55,7 @@ class TaskAdministration(TaskHandle[Data]):
         return await self._change(task, self._sync._killing(task))
 
     async def peek(self, id: int | str) -> Task[Data]:
-        """A task as it is. Nothing changes. Raises TaskNotFound, DecodingError."""
+        """Return a task without changing it; as :meth:`pressure_mp.TaskQueue.peek`."""
         return self._task(*await self._run(self._sync._operations.peek(encode_id(id))))
 
     async def list(
@@ -77,15 +76,14 @@ class TaskAdministration(TaskHandle[Data]):
     async def switch(
         self, task: Task[Data] | int | str, state: TaskState | str, *, delay: float | None = None
     ) -> Task[Data]:
-        """Put a task that is not taken into any state but taken; as
-        :meth:`pressure_mp.TaskQueue.switch`."""
+        """Change the state of a task; as :meth:`pressure_mp.TaskQueue.switch`."""
         handle = await self._opened()
         return await self._change(task, handle._switching(task, state, delay))
 
     async def snatch(
         self, task: Task[Data] | int | str, *, delay: float | None = None
     ) -> Task[Data]:
-        """Take a taken task from its owner; as :meth:`pressure_mp.TaskQueue.snatch`."""
+        """Take a taken task away from its worker; as :meth:`pressure_mp.TaskQueue.snatch`."""
         return await self._change(task, self._sync._beginning_again("snatch", task, delay))
 
     async def restart(

@@ -111,8 +111,7 @@ class TaskProducer(TaskHandle[Data]):
         return await self._run(self._sync._operations.length(check_tube(tube)))
 
     async def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
-        """Wait until a task was processed: the task as it is then, and whether it was. As
-        :meth:`pressure_mp.TaskQueue.wait`."""
+        """Wait until a task is processed; as :meth:`pressure_mp.TaskQueue.wait`."""
         self._sync._check_open()
         handle = await self._opened()
         task, processed = await self._run(handle._waiting(id, timeout))

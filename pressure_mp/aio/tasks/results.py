@@ -19,8 +19,7 @@ class TaskResults(TaskHandle[Data]):
     """The part of :class:`pressure_mp.aio.TaskQueue` that is for those who want results."""
 
     async def result(self, id: int | str, timeout: float | None = None) -> Any:
-        """What a task came to that was put with ``result_ttl``; as
-        :meth:`pressure_mp.TaskQueue.result`."""
+        """The result of a task; as :meth:`pressure_mp.TaskQueue.result`."""
         self._sync._check_open()
         handle = await self._opened()
         return await self._run(handle._asking(id, timeout))
@@ -28,8 +27,10 @@ class TaskResults(TaskHandle[Data]):
     def results(
         self, ids: Iterable[int | str], timeout: float | None = None
     ) -> AsyncIterator[TaskResult]:
-        """What came of many tasks, each once, the first that has ended first: ``async for done in
-        tasks.results(ids)``. As :meth:`pressure_mp.TaskQueue.results`."""
+        """Iterate over the results of many tasks: ``async for done in tasks.results(ids)``.
+
+        As :meth:`pressure_mp.TaskQueue.results`.
+        """
         self._sync._check_open()
         limit = self._sync._seconds(timeout)
         return self._each(named(ids), deadline(True, limit), limit)
@@ -56,7 +57,7 @@ class TaskResults(TaskHandle[Data]):
                         yield event.result
 
     async def inbox(self, lease: float = DEFAULT_LEASE, takes: bool = True) -> TaskInbox:
-        """An inbox that hears of tasks; as :meth:`pressure_mp.TaskQueue.inbox`."""
+        """Make an inbox for events of tasks; as :meth:`pressure_mp.TaskQueue.inbox`."""
         self._sync._check_open()
         await self.open()
         found = TaskInbox(self, lease, takes)

@@ -32,9 +32,9 @@ class TaskTaker(TaskHandle[Data]):
     ) -> Task[Data]:
         """Take the next task; as :meth:`pressure_mp.TaskQueue.take`.
 
-        One that is cancelled took nothing: what it had got is ready for others at once, or when
-        this process looks after its lease next. Whether ``ack`` was acknowledged then is not known,
-        unless its state says so.
+        A call that is cancelled takes nothing: a task that it had got is ready for others at once,
+        or when this process next renews its lease. Whether the task ``ack`` was acknowledged is not
+        known then, unless its ``state`` says so.
         """
         limit = self._sync._seconds(timeout)
         if ack is not None:
@@ -93,7 +93,7 @@ class TaskTaker(TaskHandle[Data]):
         result: Any = UNCHANGED,
         connection: object | None = None,
     ) -> Task[Data]:
-        """The task is processed; as :meth:`pressure_mp.TaskQueue.ack`."""
+        """Acknowledge a task that is processed; as :meth:`pressure_mp.TaskQueue.ack`."""
         handle = await self._opened()
         acking = handle._acking(task, update, delay, tube, result, connection is not None)
         if connection is None:
@@ -138,7 +138,7 @@ class TaskTaker(TaskHandle[Data]):
         tube: str | None = None,
         error: str | BaseException | None = None,
     ) -> Task[Data]:
-        """Put the task aside; as :meth:`pressure_mp.TaskQueue.bury`."""
+        """Set the task aside; as :meth:`pressure_mp.TaskQueue.bury`."""
         handle = await self._opened()
         return await self._settle(handle._burying(task, update, ttl, tube, error))
 
@@ -149,7 +149,7 @@ class TaskTaker(TaskHandle[Data]):
         *,
         update: Data | Callable[[Data], Data] = UNCHANGED,
     ) -> Task[Data]:
-        """Have the task for longer; as :meth:`pressure_mp.TaskQueue.touch`."""
+        """Extend the time for the task; as :meth:`pressure_mp.TaskQueue.touch`."""
         handle = await self._opened()
         return await self._settle(handle._touching(task, increment, update))
 

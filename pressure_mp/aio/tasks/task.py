@@ -32,7 +32,7 @@ class Task(BaseTask[Data]):
         result: Any = UNCHANGED,
         connection: object | None = None,
     ) -> None:
-        """The task is processed; see :meth:`pressure_mp.TaskQueue.ack`."""
+        """Acknowledge the task: it is processed. See :meth:`pressure_mp.TaskQueue.ack`."""
         settled = await self._queue.ack(
             self, update=update, delay=delay, tube=tube, result=result, connection=connection
         )

@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 
 class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAdministration[Data]):
-    """:class:`pressure_mp.TaskQueue` for asyncio: what each method does is said there.
+    """:class:`pressure_mp.TaskQueue` for asyncio.
 
-    All that asks the broker is a coroutine. A take that is cancelled took nothing. Of another call
-    that is cancelled while it is on its way to the broker it is not known whether it was done.
+    The methods do what those of :class:`pressure_mp.TaskQueue` do; all that ask the broker are
+    coroutines. A take that is cancelled takes nothing. If another call is cancelled after it was
+    sent to the broker, it is not known whether it was done.
     """
 
     __signature__ = SignatureOf(TaskQueueOptions)
 
     def __init__(self, name: str | None = None, **options: Unpack[TaskQueueOptions]) -> None:
-        """As for :class:`pressure_mp.TaskQueue`; but the first call opens the queue, or
-        :meth:`open`.
+        """Make a handle, as :class:`pressure_mp.TaskQueue`; the first call, or :meth:`open`, opens
+        it.
 
-        Raises what can be said without the broker: AddressError, ArgumentError, ArgumentTypeError.
+        Does not connect to the broker. Raises AddressError, ArgumentError, ArgumentTypeError.
         """
         self._prepare(How.OPEN, name, **hide_in(options))
 
@@ -43,13 +44,15 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
 
     @classmethod
     async def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
-        """A handle to the queue called ``name``. Raises QueueDoesNotExistError."""
+        """Attach to the existing queue called ``name``. Raises QueueDoesNotExistError."""
         return await cls._insist(How.ATTACH, name, **hide_in(options))
 
     @property
     def settings(self) -> TaskSettings:
-        """The options that are recorded with the queue; times in milliseconds, 0 for none. Raises
-        ArgumentError before the queue is open."""
+        """The options that are stored with the queue; times in milliseconds, 0 for none.
+
+        Raises ArgumentError before the queue is open.
+        """
         if self._sync._opening is not None:
             raise ArgumentError(
                 f"queue {self.name!r} is not open yet: open() it before its settings are read"
@@ -57,7 +60,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         return self._sync.settings
 
     async def shutdown(self) -> None:
-        """Shut the queue down for everyone, for good; as :meth:`pressure_mp.TaskQueue.shutdown`."""
+        """Shut the queue down for all clients; as :meth:`pressure_mp.TaskQueue.shutdown`."""
         await self._run(self._sync._operations.close())
 
     async def is_shutdown(self) -> bool:
@@ -65,13 +68,15 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         return await self._run(self._sync._operations.closed())
 
     async def close(self) -> None:
-        """This handle is done; the queue and its other handles go on. What was taken can be
-        acknowledged, released, buried and touched."""
+        """Close this handle; as :meth:`pressure_mp.TaskQueue.close`.
+
+        Tasks that were taken can still be acknowledged, released, buried and touched.
+        """
         if not self._sync._handle_closed:
             await self._close_handle()
 
     async def delete(self) -> None:
-        """Remove the queue and all that is in it, for everyone. Raises QueueDoesNotExistError."""
+        """Remove the queue and all its tasks, for all clients. Raises QueueDoesNotExistError."""
         await self._run(self._sync._leave(self._sync._operations.delete()))
 
     async def __aenter__(self) -> Self:

@@ -32,9 +32,10 @@ class TaskWorkers(TaskTaker[Data]):
         backoff: Backoff | None = None,
         executor: Executor | None = None,
     ) -> Callable[[Callable[[Any], Result]], Callable[[Any], Result]]:
-        """Decorate a handler that :meth:`run` is to run; its options are those of :meth:`run`.
+        """Register a function as a handler for :meth:`run`, as a decorator.
 
-        The function itself stays as it is. Handlers do not go along when the queue is pickled.
+        The options are those of :meth:`run`. The function itself is not changed. Handlers are not
+        pickled with the queue.
         """
 
         def register(handler: Callable[[Any], Result]) -> Callable[[Any], Result]:
