@@ -22,8 +22,8 @@ def wait(
     if stops_when_granted:
         park = RedisSession.park
 
-        async def park_and_stop(session: Any, awaited: str, timeout: float | None) -> bool:
-            came = await park(session, awaited, timeout)
+        async def park_and_stop(session: Any, awaited: str, *more: Any) -> bool:
+            came = await park(session, awaited, *more)
             if came and awaited in ("producer", "consumer"):
                 os.kill(os.getpid(), signal.SIGSTOP)
             return came
