@@ -15,6 +15,7 @@ from pressure_mp import BrokerUnavailable, ConsumerInUseError, Empty, Queue, Sim
 from pressure_mp.drivers import drive_on, ending
 from pressure_mp.engines.contract.session import ONE_TRY
 from pressure_mp.engines.redis import blocking, outage, roles, turns, wire
+from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
 
 MINE, ANOTHERS = "h/1/1:receiver-1", "h/1/1:receiver-2"
@@ -254,6 +255,19 @@ def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, cl
     assert item_in(q)
     assert q.empty()
     assert q.stats().consumed_messages == 1
+
+
+def test_it_is_called_again_in_its_own_lane_when_its_connection_has_got_that_of_another_call(
+    make, client, monkeypatch
+):
+    """A call whose connection broke goes on over the first idle one, which has its lane then."""
+    q = make()
+    get_over_a_connection_that_breaks(q, client, monkeypatch)
+    pool = inside.binding(q).engine.thread_pool
+    (unheard,) = [one for one in pool._all if one.unheard is not None]
+    unheard.lane = others = Lane()
+    assert q.empty()
+    assert not client.keys(f"*:kept:{others.id.decode()}")
 
 
 def test_a_call_over_another_connection_finds_out_that_the_first_one_broke(
