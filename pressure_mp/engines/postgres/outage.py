@@ -99,8 +99,6 @@ def _patience(
     options: Options, end: float | None, began: float | None, tried: float, settles: bool
 ) -> float | None:
     """For how many seconds a reply is waited for; None for no limit."""
-    if end is None and began is None and options.until is None:
-        return None
     now = time.monotonic()
     limits = []
     if began is not None and end != ONE_TRY:

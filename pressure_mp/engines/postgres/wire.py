@@ -194,16 +194,12 @@ class Wire(ABC):
         await self._until(lambda: not self.pgconn.is_busy(), end)
         return self._read()
 
-    async def _flush(self, end: float | None) -> None:
-        """Send all."""
-        while self.pgconn.flush():
-            if not await self.ready(False, _left(end)):
-                raise OperationalError("the server takes nothing")
-
     async def _until(self, is_here: Callable[[], bool], end: float | None) -> None:
         """Send all, and read until the reply is here."""
-        await self._flush(end)
         pgconn = self.pgconn
+        while pgconn.flush():
+            if not await self.ready(False, _left(end)):
+                raise OperationalError("the server takes nothing")
         is_cancelled = False
         try:
             while not is_here():
@@ -232,8 +228,7 @@ class Wire(ABC):
 
     def _rows(self, found: Any) -> list[Row]:
         """The rows of one result. Raises what it says instead."""
-        status = found.status
-        if status == ExecStatus.TUPLES_OK or status == ExecStatus.COMMAND_OK:
+        if found.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             columns = range(found.nfields)
             return [[found.get_value(row, n) for n in columns] for row in range(found.ntuples)]
         state = found.error_field(DiagnosticField.SQLSTATE)
@@ -291,25 +286,6 @@ def _left(end: float | None) -> float | None:
 
 class BlockingWire(Wire):
     """For threads."""
-
-    #: Polls the socket, once there is a connection, for what the server says.
-    _reading: select.poll | None = None
-
-    async def _result(self, end: float | None) -> list[Row]:
-        # In as few steps as can be: they follow a switch of processes, and so take long.
-        pgconn = self.pgconn
-        if pgconn.flush():
-            await self._flush(end)
-        reading = self._reading
-        if reading is None:
-            reading = self._reading = select.poll()
-            reading.register(pgconn.socket, select.POLLIN)
-        while True:
-            if not reading.poll(None if end is None else max(end - time.monotonic(), 0.0) * 1000):
-                raise OperationalError("timeout: the server says nothing")
-            pgconn.consume_input()
-            if not pgconn.is_busy():
-                return self._read()
 
     async def ready(self, reads: bool, timeout: float | None) -> bool:
         poll = select.poll()
