@@ -223,16 +223,8 @@ def test_connections_that_break_lose_nothing_and_the_bound_holds(make, proxy_of,
     q = make(url=proxy.url)
     done = threading.Event()
 
-    def cut():
-        draw = random.Random(1)
-        while not done.wait(draw.uniform(0.01, 0.1)):
-            if draw.random() < 0.5:
-                proxy.lose()
-            else:
-                proxy.cut()
-
     putting, pipe = start(put_all, q, range(NUMBER))
-    cutting = Background(cut)
+    cutting = Background(lambda: proxy.trouble(done))
     try:
         assert [q.get(timeout=LIMIT) for _ in range(NUMBER)] == list(range(NUMBER))
     finally:

@@ -629,20 +629,12 @@ def test_connections_that_break_lose_nothing_and_the_bound_holds(make, proxy_of,
     q = make(BOUND, url=proxy.url)
     done = threading.Event()
 
-    def cut():
-        draw = random.Random(1)
-        while not done.wait(draw.uniform(0.01, 0.1)):
-            if draw.random() < 0.5:
-                proxy.lose()
-            else:
-                proxy.cut()
-
     def put_all():
         for number in range(10000):
             q.put(number)
         done.set()
 
-    cutting, putting = Background(cut), Background(put_all)
+    cutting, putting = Background(lambda: proxy.trouble(done)), Background(put_all)
     assert [q.get(timeout=LIMIT) for _ in range(10000)] == list(range(10000))
     putting.result()
     cutting.result()

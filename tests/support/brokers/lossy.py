@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import threading
 import time
@@ -56,6 +57,15 @@ class LossyProxy:
         for one in self._open:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
+
+    def trouble(self, done: threading.Event) -> None:
+        """Lose a reply, or cut every connection, again and again until it is ``done``."""
+        draw = random.Random(1)
+        while not done.wait(draw.uniform(0.01, 0.1)):
+            if draw.random() < 0.5:
+                self.lose()
+            else:
+                self.cut()
 
     def stop(self) -> None:
         self.passing.set()
