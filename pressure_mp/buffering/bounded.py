@@ -16,6 +16,7 @@ from ..exceptions import ProducerInUseError
 from ..identity.processes import may_be_terminated
 from . import space, unsent
 from .outgoing import Outgoing
+from .pace import may_watch
 from .sender import Begun
 
 if TYPE_CHECKING:
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
 #: Items that are put between two gets of the same process: of so many each one is put by itself.
 _FEW = 8
-
-
-def _is_far(end: float | None) -> bool:
-    """Whether a put may wait for longer than it takes to watch for space."""
-    return end is None or end - monotonic() > 4 * space.WATCH
 
 
 class BoundedOutgoing(Outgoing):
@@ -161,7 +157,7 @@ class BoundedOutgoing(Outgoing):
             if name is None:
                 unsent.settle(self.engine, self.queue, end)
                 return False
-            if name and place.ran_out and block and _is_far(end):
+            if name and place.ran_out and block and may_watch(end):
                 handle._settle_reader()
                 if place.waiting(handle):
                     return False

@@ -7,6 +7,9 @@ from time import monotonic
 
 from ..engines.contract.items import MOST_ITEMS
 
+#: Seconds for which the only reader, or the only writer, of a queue with a bound waits for what
+#: comes next before it stands in line: longer, if there is only one of them.
+WATCH = 0.05
 #: Seconds in which what is read is to be handed out.
 _WINDOW = 0.01
 #: After a call that found no more than one item, so many get one by one; then twice as many.
@@ -14,6 +17,11 @@ _FEWEST, _MOST_SINGLE = 8, 1024
 #: Seconds of getting one by one when it was seen that others take items too, or count them; then
 #: twice as many; and seconds after which that is forgotten.
 _SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
+
+
+def may_watch(end: float | None) -> bool:
+    """Whether one that stops waiting then may wait for longer than it takes to watch."""
+    return end is None or end - monotonic() > 4 * WATCH
 
 
 class Alone:

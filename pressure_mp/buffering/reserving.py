@@ -27,7 +27,7 @@ from ..engines.contract.session import ONE_TRY, Session
 from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
 from ..identity.hand_outs import HandOuts
-from .pace import Pace
+from .pace import WATCH, Pace, may_watch
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
@@ -45,9 +45,6 @@ _RENEWED = 0.05
 #: Seconds between two looks at what others here are at.
 _PAUSE = 0.002
 
-#: Seconds for which the next items of a queue with a bound are waited for: longer, if there is only
-#: one of them.
-_WATCH = 0.05
 #: Seconds for half of what was read of such a queue, after which whoever puts is told of its space
 #: before the other half is handed out: to tell takes time too.
 _SLOW = 0.0003
@@ -267,7 +264,7 @@ class Reserving:
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if held:
                 try:
-                    watches = waits and handle._had_bound and _is_far(end)
+                    watches = waits and handle._had_bound and may_watch(end)
                     return self._read_ahead(handle, number, run, watches)
                 finally:
                     self._lock.release()
@@ -360,7 +357,7 @@ class Reserving:
         there may be one."""
         session, request = handle._session(), self._next_request(handle, number)
         self._asked = Asked(session, monotonic())
-        session.send_ahead(request, later, _WATCH)
+        session.send_ahead(request, later, WATCH)
 
     def _prepare(self, handle: BufferedHandle) -> None:
         """Have all that is needed. It takes locks, which another thread may have whose signal
@@ -505,11 +502,6 @@ class Reserving:
                 if self.holds:
                     self._thread = me
             self._idle = False
-
-
-def _is_far(end: float | None) -> bool:
-    """Whether a wait may be longer than it takes to watch for an item."""
-    return end is None or end - monotonic() > 4 * _WATCH
 
 
 def _try_once(handle: BufferedHandle, operation: Operation[T]) -> T:

@@ -22,7 +22,7 @@ from ..identity.client import writer
 from ..operations.control import FIFO
 from ..operations.items import ItemOperations
 from . import sender
-from .pace import Alone
+from .pace import WATCH, Alone
 
 if TYPE_CHECKING:
     from .handle import BufferedHandle
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 KEPT = 0.02
 #: Seconds until space that could not be released is tried again.
 RETRY = 0.5
-#: Seconds for which one that used all that was reserved waits for more before it stands in line.
-WATCH = 0.05
 #: Seconds between two puts: one that comes later is not worth a reservation.
 _WINDOW = 0.01
 
