@@ -148,11 +148,11 @@ class BlockingSession:
 
     def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
         """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
-        behind = self.behind
-        if behind is not None:
-            if behind.op == op:
-                return self._read_behind(behind)
-            if not self._longer().is_parked:
+        session = self._session
+        if session is not None and session.behind is not None:
+            if session.behind.op == op:
+                return self._read_behind(session, session.behind)
+            if not session.is_parked:
                 self.interrupted()  # its reply would come first
         reply = self._call_quickly(op, args, end)
         if reply is not None:
@@ -259,14 +259,8 @@ class BlockingSession:
         """As of ``Caller``."""
         return self._session is not None and self._session.has_sent
 
-    @property
-    def behind(self) -> Behind | None:
-        """The call that was sent behind the last wait, while its reply is not read."""
-        return self._session.behind if self._session is not None else None
-
-    def _read_behind(self, behind: Behind) -> Reply:
+    def _read_behind(self, session: RedisSession, behind: Behind) -> Reply:
         """The reply to what was sent behind a wait, which ends."""
-        session = self._longer()
         wire: Any = behind.wire
         session.behind = session.granted = None
         reply: Any = ConnectionError("the connection was lost over which it was sent")
