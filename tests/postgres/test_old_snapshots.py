@@ -10,6 +10,7 @@ from waiting import until
 
 from pressure_mp import Empty, JoinableQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.engines import registry
+from pressure_mp.engines.postgres import installing
 
 
 class Watched:
@@ -17,9 +18,18 @@ class Watched:
 
     def __init__(self, postgres):
         self.name = f"own_{secrets.token_hex(4)}"
-        self.url = f"{postgres.url}?schema={self.name}&create=1"
+        self.url = f"{postgres.url}?schema={self.name}"
         self._postgres = postgres
         self.puts = 0
+        installing.install(registry.parse(self.url))
+        self._leave_to_the_test()
+
+    def _leave_to_the_test(self):
+        """No autovacuum: what it looks at would be counted too."""
+        for (table,) in self._postgres.execute(
+            f"SELECT relid::regclass FROM pg_stat_all_tables WHERE schemaname = '{self.name}'"
+        ):
+            self._postgres.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
 
     def _ask(self, what, table):
         return self._postgres.execute(

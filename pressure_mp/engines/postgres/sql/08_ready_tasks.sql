@@ -73,6 +73,9 @@ DECLARE
     a_priority double precision;
     a_line bigint;
     at integer;
+    -- Whether it is written down where they begin now. Not each time, for that leaves a removed row
+    -- too; but each take since then is one more entry of an index that is looked at in vain.
+    written boolean;
 BEGIN
     IF b.by_priority THEN
         FOR at, a_priority, a_line IN
@@ -92,6 +95,7 @@ BEGIN
             END IF;
             IF FOUND THEN
                 b.lines[at] := t.line - 1;
+                written := t.line - 1 - a_line >= 40;
                 EXIT;
             END IF;
         END LOOP;
@@ -109,6 +113,7 @@ BEGIN
         END IF;
         b.priorities := ARRAY[t.priority];
         b.lines := ARRAY[t.line - 1];
+        written := random() < 0.05;  -- lines of many priorities do not tell how many were taken
     END IF;
     IF t.id IS NULL THEN
         IF b.queue IS NOT NULL AND (NOT b.by_priority OR cardinality(b.priorities) > 1) THEN
@@ -119,7 +124,7 @@ BEGIN
         END IF;
         RETURN NULL;
     END IF;
-    IF random() < 0.05 THEN  -- so that few entries of an index are looked at in vain
+    IF written THEN
         PERFORM pressure_mp.set_beginning(b);
     END IF;
     RETURN t;
