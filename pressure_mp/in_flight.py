@@ -58,6 +58,7 @@ class Held:
     __slots__ = ("arrival", "asked", "asker", "headers", "is_done", "seq", "transaction")
 
     def __init__(self, seq: int, arrival: int) -> None:
+        #: Its number; below 0 of one that was taken away.
         self.seq = seq
         self.arrival = arrival
         #: Who tells the broker that it is dealt with, and when that one began to.
@@ -68,6 +69,11 @@ class Held:
         self.transaction: Transaction | None = None
         #: What its producer's listeners gave it, if anybody listened here when it was got.
         self.headers: Mapping[str, str] = _NO_HEADERS
+
+    @property
+    def was_taken_away(self) -> bool:
+        """Whether this process was given the same item again since then."""
+        return self.seq < 0
 
 
 class Transaction(Protocol):
@@ -105,13 +111,26 @@ class InFlight:
             )
 
     def add(self, seq: int, who: object = None) -> None:
-        """The caller got an item."""
+        """The caller got an item. If it is in flight here already it was taken away meanwhile."""
         mark = who or _thread.mark
         with self._lock:
+            for theirs in list(self._owners.values()):
+                if seq in theirs:
+                    self._take_away(theirs, seq)
             mine = self._owners.get(mark)
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
             mine[seq] = Held(seq, next(self._clock))
+
+    @staticmethod
+    def _take_away(theirs: OrderedDict[int, Held], seq: int) -> None:
+        """Its next ``task_done()`` comes too late: it goes before all others, none of which is
+        acknowledged too early so, and leaves its number to the item that was given again."""
+        held = theirs[seq]
+        held.seq = -held.arrival
+        theirs[held.seq] = held
+        theirs.move_to_end(held.seq, last=False)
+        del theirs[seq]
 
     def note(self, seqs: Sequence[int], headers: Sequence[Mapping[str, str]]) -> None:
         """The headers of items that are in flight, for those who are told when they are done."""
@@ -205,7 +224,7 @@ def _next_of(some: OrderedDict[int, Held], is_it: Callable[[Held], bool]) -> Hel
 
 
 def _is_in_flight(held: Held) -> bool:
-    return not held.is_done
+    return not held.is_done and not held.was_taken_away
 
 
 def _arrival(held: Held) -> int:

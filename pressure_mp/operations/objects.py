@@ -12,11 +12,11 @@ from ..effects import MORE, AnyOperation, Ask, Keep, Operation
 from ..encoding.codec import Codec
 from ..encoding.large import is_manifest
 from ..engines.contract.items import Taken, TakeReply
-from ..engines.contract.replies import Outcome
+from ..engines.contract.replies import Done, Late, Outcome, Passed
 from ..events import Destination, Message
 from ..exceptions import PressureError, TaskDoneError
 from ..identity.processes import incarnation
-from ..in_flight import Asking, Claim, InFlight
+from ..in_flight import Asking, Claim, Held, InFlight
 from ..interrupts import is_from_outside
 from .deliveries import Delivery, DeliveryOperations
 from .large import fetch, sweep
@@ -232,7 +232,7 @@ class ObjectOperations(DeliveryOperations):
         while True:
             asking.held, before, has_newer = here.in_flight.ask(asking.who)
             held = asking.held
-            reply = yield from self.acknowledge(incarnation(), None if held is None else held.seq)
+            reply = yield from self._acknowledge_held(held)
             # When it is late, a call that was interrupted did it: the caller repeats that call,
             # unless it has got another item meanwhile. Or a transaction did it, and this call is
             # for another item.
@@ -256,13 +256,18 @@ class ObjectOperations(DeliveryOperations):
                     f"task_done(connection=) on queue {self.name!r} is for an item that this "
                     "process got, and it has none that is not yet acknowledged"
                 )
-            reply = yield from self.acknowledge(incarnation(), held.seq)
+            reply = yield from self._acknowledge_held(held)
             if reply is Outcome.DONE:
                 return False
             held.is_done = True
             if reply is Outcome.LATE and held.transaction is None:
                 return True
             # Another process acknowledged it, or a transaction that committed.
+
+    def _acknowledge_held(self, held: Held | None) -> Operation[Done | Late | Passed]:
+        if held is not None and held.was_taken_away:
+            return Outcome.LATE
+        return (yield from self.acknowledge(incarnation(), None if held is None else held.seq))
 
     # What was got
 

@@ -13,7 +13,7 @@ import warnings
 import inside
 import pytest
 from oracle import clients
-from waiting import LIMIT, Background
+from waiting import LIMIT, Background, until
 
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, LateTaskDoneWarning, Queue, ShutDown
@@ -359,6 +359,40 @@ def test_a_warning_of_a_late_task_done_that_is_an_error_is_raised_once(make, bro
         q.task_done()
     assert broker.acknowledge(A, delivery.seq) is Outcome.DONE
     q.join()
+
+
+@pytest.mark.parametrize("buffering", [0, 10])
+def test_an_item_that_is_got_again_is_acknowledged_by_the_second_task_done(make, broker, buffering):
+    q = make(serializer="raw", buffering=buffering)
+    broker.put(b"1")
+    assert q.get() == b"1"
+    broker.requeue(pressure_mp.identity.processes.incarnation())
+    assert q.get() == b"1"
+    broker.put(b"2")
+    other = broker.take(A)
+    with pytest.warns(LateTaskDoneWarning):
+        q.task_done()
+    assert q.stats().in_flight == 2
+    q.task_done()
+    assert (q.unfinished_tasks, q.stats().in_flight) == (1, 1)
+    assert broker.acknowledge(A, other.seq) is Outcome.DONE
+    q.join()
+
+
+def test_an_item_that_another_thread_gets_again_is_acknowledged_by_that_one(make, broker):
+    q = make(serializer="raw")
+    broker.fill(b"1", b"2")
+    assert q.get() == b"1"
+    broker.requeue(pressure_mp.identity.processes.incarnation())
+    late = threading.Event()
+    other = Background(lambda: (q.get(), late.wait(LIMIT), q.task_done()))
+    until(lambda: q.stats().in_flight == 1)
+    with pytest.warns(LateTaskDoneWarning):
+        q.task_done()
+    assert q.stats().in_flight == 1
+    late.set()
+    assert other.result()[0] == b"1"
+    assert (q.unfinished_tasks, q.stats().in_flight) == (1, 0)
 
 
 def test_items_of_a_deleted_queue_are_not_taken_for_those_of_the_next(broker, make):
