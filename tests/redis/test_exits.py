@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -18,6 +19,8 @@ from programs import exits as programs
 from pressure_mp import Queue
 from pressure_mp.background import at_exit
 
+#: Seconds that most of the programs wait for a broker, so that the tests take less time.
+LIMIT = 1.5
 #: Seconds beside the limit for a program to end, on a machine that has much else to do.
 MARGIN = 5.0
 
@@ -25,9 +28,10 @@ MARGIN = 5.0
 class Program:
     """A program of its own, up to its ``ready``, to be told to end."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, limit=LIMIT):
         self.process = subprocess.Popen(
             [sys.executable, programs.__file__, *arguments],
+            env={**os.environ, "EXIT_LIMIT": str(limit)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -156,7 +160,7 @@ def test_a_program_whose_broker_is_away_ends_in_time_and_says_what_it_left(
     program.go_on()
     status, said, seconds = program.end()
     assert status == 7
-    assert seconds < at_exit.LIMIT + MARGIN
+    assert seconds < LIMIT + MARGIN
     assert "Traceback" not in said
     for line in LEFT[what]:
         assert said.count(line) == 1, said
@@ -173,13 +177,15 @@ def test_a_child_process_whose_broker_is_away_ends_in_time(server, relay, method
     began = time.monotonic()
     status, said, _ = program.end()
     assert status == 7
-    assert time.monotonic() - began < at_exit.LIMIT + MARGIN
+    assert time.monotonic() - began < LIMIT + MARGIN
     assert "3 items that were put" in said
 
 
 def test_several_brokers_that_are_away_share_the_time(server, relay):
     others = [Relay(server.port) for _ in range(4)]
-    program = Program("run", "buffered", relay.url, *(other.url for other in others))
+    program = Program(
+        "run", "buffered", relay.url, *(other.url for other in others), limit=at_exit.LIMIT
+    )
     program.expect("ready")
     server.process.send_signal(signal.SIGSTOP)
     program.go_on()
@@ -225,7 +231,7 @@ def test_many_sentinels_that_are_silent_share_the_time():
         program.go_on()
         status, said, seconds = program.end()
     assert status == 7
-    assert seconds < at_exit.LIMIT + MARGIN
+    assert seconds < LIMIT + MARGIN
     assert said.count("note on 5 anonymous queues stays there") == 1
     assert "Traceback" not in said
 
@@ -239,7 +245,7 @@ def test_a_full_queue_is_waited_for_longer_than_a_broker_that_is_away(server):
     program.expect("ending")
     # Nothing is taken for longer than the program would wait for a broker that is away.
     with pytest.raises(subprocess.TimeoutExpired):
-        program.process.wait(at_exit.LIMIT + 1)
+        program.process.wait(LIMIT + 1)
     assert [q.get(timeout=20) for _ in range(7)] == ["first", *["other"] * 3, 0, 1, 2]
     assert program.process.wait(20) == 0
     assert program.process.stderr.read() == ""
@@ -247,7 +253,7 @@ def test_a_full_queue_is_waited_for_longer_than_a_broker_that_is_away(server):
 
 
 def test_a_broker_that_comes_back_in_time_gets_what_was_put(server):
-    program = Program("run", "named", server.url)
+    program = Program("run", "named", server.url, limit=at_exit.LIMIT)
     program.expect("ready")
     server.process.send_signal(signal.SIGSTOP)
     program.go_on()

@@ -27,8 +27,8 @@ BOUND = 100
 
 
 @pytest.fixture
-def make(own_server):
-    """Handles that are closed at the end."""
+def make(own_server, proxy_of):
+    """Handles that are closed at the end, before the proxies."""
     made = []
 
     def make(*args, kind=Queue, url=own_server.url, **options):

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 import time
 
 import pressure_mp
 from pressure_mp import JoinableQueue, Queue, TaskQueue
+from pressure_mp.background import at_exit
+
+if __name__ in ("__main__", "__mp_main__"):  # not where a test imports this
+    at_exit.LIMIT = float(os.environ["EXIT_LIMIT"])
+    at_exit._farewells = at_exit._Farewells()
 
 #: What a program leaves behind, and needs its broker for at its end; by a name. What is put on a
 #: stopped server is in the buffer when the program ends.
