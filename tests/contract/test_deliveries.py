@@ -13,7 +13,7 @@ import warnings
 import inside
 import pytest
 from oracle import clients
-from waiting import LIMIT, Background, until
+from waiting import LIMIT, Background
 
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, LateTaskDoneWarning, Queue, ShutDown
@@ -384,14 +384,22 @@ def test_an_item_that_another_thread_gets_again_is_acknowledged_by_that_one(make
     broker.fill(b"1", b"2")
     assert q.get() == b"1"
     broker.requeue(pressure_mp.identity.processes.incarnation())
-    late = threading.Event()
-    other = Background(lambda: (q.get(), late.wait(LIMIT), q.task_done()))
-    until(lambda: q.stats().in_flight == 1)
+    got, is_late = threading.Event(), threading.Event()
+
+    def get_again():
+        item = q.get()
+        got.set()
+        assert is_late.wait(LIMIT)
+        q.task_done()
+        return item
+
+    other = Background(get_again)
+    assert got.wait(LIMIT)
     with pytest.warns(LateTaskDoneWarning):
         q.task_done()
     assert q.stats().in_flight == 1
-    late.set()
-    assert other.result()[0] == b"1"
+    is_late.set()
+    assert other.result() == b"1"
     assert (q.unfinished_tasks, q.stats().in_flight) == (1, 0)
 
 
