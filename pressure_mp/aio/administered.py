@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from ..operations.objects import ObjectOperations
-from ..sync.handles import check_max_items
+from ..sync.arguments import check_max_items
 from .handles import ItemHandle
 
 Item = TypeVar("Item")

@@ -9,7 +9,7 @@ from ..engines.contract.queues import How
 from ..exceptions import PressureError
 from ..hidden import hide_in
 from ..sync import pressure_queue as sync
-from ..sync.handles import check_max_items
+from ..sync.arguments import check_max_items
 from ..sync.options import ConnectionOptions, SignatureOf
 from ..sync.pressure_queue import check_item, check_role
 from .handles import ItemHandle

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from .arguments import check_max_items
 from .buffered import BufferedItemHandle
-from .handles import check_max_items
 
 Item = TypeVar("Item")
 

@@ -15,7 +15,8 @@ from ..engines import registry
 from ..exceptions import ArgumentError
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
-from .handles import ItemHandle, check_ahead
+from .arguments import check_ahead
+from .handles import ItemHandle
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from ..buffering.buffers import Buffers

@@ -30,8 +30,8 @@ from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
 from . import readable
 from .administered import AdministeredQueue
+from .arguments import check_max_items, check_maxsize
 from .defaults import chosen, is_stated
-from .handles import check_max_items, check_maxsize
 from .options import QueueOptions, SignatureOf, read
 from .readable import Readable
 from .transactions import check_waits_for_nothing

@@ -12,8 +12,8 @@ from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
 from ..operations.fair import FairOperations
 from ..operations.objects import ObjectOperations
+from .arguments import ask_for_name
 from .defaults import Default
-from .handles import ask_for_name
 from .object_queue import Item
 from .options import QueueOptions
 from .queues import Queue

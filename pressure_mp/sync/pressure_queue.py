@@ -10,7 +10,8 @@ from ..drivers import drive_on
 from ..effects import Operation
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError
-from .handles import ItemHandle, check_max_items, check_maxsize
+from .arguments import check_max_items, check_maxsize
+from .handles import ItemHandle
 from .options import ConnectionOptions, SignatureOf, read
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..exceptions import (
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim
 from ..operations.deliveries import Delivery
-from .handles import check_maxsize
+from .arguments import check_maxsize
 from .object_queue import Item, ObjectQueue
 from .options import QueueOptions
 

@@ -10,7 +10,7 @@ from ...exceptions import PressureError, RejectedItemWarning
 from ...in_flight import Claim
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
-from ...sync.handles import check_max_items
+from ...sync.arguments import check_max_items
 from ...sync.tasks.base_task import Backoff, Data, check_on_error
 from ...sync.tasks.taker import check_done, hand_out, note_staged
 from .handle import TaskHandle

@@ -21,7 +21,7 @@ from ...in_flight import Claim
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED, Subject
 from ...operations.task_taking import Delivery
-from ..handles import check_max_items
+from ..arguments import check_max_items
 from .base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
 from .handle import TaskHandle
 from .task import Task
