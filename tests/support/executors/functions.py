@@ -122,6 +122,25 @@ async def double(value: int) -> int:
     return 2 * value
 
 
+async def hold_event_loop(path: str, until: str) -> str:
+    """A coroutine function that does what :func:`hold` does."""
+    note(path)
+    while not os.path.exists(until):
+        await asyncio.sleep(0.005)
+    return "held"
+
+
+def leave(code: int) -> None:
+    """Exit."""
+    raise SystemExit(code)
+
+
+async def leave_event_loop(code: int) -> None:
+    """A coroutine function that exits."""
+    await asyncio.sleep(0)
+    leave(code)
+
+
 def run_in_parallel(number: int) -> tuple[list[int], list[int]]:
     """A call of joblib that uses joblib: what its calls return, and where they ran."""
     import joblib  # type: ignore[import-untyped]
