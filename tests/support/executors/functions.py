@@ -7,6 +7,7 @@ import faulthandler
 import logging
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,11 @@ def get_status() -> Any:
 def begin_well() -> None:
     """An initializer without arguments."""
     begin("well")
+
+
+def has_imported(module: str) -> bool:
+    """Whether this process has imported it."""
+    return module in sys.modules
 
 
 def log_to(path: str) -> None:
