@@ -163,20 +163,37 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
+def limited_url(server: Server | Postgres) -> str:
+    """The URL of a server; at ``redis-server`` that of a user who has the rights in
+    docs/security.md, and no others; at PostgreSQL that of such a role."""
+    if isinstance(server, Postgres):
+        return server.limited_url
+    return server.url if server.kind == "valkey" else rights.url(server)
+
+
 @pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest, name: str) -> str:
-    """A broker's URL, for each engine and each kind of server in turn.
-
-    At ``redis-server`` it is that of a user who has the rights in docs/security.md, and no others;
-    at PostgreSQL that of such a role.
-    """
+    """A broker's URL, for each engine and each kind of server in turn; see ``limited_url``."""
     if request.param == "memory":
         return f"memory://{name}"
     if request.param == "postgres":
+        return limited_url(request.getfixturevalue("postgres"))
+    return limited_url(running(request, request.param))
+
+
+@pytest.fixture(params=[*KINDS, *_POSTGRES])
+def any_server(request: pytest.FixtureRequest) -> Server | Postgres:
+    """Each kind of real server in turn, PostgreSQL among them."""
+    if request.param == "postgres":
         broker: Postgres = request.getfixturevalue("postgres")
-        return broker.limited_url
-    found = running(request, request.param)
-    return found.url if request.param == "valkey" else rights.url(found)
+        return broker
+    return running(request, request.param)
+
+
+@pytest.fixture
+def server_url(any_server: Server | Postgres) -> str:
+    """The URL of each kind of real server in turn; see ``limited_url``."""
+    return limited_url(any_server)
 
 
 @pytest.fixture(params=ENGINES)

@@ -35,9 +35,9 @@ def test_calls_are_awaited(options):
     asyncio.run(main())
 
 
-def test_a_task_that_is_cancelled_takes_its_call_back(options, name, tmp_path):
+def test_a_task_that_is_cancelled_takes_its_call_back(url, name, tmp_path):
     async def main():
-        executor = aio.Executor(0, name, **options)
+        executor = aio.Executor(0, name, url=url)
         waiting = asyncio.create_task(executor.submit(functions.note, str(tmp_path / "runs")))
         queue = (await executor._submitter())._queue
         await asyncio.to_thread(until, lambda: queue.qsize() == 1)
@@ -52,9 +52,49 @@ def test_a_task_that_is_cancelled_takes_its_call_back(options, name, tmp_path):
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await asyncio.to_thread(until, lambda: queue.qsize() == 0)
-        with pytest.raises(TaskNotFound):
-            await executor.result("nobody-1")
         await executor.shutdown()
         queue.delete()
+
+    asyncio.run(main())
+
+
+def test_a_coroutine_that_a_worker_runs_goes_on_when_its_task_is_cancelled(
+    executor, workers, url, tmp_path
+):
+    running, go_on = str(tmp_path / "running"), tmp_path / "go on"
+    workers.begin()
+
+    async def main():
+        async with await aio.Executor.attach(executor.name, url=url) as other:
+            waiting = asyncio.create_task(
+                other.submit(functions.hold_event_loop, running, str(go_on))
+            )
+            await asyncio.to_thread(until, lambda: functions.runs(running))
+            (call,) = await asyncio.to_thread(executor._queue.list)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            again = asyncio.create_task(other.result(call.id))
+            go_on.touch()
+            assert await again == "held"
+            assert await other.submit(functions.double, 21) == 42
+
+    asyncio.run(main())
+
+
+def test_the_result_of_a_call_is_awaited_by_its_id(executor, workers, url):
+    done, failed, late = (executor.submit(divmod, 1, number) for number in (1, 0, 2))
+
+    async def main():
+        async with await aio.Executor.attach(executor.name, url=url) as other:
+            waiting = asyncio.create_task(other.result(late.id))
+            await asyncio.sleep(0)
+            workers.begin()
+            assert await waiting == (0, 1)
+            assert await other.result(done.id) == (1, 0)
+            with pytest.raises(ZeroDivisionError):
+                await other.result(failed.id)
+            with pytest.raises(TaskNotFound):
+                await other.result("nobody-1")
 
     asyncio.run(main())

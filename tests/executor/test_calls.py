@@ -3,63 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import collections
 import gc
 import itertools
+import pickle
 import sys
 import threading
-import time
 import weakref
 from concurrent import futures
 
 import pytest
 from executors import functions
-from waiting import Background, until
+from waiting import until
 
 from pressure_mp import (
     CallDecodingError,
     Executor,
     ExecutorShutDown,
-    Full,
     QueueDoesNotExistError,
     TaskNotFound,
 )
-from pressure_mp.executor import worker
-
-
-class Workers:
-    """Threads that do what worker processes do. They begin when the test says so."""
-
-    def __init__(self, executor):
-        self._executor = executor
-        self._is_over = threading.Event()
-        self._threads = []
-
-    def begin(self, number=1):
-        for _ in range(number):
-            args = self._executor._queue, self._is_over.is_set, None, lambda task: None
-            self._threads.append(Background(worker.serve, *args))
-
-    def end(self):
-        self._is_over.set()
-        self._executor._queue.shutdown()
-        for thread in self._threads:
-            thread.result()
-
-
-@pytest.fixture
-def executor(url, name):
-    with Executor(0, name, url=url) as executor:
-        yield executor
-        executor.shutdown(cancel_futures=True)
-    executor._queue.delete()
-
-
-@pytest.fixture
-def workers(executor):
-    workers = Workers(executor)
-    yield workers
-    workers.end()
 
 
 def test_futures_are_those_of_the_standard_library(executor, workers):
@@ -75,11 +37,49 @@ def test_futures_are_those_of_the_standard_library(executor, workers):
         caught.value.__cause__
     )
 
+
+def test_futures_come_as_they_are_completed(executor, workers, tmp_path):
+    go_on = tmp_path / "go on"
+    held = executor.submit(functions.hold, str(tmp_path / "running"), str(go_on))
+    quick = executor.submit(abs, -1)
+    workers.begin(2)
+    completed = futures.as_completed([held, quick], 30)
+    assert next(completed) is quick
+    first = futures.wait([held, quick], 30, futures.FIRST_COMPLETED)
+    assert first == ({quick}, {held})
+    go_on.touch()
+    assert list(completed) == [held]
+
+
+def test_asyncio_awaits_futures_and_takes_their_calls_back(executor, workers):
+    delayed = executor.options(delay=3600).submit(abs, -1)
+    workers.begin()
+
     async def ask():
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(executor, abs, -7)
+        assert await loop.run_in_executor(executor, abs, -7) == 7
+        assert await asyncio.wrap_future(executor.submit(pow, 2, 5)) == 32
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.wrap_future(executor.submit(divmod, 1, 0))
+        waiting = asyncio.wrap_future(delayed)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
 
-    assert asyncio.run(ask()) == 7
+    asyncio.run(ask())
+    assert delayed.cancelled()
+    with pytest.raises(TaskNotFound):
+        executor._queue.peek(delayed.id)
+
+
+@pytest.mark.parametrize("leave", [sys.exit, functions.leave, functions.leave_event_loop])
+def test_a_call_that_exits_raises_systemexit_and_its_worker_goes_on(leave, executor, workers):
+    workers.begin()
+    future = executor.submit(leave, 3)
+    with pytest.raises(SystemExit) as caught:
+        future.result(30)
+    assert caught.value.code == 3
+    assert executor.submit(abs, -1).result(30) == 1
 
 
 def test_a_future_runs_when_a_worker_takes_its_call_and_until_then_it_can_be_cancelled(
@@ -150,6 +150,37 @@ def test_what_pickle_cannot_do_goes_to_cloudpickle_at_once(executor, workers, tm
     assert len(functions.runs(path)) == 2  # once by each of the two
 
 
+class Noting:
+    """A serializer that notes what it encoded."""
+
+    def __init__(self):
+        self.encoded = []
+
+    def dumps(self, obj):
+        self.encoded.append(obj)
+        return pickle.dumps(obj)
+
+
+def test_the_serializer_of_an_executor_encodes_its_calls(url, executor, workers):
+    workers.begin()
+    noting = Noting()
+    with Executor.attach(executor.name, url=url, serializer=noting) as other:
+        assert other.submit(pow, 2, exp=5).result(30) == 32
+    assert noting.encoded == [(pow, (2,), {"exp": 5})]
+
+
+def test_a_module_as_serializer_is_the_only_one(url, executor, workers):
+    workers.begin()
+    with (
+        Executor.attach(executor.name, url=url, serializer=pickle) as other,
+        pytest.raises(Exception, match="lambda"),
+    ):
+        other.submit(lambda: 7).result(30)
+    cloudpickle = pytest.importorskip("cloudpickle")
+    with Executor.attach(executor.name, url=url, serializer=cloudpickle) as other:
+        assert other.submit(lambda: 7).result(30) == 7
+
+
 def test_large_results_come_whole_and_an_array_can_be_written_to(executor, workers):
     numpy = pytest.importorskip("numpy")
     workers.begin()
@@ -184,64 +215,6 @@ def test_an_iterator_does_not_keep_the_executor(url, name):
     with pytest.raises(futures.CancelledError):
         next(found)
     queue.delete()
-
-
-def test_options_of_calls(executor, workers):
-    late = executor.submit(list, "late")
-    soon = executor.options(priority=-1).submit(list, "soon")
-    delayed = executor.options(delay=3600).submit(list, "never")
-    order = []
-    for future in (late, soon):
-        future.add_done_callback(order.append)
-    workers.begin()
-    futures.wait([late, soon], 30)
-    assert order == [soon, late]
-    assert delayed.cancel()
-
-
-def test_calls_of_keys_take_turns_and_so_many_of_one_run_at_a_time(url, name):
-    with Executor(0, name, url=url, per_key=1) as executor:
-        workers = Workers(executor)
-        running, most, order = collections.Counter(), collections.Counter(), []
-        calls.update({name: (running, most, order)})
-        futures_of = [
-            executor.options(key=key).submit(note_that_it_runs, name, key) for key in "aaab"
-        ]
-        workers.begin(3)
-        futures.wait(futures_of, 30)
-        assert "".join(sorted(order)) == "aaab"
-        assert set(most.values()) == {1}
-        assert Executor.attach(name, url=url)._queue.settings.per_key == 1
-        workers.end()
-    executor._queue.delete()
-
-
-#: What the threads of a test note, by the executor's name.
-calls: dict[str, tuple] = {}
-
-
-def note_that_it_runs(name, key):
-    running, most, order = calls[name]
-    running[key] += 1
-    most[key] = max(most[key], running[key])
-    order.append(key)
-    time.sleep(0.002)  # others may begin meanwhile
-    running[key] -= 1
-
-
-def test_submit_blocks_while_too_many_calls_wait_for_workers(url, name):
-    with Executor(0, name, url=url, max_pending=2) as executor:
-        workers = Workers(executor)
-        first = [executor.submit(abs, -1) for _ in range(2)]
-        with pytest.raises(Full, match="max_pending=2"):
-            executor.options(block=False).submit(abs, -2)
-        third = Background(executor.submit, abs, -3)
-        assert first[0].cancel()
-        assert not third.result().done()
-        workers.begin()
-        assert third.result().result(30) == 3
-        workers.end()
-    executor._queue.delete()
 
 
 def test_another_client_gets_the_future_again(executor, workers, url):

@@ -7,6 +7,7 @@ import faulthandler
 import logging
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,11 @@ def get_status() -> Any:
 def begin_well() -> None:
     """An initializer without arguments."""
     begin("well")
+
+
+def has_imported(module: str) -> bool:
+    """Whether this process has imported it."""
+    return module in sys.modules
 
 
 def log_to(path: str) -> None:
@@ -120,6 +126,25 @@ async def double(value: int) -> int:
     """A coroutine function."""
     await asyncio.sleep(0)
     return 2 * value
+
+
+async def hold_event_loop(path: str, until: str) -> str:
+    """A coroutine function that does what :func:`hold` does."""
+    note(path)
+    while not os.path.exists(until):
+        await asyncio.sleep(0.005)
+    return "held"
+
+
+def leave(code: int) -> None:
+    """Exit."""
+    raise SystemExit(code)
+
+
+async def leave_event_loop(code: int) -> None:
+    """A coroutine function that exits."""
+    await asyncio.sleep(0)
+    leave(code)
 
 
 def run_in_parallel(number: int) -> tuple[list[int], list[int]]:
