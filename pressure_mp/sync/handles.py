@@ -420,7 +420,8 @@ class ItemHandle(Handle):
     def why_blocked(self) -> Diagnosis:
         """Explain what a put and a get would wait for now.
 
-        The diagnosis says which clients are in the way, and whether they are alive.
+        The diagnosis says which clients are in the way, which have items in flight, and whether
+        they are alive.
         ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
         still has a role (the right to put or to get), the role is free after this call. Waits for
         no other client. Raises QueueDoesNotExistError.
