@@ -33,6 +33,7 @@ from ..engines.contract.session import (
 from ..exceptions import (
     ArgumentError,
     ArgumentTypeError,
+    BrokerError,
     BrokerUnavailable,
     HandleClosedError,
     PressureError,
@@ -173,8 +174,12 @@ class Handle:
         return self._binding
 
     def _meet_with(self, operation: Operation[None]) -> None:
-        """Run an operation that names the binding of all that it does."""
-        drive(operation, registry.engine(self._address).host(host()).session())
+        """Run an operation that names the binding of all that it does. What the broker's own error
+        says, a user can put right; the thirty calls between here and there would only hide it."""
+        try:
+            drive(operation, registry.engine(self._address).host(host()).session())
+        except (BrokerError, BrokerUnavailable) as error:
+            raise error.with_traceback(None) from error.__cause__
 
     def _attaching(self, options: Options) -> Operation[None]:
         engine = registry.engine(self._address)
