@@ -6,6 +6,7 @@ from typing import Any
 
 from ..identity.processes import incarnation
 from ..operations.diagnosis import Diagnosis
+from ..operations.sides import Peer
 from ..operations.task_diagnosis import TaskDiagnosis
 from .place import Named
 
@@ -19,7 +20,8 @@ def diagnose(queue: Named) -> Diagnosis | TaskDiagnosis:
 
 def known_clients(found: Diagnosis | TaskDiagnosis) -> list[dict[str, Any]]:
     """Those who put, get, or have tasks: role, id, host and pid where the id tells them, whether it
-    is alive, for how many seconds it has waited, how many tasks it has."""
+    is alive, for how many seconds it has waited, how many tasks it has. A consumer that may have
+    items in flight has ``in_flight``: how many, None if others may have some of them."""
     return _of_items(found) if isinstance(found, Diagnosis) else _of_tasks(found)
 
 
@@ -40,8 +42,19 @@ def _of_items(found: Diagnosis) -> list[dict[str, Any]]:
         holder = side.holder
         if holder and holder.peer and holder.state == "waiting":
             rows[side.role, holder.peer.id] |= {"waited": holder.held}
+    having = found.in_flight.having
+    number = found.in_flight.number if len(having) == 1 else None
+    for one in having:
+        same = [row for (role, _), row in rows.items() if role == "consumer" and _is(row, one.peer)]
+        new = {"role": "consumer", **_peer(one.peer)}
+        row = same[0] if same else rows.setdefault(("consumer", one.peer.id), new)
+        row |= {"in_flight": number, "lease_left": one.left}
     return list(rows.values())
 
 
-def _peer(peer: Any) -> dict[str, Any]:
+def _is(row: dict[str, Any], peer: Peer) -> bool:
+    return peer.pid is not None and (row["host"], row["pid"]) == (peer.host, peer.pid)
+
+
+def _peer(peer: Peer) -> dict[str, Any]:
     return {"id": peer.id, "host": peer.host, "pid": peer.pid, "alive": peer.alive}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..identity.client import is_gone
+from ..identity.processes import incarnation
 from ..operations.task_queue import DecodedTask
 from ..states import BURIED, READY, VOID
 from .place import Named
@@ -38,6 +40,16 @@ def _change_each(queue: Named, operation: str, ids: Iterable[bytes], state: str)
 def buried(queue: Named) -> list[DecodedTask]:
     """The buried tasks that are next, as many as a program looks at."""
     return queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
+
+
+def return_lost(queue: Named) -> None:
+    """Items go back to the front now, and not only when somebody waits for an item, that are in
+    flight from processes that have ended, or whose leases have, where more cannot be known."""
+    there = queue.run(queue.items.renew(incarnation(), False, False))
+    for owner, until in there.consumers.items():
+        gone = is_gone(owner)
+        if gone or (gone is None and until < there.now):
+            queue.run(queue.items.requeue(owner, until))
 
 
 def empty(queue: Named, timeout: float | None) -> int:

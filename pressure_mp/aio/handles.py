@@ -15,7 +15,13 @@ from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How, Stats
 from ..engines.contract.session import AsyncSession, AsyncSessionIn, Binding
 from ..engines.put_off import LAST_SECONDS, to_its_end
-from ..exceptions import ArgumentTypeError, PressureError, QueueDoesNotExistError
+from ..exceptions import (
+    ArgumentTypeError,
+    BrokerError,
+    BrokerUnavailable,
+    PressureError,
+    QueueDoesNotExistError,
+)
 from ..hidden import hide_in
 from ..identity.client import client_id
 from ..identity.processes import host
@@ -117,8 +123,12 @@ class Handle:
         await self._meet_with(handle._first_use(handle._options))
 
     async def _meet_with(self, operation: Operation[None]) -> None:
-        """Run an operation that names the binding of all that it does."""
-        await adrive(operation, registry.engine(self._sync._address).host(host()).asession())
+        """Run an operation that names the binding of all that it does; its errors are cut as those
+        of threads are."""
+        try:
+            await adrive(operation, registry.engine(self._sync._address).host(host()).asession())
+        except (BrokerError, BrokerUnavailable) as error:
+            raise error.with_traceback(None) from error.__cause__
 
     async def _run(self, operation: AnyOperation[T]) -> T:
         """Run it when the broker has what this loop put before."""

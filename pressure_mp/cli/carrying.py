@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from ..administration.mending import return_lost
 from ..encoding import signing
 from ..encoding.large import HEAD_SIZE, Large, is_manifest, read_unchecked
 from ..engines.contract.items import Placed
@@ -199,7 +200,8 @@ class Loader:
 
 def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
     """Move what is queued, at most ``limit`` items: each leaves its queue when it is in the other
-    one."""
+    one. What a move had in flight that was killed, goes first."""
+    return_lost(queue)
     with Passing(queue.name, queue.discipline, queue.place.options) as passing:
         mover = _Mover(queue, passing, loader)
         try:

@@ -13,7 +13,7 @@ import click
 from ..encoding.task_values import decode_id, encode_id
 from ..engines.contract.queues import How
 from ..engines.contract.task_records import TaskSettings
-from ..exceptions import PressureError, TaskExists
+from ..exceptions import TaskExists
 from ..operations.task_queue import TASKS, DecodedTask
 from ..states import BURIED, READY, WAITING
 from .carrying import Carried, Translator, to_bytes, to_text
@@ -115,9 +115,6 @@ class Loader:
                     self.load([task])
                 return
             self._check_same(error, first, data[0])
-        except PressureError as error:
-            self.number += error.accepted
-            raise
         if first.state == BURIED:
             for task in tasks:
                 self._bury(task)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import itertools
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from ..exceptions import PressureError
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
-from . import carrying, carrying_tasks
+from . import carrying, carrying_tasks, exported
 from .carrying import Carried, Translator, context_of
 from .completing import queue_name
+from .import_notes import Progress
 from .output import as_json, write_count
 from .place import Named, Place, broker_options
-
-#: What the first line of an exported file says.
-_FORMAT = "pressure_mp queue 1"
 
 to_options = (
     click.option("--to-url", metavar="URL", help="The broker of TARGET; else that of SOURCE."),
@@ -57,7 +53,9 @@ def copy(
     Signed items need PRESSURE_AUTHKEY: they are signed anew for TARGET. Items of a priority or
     fair queue keep their priorities and keys, but not their weights. Tasks are copied that are
     ready, waiting or buried, with id, priority, tube, key and times, but without their count of
-    deliveries, their error and their result.
+    deliveries, their error and their result. If the command is killed, TARGET has the first part of
+    the items, and all would be put again: empty TARGET first, or use export and import, which can
+    go on. Tasks can be copied again.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     loader.load_all(_ways(queue.discipline).look_at_all(queue))
@@ -108,8 +106,9 @@ def move(
 
     As copy, but each item is removed from SOURCE when it is in TARGET. The next item of SOURCE is
     put first, so a lifo queue has the reverse order afterwards. A task that a worker takes
-    meanwhile stays in SOURCE. If the command is killed, no item is lost, but some may be in both
-    queues.
+    meanwhile stays in SOURCE. If the command is killed, no item is lost: call it again, and it goes
+    on. Of the items that it had fetched, up to 1,000, those that were put come a second time; from
+    a priority or fair queue that is one item, and of tasks none does.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     _ways(queue.discipline).move_all(queue, loader, limit)
@@ -133,105 +132,79 @@ def export(
     """
     queue = Place(url, prefix).find(name)
     ways = _ways(queue.discipline)
-    head = {"discipline": queue.discipline, **ways.settings_of(queue)}
+    in_prefix, in_queue = context_of(queue)
+    head = {"prefix": in_prefix, "name": in_queue, "discipline": queue.discipline}
+    head |= ways.settings_of(queue)
     if rejected:
         items = map(Carried, queue.run(queue.items.rejected(queue.stats().rejected)))
         head["discipline"] = FIFO  # where they belonged is not kept
     else:
         items = ways.look_at_all(queue)
     if str(file) == "-":
-        number = _write(sys.stdout.buffer, queue, head, items)
+        number = exported.write(sys.stdout.buffer, head, items)
     else:
         partial = file.with_name(f"{file.name}.part")
         with partial.open("wb") as out:
-            number = _write(out, queue, head, items)
+            number = exported.write(out, head, items)
             out.flush()
             os.fsync(out.fileno())
         partial.replace(file)
     write_count(number, "exported", in_json, err=True)
 
 
-def _write(out: IO[bytes], queue: Named, head: dict[str, Any], items: Iterator[Any]) -> int:
-    digest, number = hashlib.sha256(), 0
-
-    def line(value: dict[str, Any]) -> None:
-        text = json.dumps(value, separators=(",", ":")).encode() + b"\n"
-        digest.update(text)
-        out.write(text)
-
-    prefix, name = context_of(queue)
-    line({"format": _FORMAT, "prefix": prefix, "name": name, **head})
-    for carried in items:
-        number += 1
-        line(carried.as_json())
-    out.write(json.dumps({"items": number, "sha256": digest.hexdigest()}).encode() + b"\n")
-    return number
-
-
 @click.command(name="import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @queue_name(required=False)
+@click.option("--resume", is_flag=True, help="Go on where an interrupted import ended.")
 @click.option(
     "--skip",
     type=click.IntRange(min=0),
-    default=0,
-    help="Leave out the first N items: an import that failed says which N to give.",
+    help="Leave out the first N items, whatever an interrupted import did.",
     metavar="N",
 )
 @as_json
 @broker_options
 def import_(
-    file: Path, name: str | None, skip: int, in_json: bool, url: str | None, prefix: str | None
+    file: Path,
+    name: str | None,
+    resume: bool,
+    skip: int | None,
+    in_json: bool,
+    url: str | None,
+    prefix: str | None,
 ) -> None:
     """Put the items of an exported FILE into the queue NAME.
 
     Without NAME: into a queue with the name of the exported one. The queue is created if it does
     not exist. The checksum is compared before the first item is put: an incomplete FILE ends the
     command with status 1.
+
+    Beside FILE the command keeps a note of how far it is, and removes it at the end. If the note of
+    an interrupted import is there, the command ends with status 1 and says which items are in the
+    queue; --resume goes on. No item is put twice, and none is lost, if nobody else has put into the
+    queue meanwhile; if somebody has, --resume says so, and --skip has to be given. A task is put
+    again if it was done, and is gone, before the import went on.
     """
-    head = _check(file)
-    place = Place(url, prefix)
+    if resume and skip is not None:
+        raise click.UsageError("--resume and --skip are two ways to go on: give one of them")
+    found = exported.check(file)
+    head = found.head
     ways = _ways(head["discipline"])
-    queue = ways.open_target(place, name or head["name"], head["discipline"], head)
+    queue = ways.open_target(Place(url, prefix), name or head["name"], head["discipline"], head)
+    progress = Progress(file, found, queue)
+    done = progress.find_start(skip, resume)
     loader = ways.Loader(queue, Translator((head["prefix"], head["name"]), context_of(queue)))
     read = carrying_tasks.CarriedTask.read if head["discipline"] == TASKS else Carried.read
+    items = map(read, exported.read(file, done))
     try:
-        loader.load_all(map(read, _lines(file, skip)))
-    except PressureError as error:
-        done = skip + loader.number
-        raise click.ClickException(f"{error}; to go on: --skip {done}") from error
+        while done < found.items:
+            trying = progress.begin(done)
+            loader.load_all(itertools.islice(items, trying))
+            done += trying
+        progress.end()
+    except (PressureError, click.ClickException) as error:
+        raise click.ClickException(f"{error}; to go on: --resume") from error
     except KeyboardInterrupt:
-        click.echo(f"To go on: --skip {skip + loader.number}", err=True)
+        click.echo("To go on: --resume", err=True)
         raise
     write_count(loader.number, "imported", in_json)
-
-
-def _check(file: Path) -> dict[str, Any]:
-    """The first line of a whole file."""
-    digest, last, number = hashlib.sha256(), b"", -1
-    with file.open("rb") as lines:
-        first = lines.readline()
-        lines.seek(0)
-        for line in lines:
-            digest.update(last)
-            last, number = line, number + 1
-    try:
-        head, end = json.loads(first), json.loads(last)
-        is_whole = head["format"] == _FORMAT and end["sha256"] == digest.hexdigest()
-    except (ValueError, KeyError, TypeError):
-        is_whole = False
-    if not is_whole:
-        raise click.ClickException(
-            f"{file} is no exported queue, or not whole: its checksum is not that of what is in it"
-        )
-    found: dict[str, Any] = head
-    return found
-
-
-def _lines(file: Path, skip: int) -> Iterator[dict[str, Any]]:
-    with file.open("rb") as lines:
-        lines.readline()
-        for place, line in enumerate(lines):
-            value = json.loads(line)
-            if "item" in value and place >= skip:
-                yield value

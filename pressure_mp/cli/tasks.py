@@ -100,8 +100,9 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
 def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
     """Show the processes that put into, or get from, the queue NAME, or have its tasks.
 
-    For each: host, pid, and whether it is alive. Only processes that the broker knows are shown;
-    whether one of another host is alive may not be known.
+    For each: host, pid, whether it is alive, for how long it has waited, and how many tasks or
+    items it has that are not acknowledged; "some" if others may have some of them. Only processes
+    that the broker knows are shown; whether one of another host is alive may not be known.
     """
     queue = Place(url, prefix).find(name)
     found = known_clients(diagnose(queue))
@@ -116,6 +117,12 @@ def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> No
         Column("pid", lambda row: "" if row["pid"] is None else str(row["pid"]), True),
         Column("alive", lambda row: alive[row["alive"]]),
         Column("waits", lambda row: duration(row.get("waited")), True),
-        Column("has", lambda row: str(row.get("tasks", "")), True, True),
+        Column("has", _has, True),
     )
     write_rows(found, columns)
+
+
+def _has(row: dict[str, Any]) -> str:
+    if "in_flight" in row:
+        return "some" if row["in_flight"] is None else str(row["in_flight"])
+    return str(row.get("tasks", ""))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ..engines.contract.queues import End, Inspection
 from ..identity.client import is_gone, parse_client, process_of
+from .holding import NOTHING, InFlight
 from .sides import Holder, Peer, Side, Waiter
 from .summing_up import sum_up
 
@@ -24,6 +25,7 @@ class Diagnosis(NamedTuple):
     ``str()`` says it in words, with the summary in the first line. ``deleting`` is True when the
     queue no longer exists, but its deletion waits until a client of another implementation gives a
     role back. ``partial`` is True when so many clients wait that only some were examined.
+    ``in_flight`` says which processes may have items that were taken and not yet acknowledged.
     """
 
     queue: str
@@ -34,6 +36,7 @@ class Diagnosis(NamedTuple):
     put: Side
     get: Side
     partial: bool
+    in_flight: InFlight
 
     def __str__(self) -> str:
         details = (
@@ -41,12 +44,16 @@ class Diagnosis(NamedTuple):
             (f"a put waits for {self.put.waits_for}", self._detail(self.put)),
             (f"a get waits for {self.get.waits_for}", self._detail(self.get)),
         )
-        return "\n".join((self.sentence, *(f"{head}: {text}" for head, text in details)))
+        lines = [self.sentence, *(f"{head}: {text}" for head, text in details)]
+        if self.in_flight.number:
+            who = [str(one) for one in self.in_flight.having] or ["it is not known where"]
+            lines.append(f"{self.in_flight}: {'; '.join(who)}")
+        return "\n".join(lines)
 
     @property
     def sentence(self) -> str:
         """What a put or a get waits for, and what to do, in one sentence."""
-        return sum_up(*self[:-1])
+        return sum_up(*self[:-2], self.in_flight)
 
     def explain(self, operation: str) -> str:
         """What is in the way of a ``"put"`` or of a ``"get"``, in one line."""
@@ -108,7 +115,7 @@ def _partners(side: Side) -> str:
     return ""
 
 
-def diagnose(queue: str, seen: Inspection) -> Diagnosis:
+def diagnose(queue: str, seen: Inspection, in_flight: InFlight = NOTHING) -> Diagnosis:
     """Make the diagnosis of a queue that an engine looked at."""
     known = _Peers()
     put_holder = _holder_of(seen.producer, seen.now, known)
@@ -131,6 +138,7 @@ def diagnose(queue: str, seen: Inspection) -> Diagnosis:
         put=Side("put", "producer", put_waits, put_holder, put_line, consumers),
         get=Side("get", "consumer", get_waits, get_holder, get_line, producers),
         partial=seen.partial,
+        in_flight=in_flight,
     )
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+from ..identity.client import is_gone
+
+#: A process, as it names itself where it takes items and tasks: host and mark, pid, start,
+#: incarnation.
+_PROCESS = re.compile(r"(.+)-[0-9a-f]{12}/(\d{1,9})/.*", re.DOTALL)
 
 
 class Peer(NamedTuple):
@@ -26,6 +33,19 @@ class Peer(NamedTuple):
         if self.thread is None:
             return f"pid {self.pid} on {self.host} ({state})"
         return f"pid {self.pid}, thread {self.thread} on {self.host} ({state})"
+
+    @property
+    def name(self) -> str:
+        """Which process it is, in words."""
+        return repr(self.id) if self.host is None else f"pid {self.pid} on host {self.host}"
+
+
+def peer_of(owner: str) -> Peer:
+    """A process by the name under which it takes items or tasks."""
+    gone = is_gone(owner)
+    named = _PROCESS.fullmatch(owner)
+    host, pid = (named[1], int(named[2])) if named else (None, None)
+    return Peer(owner, host, pid, None, None if gone is None else not gone)
 
 
 class Holder(NamedTuple):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .sides import Peer, Side
+from .holding import InFlight, sum_up_lost
+from .sides import Side
 
 
 class _Found(NamedTuple):
@@ -17,13 +18,21 @@ class _Found(NamedTuple):
     deleting: bool
     put: Side
     get: Side
+    in_flight: InFlight
 
 
 def sum_up(
-    queue: str, length: int, maxsize: int, closed: bool, deleting: bool, put: Side, get: Side
+    queue: str,
+    length: int,
+    maxsize: int,
+    closed: bool,
+    deleting: bool,
+    put: Side,
+    get: Side,
+    in_flight: InFlight,
 ) -> str:
     """The sentence."""
-    found = _Found(queue, length, maxsize, closed, deleting, put, get)
+    found = _Found(queue, length, maxsize, closed, deleting, put, get, in_flight)
     if found.deleting:
         return (
             "The queue is being deleted, and that waits for a client of another implementation "
@@ -32,6 +41,9 @@ def sum_up(
     stuck = _stuck(found)
     if stuck:
         return stuck
+    lost = "" if found.length else sum_up_lost(in_flight, closed)
+    if lost:
+        return lost
     if found.closed:
         left = f"{_items(found.length)} left to get" if found.length else "nothing left to get"
         return f"The queue is shut down, with {left}: nobody can put any more."
@@ -50,9 +62,17 @@ def _state(found: _Found) -> str:
     if found.maxsize and found.length >= found.maxsize:
         return f"The queue is full ({found.length} of {found.maxsize})"
     if not found.length:
-        return "The queue is empty"
+        return f"The queue is empty{_with_holders(found.in_flight)}"
     bound = f"{found.length} of {found.maxsize} items" if found.maxsize else _items(found.length)
     return f"The queue holds {bound}"
+
+
+def _with_holders(in_flight: InFlight) -> str:
+    if not in_flight.number:
+        return ""
+    having = in_flight.having
+    at = f" at {having[0].peer.name}" if len(having) == 1 else ""
+    return f" ({in_flight}{at})"
 
 
 def _stuck(found: _Found) -> str:
@@ -68,7 +88,7 @@ def _stuck(found: _Found) -> str:
                 f"somebody removed; `{command}` puts it back."
             )
         if holder.state == "foreign":
-            who = f"; the last one known was {_name(holder.peer)}" if holder.peer else ""
+            who = f"; the last one known was {holder.peer.name}" if holder.peer else ""
             return (
                 f"Nobody can {side.operation}: a {side.role} of another implementation is at work, "
                 f"or died at work{who}. If it is dead, `{command}` lets others go on."
@@ -83,7 +103,7 @@ def _partners(side: Side, partner: str) -> str:
     if not known:
         return f" and no {partner} was ever seen{start}"
     if side.no_live_partner and len(known) == 1:
-        return f" and its only known {partner}, {_name(known[0])}, has ended{start}"
+        return f" and its only known {partner}, {known[0].name}, has ended{start}"
     if side.no_live_partner:
         return f" and all {len(known)} {partner}s that are known have ended{start}"
     live = [peer for peer in known if peer.alive]
@@ -93,18 +113,14 @@ def _partners(side: Side, partner: str) -> str:
         more = f" and {others} more" if others else ""
         verb = "are" if others else "is"
         return (
-            f"; {partner} {_name(live[0])}{more} {verb} alive, and it is for "
+            f"; {partner} {live[0].name}{more} {verb} alive, and it is for "
             f"{'them' if others else 'it'} to {doing}."
         )
     return (
-        f"; the last known {partner} is {_name(known[0])}, and whether it is alive is not known "
+        f"; the last known {partner} is {known[0].name}, and whether it is alive is not known "
         f"here: look there, or start a {partner}."
     )
 
 
 def _items(number: int) -> str:
     return "1 item" if number == 1 else f"{number} items"
-
-
-def _name(peer: Peer) -> str:
-    return repr(peer.id) if peer.host is None else f"pid {peer.pid} on host {peer.host}"

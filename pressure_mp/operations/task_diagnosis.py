@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,12 +9,8 @@ from typing import NamedTuple
 from .. import states
 from ..engines.contract.task_records import StoredTask
 from ..engines.contract.tasks import Takers, TaskCounts
-from ..identity.client import is_gone
-from .sides import Peer
+from .sides import Peer, peer_of
 from .task_stats import Counts, count
-
-#: A process, as it names itself where it takes tasks: host and mark, pid, start, incarnation.
-_PROCESS = re.compile(r"(.+)-[0-9a-f]{12}/(\d{1,9})/.*", re.DOTALL)
 
 
 class Taker(NamedTuple):
@@ -111,8 +106,7 @@ class TaskDiagnosis(NamedTuple):
         live = [taker for taker in self.takers if taker.tasks and taker.peer.alive is not False]
         if not live:
             return "all processes that have some have ended: start a worker"
-        first = live[0].peer
-        name = first.id if first.host is None else f"pid {first.pid} on host {first.host}"
+        name = live[0].peer.name
         if len(live) == 1:
             return f"{name} is at work"
         return f"{len(live)} processes are at work, such as {name}"
@@ -136,7 +130,7 @@ def diagnose_tasks(
         ends = takers.leases.get(owner)
         left = None if ends is None or ends < takers.now else (ends - takers.now) / 1000
         if number or left is not None:
-            found.append(Taker(_peer(owner), number, left))
+            found.append(Taker(peer_of(owner), number, left))
     full = _full_keys(taken, ready, per_key) if per_key else ()
     return TaskDiagnosis(
         queue=queue,
@@ -159,13 +153,6 @@ def _full_keys(
     full = [group for group, number in has.items() if number >= per_key and wait[group]]
     found = [FullKey(key, tube, wait[key, tube], has[key, tube]) for key, tube in full]
     return tuple(sorted(found, key=lambda key: -key.ready))
-
-
-def _peer(owner: str) -> Peer:
-    gone = is_gone(owner)
-    named = _PROCESS.fullmatch(owner)
-    host, pid = (named[1], int(named[2])) if named else (None, None)
-    return Peer(owner, host, pid, None, None if gone is None else not gone)
 
 
 def _tasks(number: int) -> str:

@@ -30,6 +30,7 @@ from ..engines.contract.session import (
 from ..exceptions import (
     ArgumentError,
     ArgumentTypeError,
+    BrokerError,
     BrokerUnavailable,
     HandleClosedError,
     PressureError,
@@ -171,8 +172,12 @@ class Handle:
         return self._binding
 
     def _meet_with(self, operation: Operation[None]) -> None:
-        """Run an operation that names the binding of all that it does."""
-        drive(operation, registry.engine(self._address).host(host()).session())
+        """Run an operation that names the binding of all that it does. What the broker's own error
+        says, a user can put right; the thirty calls between here and there would only hide it."""
+        try:
+            drive(operation, registry.engine(self._address).host(host()).session())
+        except (BrokerError, BrokerUnavailable) as error:
+            raise error.with_traceback(None) from error.__cause__
 
     def _attaching(self, options: Options) -> Operation[None]:
         engine = registry.engine(self._address)
@@ -418,7 +423,8 @@ class ItemHandle(Handle):
     def why_blocked(self) -> Diagnosis:
         """Explain what a put and a get would wait for now.
 
-        The diagnosis says which clients are in the way, and whether they are alive.
+        The diagnosis says which clients are in the way, which have items in flight, and whether
+        they are alive.
         ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
         still has a role (the right to put or to get), the role is free after this call. Waits for
         no other client. Raises QueueDoesNotExistError.

@@ -13,6 +13,19 @@ from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.operations.brokers import list_page
 
+THREADS = """
+import sys
+from pressure_mp import Queue
+Queue(name="jobs", url=sys.argv[1])
+"""
+ASYNCIO = """
+import asyncio, sys
+from pressure_mp.aio import Queue
+async def main():
+    await Queue(name="jobs", url=sys.argv[1]).put("item")
+asyncio.run(main())
+"""
+
 
 @pytest.fixture
 def schema(postgres):
@@ -34,6 +47,19 @@ def run(*arguments, status=0):
 def test_the_first_use_without_it_says_what_to_run(postgres, schema, name):
     with pytest.raises(exceptions.BrokerError, match=r"no schema own_.*postgres install"):
         Queue(name=name, url=f"{postgres.url}?schema={schema}")
+
+
+@pytest.mark.parametrize("program", [THREADS, ASYNCIO])
+def test_a_program_that_ends_without_it_shows_that_and_not_how_the_package_asked(
+    postgres, schema, program
+):
+    url = f"{postgres.url}?schema={schema}"
+    command = [sys.executable, "-c", program, url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    *calls, error = done.stderr.splitlines()
+    assert "postgres install" in error
+    assert not any("pressure_mp/engines" in line for line in calls), done.stderr
+    assert done.stderr.count("Traceback") == 1
 
 
 def test_create_in_the_url_installs_it(postgres, schema, name):

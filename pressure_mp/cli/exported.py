@@ -1,0 +1,72 @@
+"""The file of an exported queue: a line of JSON for the queue, one for each item, and a last one
+with their number and a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import click
+
+#: What the first line says.
+_FORMAT = "pressure_mp queue 1"
+
+
+class Exported(NamedTuple):
+    """A whole file: what it says of its queue, how many items it has, and its checksum."""
+
+    head: dict[str, Any]
+    items: int
+    sha256: str
+
+
+def write(out: IO[bytes], head: dict[str, Any], items: Iterable[Any]) -> int:
+    """Write such a file; returns how many items it has."""
+    digest, number = hashlib.sha256(), 0
+
+    def line(value: dict[str, Any]) -> None:
+        text = json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        digest.update(text)
+        out.write(text)
+
+    line({"format": _FORMAT, **head})
+    for carried in items:
+        number += 1
+        line(carried.as_json())
+    out.write(json.dumps({"items": number, "sha256": digest.hexdigest()}).encode() + b"\n")
+    return number
+
+
+def check(file: Path) -> Exported:
+    """What a whole file says. Raises click.ClickException for one that is not whole."""
+    digest, last = hashlib.sha256(), b""
+    with file.open("rb") as lines:
+        first = lines.readline()
+        lines.seek(0)
+        for line in lines:
+            digest.update(last)
+            last = line
+    try:
+        head, end = json.loads(first), json.loads(last)
+        is_whole = head["format"] == _FORMAT and end["sha256"] == digest.hexdigest()
+        found = Exported(head, end["items"], end["sha256"])
+    except (ValueError, KeyError, TypeError):
+        is_whole = False
+    if not is_whole:
+        raise click.ClickException(
+            f"{file} is no exported queue, or not whole: its checksum is not that of what is in it"
+        )
+    return found
+
+
+def read(file: Path, skip: int) -> Iterator[dict[str, Any]]:
+    """The items of a whole file, without the first ones."""
+    with file.open("rb") as lines:
+        lines.readline()
+        for place, line in enumerate(lines):
+            value = json.loads(line)
+            if "item" in value and place >= skip:
+                yield value

@@ -1,0 +1,158 @@
+"""How far an import is, in a file beside the imported one: so that one that was killed can go on.
+
+A note is written before each batch is put. Behind the items that it counts, at most one batch is in
+the queue. How much of that is, the queue's own count of what was put tells, as long as nobody else
+puts into it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from ..identity.client import client_id
+from .exported import Exported
+from .place import Named
+
+#: Items that are put between two notes.
+BATCH = 100
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is certain: the first ``done`` items of the file with that checksum are in the queue,
+    and of the ``trying`` behind them there may be any number.
+
+    ``produced`` is how many items were ever put into the queue before these, None of a queue of
+    tasks; ``producer`` is who puts them. ``alone`` is False if somebody else was seen to put.
+    """
+
+    sha256: str
+    done: int
+    trying: int
+    produced: int | None
+    producer: str
+    alone: bool = True
+
+
+class Progress:
+    """The note of one import: of a file, into one queue."""
+
+    def __init__(self, file: Path, exported: Exported, queue: Named) -> None:
+        address = queue.place.address
+        target = json.dumps([address.url, address.prefix, queue.name])
+        digest = hashlib.sha256(target.encode()).hexdigest()[:12]
+        self._file = file
+        self._exported = exported
+        self._queue = queue
+        self._path = file.with_name(f"{file.name}.import-{digest}.json")
+        self._note: Note | None = None
+
+    def find_start(self, skip: int | None, resume: bool) -> int:
+        """How many items to leave out. Raises click.ClickException where that is for the user to
+        say."""
+        if skip is not None:
+            return skip
+        note = self._read()
+        if note is None:
+            if resume:
+                raise click.ClickException(
+                    f"there is nothing to resume: no import of {self._file} into "
+                    f"{self._queue.name!r} was interrupted ({self._path} does not exist)"
+                )
+            return 0
+        if note.sha256 != self._exported.sha256:
+            raise click.ClickException(
+                f"{self._path} tells of an interrupted import of another {self._file}: remove it, "
+                "or say with --skip N after how many items to begin"
+            )
+        if not resume:
+            raise click.ClickException(
+                f"an import of {self._file} into {self._queue.name!r} was interrupted, or is still "
+                f"running: {_certain(note)}; to go on behind what is there: --resume; to "
+                "begin after a number of items: --skip N, or --skip 0"
+            )
+        return note.done + self._count(note)
+
+    def begin(self, done: int) -> int:
+        """The first ``done`` items are in the queue, and others follow: write that down. Returns
+        how many may be put before the next note."""
+        exported, before = self._exported, self._note
+        produced = self._produced()
+        alone = before is None or (
+            before.alone and produced == _after(before.produced, done - before.done)
+        )
+        trying = min(BATCH, exported.items - done)
+        note = Note(exported.sha256, done, trying, produced, client_id(), alone)
+        self._write(note)
+        self._note = note
+        return trying
+
+    def end(self) -> None:
+        """All of the file is in the queue."""
+        self._path.unlink(missing_ok=True)
+
+    def _produced(self) -> int | None:
+        return None if self._queue.has_tasks else self._queue.stats().produced_messages
+
+    def _count(self, note: Note) -> int:
+        """How many of the items that a note does not know of are in the queue."""
+        if note.produced is None:
+            return 0  # tasks that are there already stay as they are
+        stats = self._queue.stats()
+        number = stats.produced_messages - note.produced
+        is_ours = number == 0 or (note.alone and stats.producer == note.producer)
+        if is_ours and 0 <= number <= note.trying:
+            return number
+        raise click.ClickException(
+            f"{_certain(note)}, and that cannot be told from the queue: somebody else put into "
+            f"{self._queue.name!r} meanwhile, or it lost its count. --skip {note.done} puts none "
+            f"too few, and up to {note.trying} twice; --skip {note.done + note.trying} puts none "
+            f"twice, and up to {note.trying} not at all"
+        )
+
+    def _read(self) -> Note | None:
+        try:
+            return Note(**json.loads(self._path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise click.ClickException(
+                f"{self._path} is not what an import wrote ({error}): remove it, and say with "
+                "--skip N after how many items to begin"
+            ) from error
+
+    def _write(self, note: Note) -> None:
+        """Whenever this machine fails, the old note is there, or the new one."""
+        partial = self._path.with_name(f"{self._path.name}.part")
+        with partial.open("wb") as out:
+            out.write(json.dumps(asdict(note)).encode())
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(self._path)
+        if self._note is None:
+            self._sync_directory()
+
+    def _sync_directory(self) -> None:
+        """Without the first note, all would be put again."""
+        directory = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def _after(produced: int | None, number: int) -> int | None:
+    return None if produced is None else produced + number
+
+
+def _certain(note: Note) -> str:
+    sure = (
+        f"items 1 to {note.done} are in the queue" if note.done else "no item is sure to be there"
+    )
+    return f"{sure}, of {note.done + 1} to {note.done + note.trying} any number may be"

@@ -1,0 +1,98 @@
+"""Items in flight, in a diagnosis: how many there are, and which processes may have them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..effects import Operation
+from ..engines.contract.items import Attendance, Renew, RenewReply
+from ..engines.contract.queues import GetStats, GetStatsReply, Stats
+from ..identity.processes import State, incarnation, state
+from .sides import Peer, peer_of
+
+
+class Having(NamedTuple):
+    """A process that has items in flight, or had some a moment ago. ``stopped`` is True when it
+    lives, but was stopped, as by SIGSTOP. ``left`` is in how many seconds its lease ends, None when
+    it has none any more."""
+
+    peer: Peer
+    stopped: bool
+    left: float | None
+
+    def __str__(self) -> str:
+        stopped = ", but stopped" if self.stopped else ""
+        lease = "its lease has ended" if self.left is None else f"lease for {self.left:.1f} s more"
+        return f"{self.peer}{stopped}, {lease}"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what it has goes back as soon as somebody waits for an item."""
+        return self.peer.alive is False or self.left is None
+
+
+class InFlight(NamedTuple):
+    """``number`` items were taken and not yet acknowledged. ``having`` are the processes that may
+    have them, those first that have ended: if it is only one, it has all of them."""
+
+    number: int
+    having: tuple[Having, ...]
+
+    def __str__(self) -> str:
+        return f"{self.number} item{' is' if self.number == 1 else 's are'} in flight"
+
+
+NOTHING = InFlight(0, ())
+
+
+def look_for_holders() -> Operation[InFlight]:
+    """Who has items in flight."""
+    stats: GetStatsReply = yield GetStats()
+    if not isinstance(stats, Stats) or not stats.in_flight:
+        return NOTHING
+    there: RenewReply = yield Renew(incarnation(), False, False)
+    if not isinstance(there, Attendance):
+        return NOTHING  # it was deleted meanwhile
+    found = [
+        _having(owner, seen, until - there.now)
+        for owner, until in there.consumers.items()
+        # One that is alive, and has anything, renews its lease.
+        if (seen := state(owner)) != "alive" or until >= there.now
+    ]
+    return InFlight(stats.in_flight, tuple(sorted(found, key=_urgency)))
+
+
+def _having(owner: str, seen: State, left: int) -> Having:
+    return Having(peer_of(owner), seen == "stopped", left / 1000 if left >= 0 else None)
+
+
+def _urgency(one: Having) -> tuple[bool, bool, bool]:
+    return one.peer.alive is not False, not one.is_lost, not one.stopped
+
+
+def sum_up_lost(in_flight: InFlight, closed: bool) -> str:
+    """The sentence of an empty queue, if what it lacks is with a process that will not go on by
+    itself; else nothing."""
+    number, having = in_flight
+    first = having[0] if having else None
+    if first is None or not (first.is_lost or first.stopped):
+        return ""
+    it, goes = ("it", "it goes") if number == 1 else ("them", "they go")
+    who = f"{first.peer.name} has {it}, and"
+    if len(having) > 1:
+        who, goes = f"{first.peer.name}, which may have some of them,", "these go"
+    if first.is_lost:
+        # Who asks for an item of a queue that is shut down and empty does not wait.
+        when = "somebody waits in join()" if closed else "a consumer waits for an item: start one"
+        fix = ", or `pressure-mp doctor --fix`" if first.peer.alive is False else ""
+        advice = f"; {goes} back when {when}{fix}"
+    else:
+        advice = ": let it go on, or end it"
+    queue = "The queue is shut down and empty" if closed else "The queue is empty"
+    return f"{queue}, but {in_flight}: {who} {_state(first)}{advice}."
+
+
+def _state(one: Having) -> str:
+    if one.peer.alive is False:
+        return "has ended"
+    return "is stopped" if one.stopped else "let its lease end"
