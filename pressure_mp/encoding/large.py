@@ -93,7 +93,7 @@ class Manifest:
         return [bytearray(length) for length in self.lengths]
 
 
-def is_manifest(item: bytes) -> bool:
+def is_manifest(item: bytes | bytearray | memoryview) -> bool:
     """Whether an item may be a manifest; another program may have queued anything."""
     return item[: len(MARK)] == MARK
 

@@ -1,5 +1,5 @@
 """A put and a get have fewer statements where nobody waits; who waits is seen by them all the same,
-also by a handle whose first call it is."""
+also by a handle whose first call it is, or that knows the queue from calls before."""
 
 from __future__ import annotations
 
@@ -40,3 +40,43 @@ def test_the_first_get_of_a_handle_wakes_who_waits_for_space(pair):
     assert pair[1].get() == 1
     putting.result()
     assert pair[1].get() == 2
+
+
+@pytest.fixture
+def known(pair, monkeypatch):
+    """They made such calls before, and what they know of the queue stays worth knowing."""
+    from pressure_mp.engines.postgres import quick
+
+    monkeypatch.setattr(quick, "_FRESH", HOURS)
+    for q in pair:
+        q.put("before")
+        q.get()
+    return pair
+
+
+def test_a_later_put_of_a_handle_wakes_who_waits_for_an_item(known):
+    getting = waiting(known[0], known[0].get)
+    known[1].put("item")
+    assert getting.result() == "item"
+
+
+def test_a_later_get_of_a_handle_wakes_who_waits_for_space(known):
+    known[0].put(1)
+    putting = waiting(known[0], known[0].put, 2)
+    assert known[1].get() == 1
+    putting.result()
+    assert known[1].get() == 2
+
+
+def test_a_queue_that_was_deleted_is_not_taken_for_the_one_that_has_its_name_now(
+    postgres, name, known
+):
+    known[0].delete()
+    q = Queue(name=name, url=postgres.limited_url)
+    for number in range(10):  # its version is a later one than that of the former queue
+        q.put(number)
+        q.get()
+    known[1].put("item")
+    assert [q.qsize(), q.get(timeout=0)] == [1, "item"]
+    q.put("item")
+    assert known[1].get(timeout=0) == "item"

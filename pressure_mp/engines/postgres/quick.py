@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from struct import Struct
+from typing import NamedTuple
 
+from ...encoding.large import is_manifest
 from .statements import Statements
 from .ways import Asked, Reply
 from .wire import Row, Statement
@@ -14,48 +15,69 @@ from .wire import Row, Statement
 _PAUSE = 8
 #: Seconds for which a version of the queue is worth knowing: what it was since is looked at.
 _FRESH = 0.1
-_VERSION = Struct("!q")
+#: Bytes of a number as the server sends and reads it.
+_NUMBER = 8
+
+
+class Known(NamedTuple):
+    """A queue's slot, its id, and its version at a time."""
+
+    slot: bytes
+    queue: bytes
+    version: bytes
+    at: float
 
 
 class Quick:
-    """Whether calls to one queue are tried so; and which version the last one of each operation
-    told, and when."""
+    """Whether calls to one queue are tried so; and what the last one of each operation told."""
 
     __slots__ = ("_known", "_pause")
 
     def __init__(self) -> None:
         self._pause = 0
-        self._known: dict[str, tuple[int, float]] = {}
+        self._known: dict[str, Known] = {}
 
-    def statement(self, statements: Statements, asked: Asked, discipline: str) -> Statement | None:
-        """What to try first, if anything: as ``put_one`` and ``take_one`` say in the schema."""
+    def may_do(self, asked: Asked, discipline: str) -> bool:
+        """Whether that is tried first."""
         args = asked.args
         if asked.op == "put":
-            if discipline != "fifo" or len(asked.items) != 1 or len(args) != ("waits" in args):
-                return None
-            found = statements.put_one
-        elif asked.op == "take" and args["limit"] == 1 and "durable" not in args:
-            found = statements.take_one
-        else:
-            return None
+            if (
+                discipline != "fifo"
+                or len(asked.items) != 1
+                or len(args) != ("waits" in args)
+                or is_manifest(asked.items[0])
+            ):
+                return False
+        elif asked.op != "take" or args["limit"] != 1 or "durable" in args:
+            return False
         if self._pause:
             self._pause -= 1
-            return None
-        return found
+            return False
+        return True
 
-    def version(self, op: str) -> int:
-        """One that the queue had when the last such call was made; 0 if that is not lately."""
-        version, known_at = self._known.get(op, (0, 0.0))
-        return version if time.monotonic() - known_at < _FRESH else 0
+    def known(self, op: str) -> Known | None:
+        """What the last such call told, if that was lately."""
+        known = self._known.get(op)
+        return known if known is not None and time.monotonic() - known.at < _FRESH else None
 
-    def read(self, asked: Asked, row: Row) -> Reply | None:
-        """The reply; None if nothing was done."""
+    def statement(self, statements: Statements, asked: Asked, known: Known | None) -> Statement:
+        """What it is tried by, as the schema says."""
+        if asked.op == "put":
+            return statements.put_one if known is None else statements.put_next
+        return statements.take_one if known is None else statements.take_next
+
+    def read(self, asked: Asked, known: Known | None, row: Row) -> Reply | None:
+        """The reply to such a call; None if nothing was done."""
         said = row[0]
         if said is None:
             self._pause = _PAUSE
             self._known.pop(asked.op, None)
             return None
-        self._known[asked.op] = _VERSION.unpack_from(said)[0], time.monotonic()
+        if known is None:
+            slot, queue, said = said[:_NUMBER], said[_NUMBER : 2 * _NUMBER], said[2 * _NUMBER :]
+        else:
+            slot, queue = known.slot, known.queue
+        self._known[asked.op] = Known(slot, queue, said[:_NUMBER], time.monotonic())
         if asked.op == "put":
             return Reply("added", 1, [])
-        return Reply("taken", None, [said[_VERSION.size :]])
+        return Reply("taken", None, [said[_NUMBER:]])

@@ -15,14 +15,14 @@ _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: to the tables.
 ENTRIES = (
     *("call_items", "call_tasks", "look_at", "leave", "call_host"),
-    *("put_one", "take_one", "list_queues", "server_settings", "append_sample", "read_samples"),
-    *("stage", "version"),
+    *("put_one", "put_next", "take_one", "take_next", "list_queues", "server_settings"),
+    *("append_sample", "read_samples", "stage", "version"),
 )
 #: What runs with the rights of the schema's owner: these, and what a commit calls.
 _DEFINED = (*ENTRIES, "call_staged")
 #: Of these, those that begin with "set_up" unless they find the settings as they are to be: to have
 #: them set for each call, as it is done for the others, takes long beside what these do.
-_SET_UP = ("call_items", "call_tasks", "put_one", "take_one")
+_SET_UP = ("call_items", "call_tasks", "put_one", "put_next", "take_one", "take_next")
 #: The settings that the functions need, which clients' connections have too. Nothing of others is
 #: found before what the database system has. The planner is told that every table is read by its
 #: index, however small it was when a plan was made, and that a plan is made once.

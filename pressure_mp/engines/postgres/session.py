@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ...exceptions import BrokerUnavailable, PressureError
@@ -21,7 +21,7 @@ from .listener import Listener
 from .outage import Call, Calls, persist
 from .packing import array, dump, load, read_array
 from .pool import Lane, Pool
-from .quick import Quick
+from .quick import Known, Quick
 from .statements import Statements
 from .ways import Asked, Reply, Way
 from .wire import finish
@@ -143,30 +143,32 @@ class BaseSession:
     ) -> Any:
         binding = self.binding
         lane, number = self._number(way)
-        quick = None
+        is_quick, known = False, None
         # Of those who ask together each is to have its reply before the next one has.
         is_alone = self._calls is self._pool and not self._placed
         if lane is not None and is_alone and binding.kind == "items":
-            quick = binding.quick.statement(binding.statements, asked, binding.discipline)
+            is_quick = binding.quick.may_do(asked, binding.discipline)
         if way.takes:
             assert lane is not None
             self._taken = lane.id, number
 
         def call(again: bool) -> Call:
+            nonlocal known
             if again:
                 self._is_lane_clean = False
-            elif quick is not None and lane is not None:
-                return quick, self._in_short(asked, lane, number)
+            elif is_quick and lane is not None:
+                known = binding.quick.known(asked.op)
+                return self._in_short(asked, known, lane, number)
             return self._in_full(asked, waits, heard, lane, number, again)
 
         settles = asked.op in _SETTLING or "ack" in asked.args
         try:
             row = (await persist(self._calls, binding.options, end, call, settles))[0]
-            if quick is not None and len(row) == 1:
-                reply = binding.quick.read(asked, row)
+            if is_quick and len(row) == 1:
+                reply = binding.quick.read(asked, known, row)
                 if reply is not None:
                     return way.read(request, reply)
-                quick = None
+                is_quick = False
                 row = (await persist(self._calls, binding.options, end, call, settles))[0]
         except PressureError as error:
             if isinstance(error, BrokerUnavailable):
@@ -184,16 +186,16 @@ class BaseSession:
             self._placed = False
         return told
 
-    def _in_short(self, asked: Asked, lane: Lane, number: int) -> list[bytes | None]:
-        """The parameters of ``put_one`` or ``take_one``."""
+    def _in_short(self, asked: Asked, known: Known | None, lane: Lane, number: int) -> Call:
         binding = self.binding
-        return [
-            binding.prefix.encode(),
-            binding.name.encode(),
+        queue: Sequence[bytes] = (
+            (binding.prefix.encode(), binding.name.encode()) if known is None else known[:3]
+        )
+        return binding.quick.statement(binding.statements, asked, known), [
+            *queue,
             client_id_bytes(),
             lane.id.encode(),
             b"%d" % number,
-            b"%d" % binding.quick.version(asked.op),
             *map(bytes, asked.items),
         ]
 

@@ -14,8 +14,10 @@ class Statements:
     def __init__(self, schema: str) -> None:
         self._items = _make(schema, "call_items", "status, info, items, woken", 15, 14, 15)
         self._tasks = _make(schema, "call_tasks", "status, info, items, woken", 13, 13)
-        self.put_one = _make(schema, "put_one", "put_one", 7, 7)
-        self.take_one = _make(schema, "take_one", "take_one", 6)
+        self.put_one = _make(schema, "put_one", "put_one", 6, 6)
+        self.put_next = _make(schema, "put_next", "put_next", 7, 1, 2, 3, 7)
+        self.take_one = _make(schema, "take_one", "take_one", 5)
+        self.take_next = _make(schema, "take_next", "take_next", 6, 1, 2, 3)
         self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
         self.leave = _make(schema, "leave", "NULL::text", 4)
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)

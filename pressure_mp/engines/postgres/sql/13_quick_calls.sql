@@ -2,22 +2,15 @@
 -- nobody waits, the first time that the call is made. Where anything else is to be done they do
 -- nothing, and the call is made by call_items.
 --
--- "a_version" is one that the queue had lately, as an earlier call told; 0 if the caller knows none. Older
--- ones are not looked at.
+-- "put_one" and "take_one" find the queue by its name. They tell its slot, its id and its version to the
+-- caller, who makes the next call by "put_next" or "take_next", which need not look for it, nor at what
+-- never changes while the queue has that id. Versions that are older than "a_version" are not looked at.
 --
 -- That a call was made is noted in the queue's own row, for one lane that puts and one that takes, and in
--- "calls" for the others. It becomes the note of a lane by a call that knows no version. A version's upper
--- 32 bits count the calls that were made again, or undone, each of which moves the notes to "calls": a quick
--- call that was sent before finds no queue of its version any more, and so does nothing if it arrives after
--- them. One that knows no version is noted in "calls" too: there its number would be found.
-
--- The latest version of a queue.
-CREATE OR REPLACE FUNCTION pressure_mp.version_of(a_slot bigint) RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    RETURN (SELECT v.version FROM pressure_mp.queues v WHERE v.slot = a_slot
-        ORDER BY v.version DESC LIMIT 1);
-END $$;
+-- "calls" for the others. It becomes the note of a lane by a call that finds the queue by its name. A
+-- version's upper 32 bits count the calls that were made again, or undone, each of which moves the notes to
+-- "calls": a quick call that was sent before finds no queue of its version any more, and so does nothing if
+-- it arrives after them. One that knows no version is noted in "calls" too: there its number would be found.
 
 -- Quick calls that are under way will do nothing; those that were made are in "calls".
 CREATE OR REPLACE FUNCTION pressure_mp.end_quick_calls(q pressure_mp.queues)
@@ -54,9 +47,9 @@ BEGIN
     END IF;
 END $$;
 
--- The note of puts, or of takes, is that of a lane from now on.
+-- A queue, by its name. The note of puts, or of takes, is that of a lane from now on.
 CREATE OR REPLACE FUNCTION pressure_mp.give_note(a_slot bigint, a_prefix text, a_name text, a_lane text,
-    a_number bigint, for_puts boolean) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+    a_number bigint, for_puts boolean) RETURNS pressure_mp.queues LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
 BEGIN
@@ -75,17 +68,17 @@ BEGIN
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     END IF;
     DELETE FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number < a_number - 8;
-    RETURN q.version;
+    RETURN q;
 END $$;
 
--- Put into a queue that is first in, first out. Returns its version; NULL if it is not done.
+-- Put into a queue that is first in, first out. Returns its slot, its id and its version, eight bytes
+-- each; NULL if it is not done.
 CREATE OR REPLACE FUNCTION pressure_mp.put_one(a_prefix text, a_name text, a_client text,
-    a_lane text, a_number bigint, a_version bigint, a_item bytea) RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
+    a_lane text, a_number bigint, a_item bytea) RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_slot bigint;
-    known bigint := a_version;
     q pressure_mp.queues;
+    now_at bigint;
 BEGIN
     IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
         'pg_catalog, pg_temp'::pg_catalog.text
@@ -94,8 +87,35 @@ BEGIN
     END IF;
     a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     PERFORM pg_advisory_xact_lock(a_slot);
-    IF known = 0 THEN
-        known := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, a_number, true);
+    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, a_number, true);
+    IF q.discipline IS DISTINCT FROM 'fifo' THEN
+        RETURN NULL;
+    END IF;
+    now_at := pressure_mp.put_next(a_slot, q.id, q.version, a_client, a_lane, a_number, a_item);
+    IF now_at IS NOT NULL THEN
+        INSERT INTO pressure_mp.calls (lane, number, queue, status, info)
+            VALUES (a_lane, a_number, q.id, 'added', '1');
+    END IF;
+    RETURN int8send(a_slot) || int8send(q.id) || int8send(now_at);
+END $$;
+
+-- The same of a queue that is known. Returns its version; NULL if it is not done. What takes time here is
+-- that each statement begins, and each operator in it: hence no variable of a row's type, and no PERFORM.
+CREATE OR REPLACE FUNCTION pressure_mp.put_next(a_slot bigint, a_queue bigint, a_version bigint,
+    a_client text, a_lane text, a_number bigint, a_item bytea) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_position bigint;
+    noted text;
+    now_at bigint;
+BEGIN
+    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
+        'pg_catalog, pg_temp'::pg_catalog.text
+    THEN
+        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
+    END IF;
+    IF pg_advisory_xact_lock(a_slot) IS NULL THEN  -- it never is
+        RETURN NULL;
     END IF;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1,
@@ -103,36 +123,66 @@ BEGIN
             produced_messages = v.produced_messages + 1,
             produced_bytes = v.produced_bytes + octet_length(a_item),
             put_number = CASE v.put_lane WHEN a_lane THEN a_number ELSE v.put_number END
-        WHERE v.slot = a_slot AND v.version BETWEEN known AND known | 4294967295
-            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
-            AND v.discipline = 'fifo' AND NOT v.closed AND (v.bound <= 0 OR v.length < v.bound)
-            AND substr(a_item, 1, 4) <> '\xfa6d7031'::bytea AND NOT v.has_line
-        RETURNING v.id, v.position, v.version, v.put_lane
-            INTO q.id, q.position, q.version, q.put_lane;
+        WHERE v.slot = a_slot AND v.version BETWEEN a_version AND a_version | 4294967295
+            AND v.id = a_queue AND NOT v.closed AND (v.bound <= 0 OR v.length < v.bound)
+            AND NOT v.has_line
+        RETURNING v.position, v.version, v.put_lane INTO a_position, now_at, noted;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
     INSERT INTO pressure_mp.items
-        VALUES (q.id, '', q.position, 0, 0, octet_length(a_item), '', NULL, a_item);
-    IF a_version = 0 OR q.put_lane <> a_lane THEN
+        VALUES (a_queue, '', a_position, 0, 0, octet_length(a_item), '', NULL, a_item);
+    IF noted <> a_lane THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, info)
-            VALUES (a_lane, a_number, q.id, 'added', '1');
+            VALUES (a_lane, a_number, a_queue, 'added', '1');
         IF a_number % 8 = 0 THEN
             PERFORM pressure_mp.forget_calls(a_lane, a_number);
         END IF;
     END IF;
-    RETURN q.version;
+    RETURN now_at;
 END $$;
 
--- Take from a queue that is not fair. Returns eight bytes that are its version, and the item; NULL if
--- it is not done.
+-- Take from a queue that is not fair. Returns its slot, its id and its version, eight bytes each, and
+-- the item; NULL if it is not done.
 CREATE OR REPLACE FUNCTION pressure_mp.take_one(a_prefix text, a_name text, a_client text,
-    a_lane text, a_number bigint, a_version bigint) RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
+    a_lane text, a_number bigint) RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_slot bigint;
-    known bigint := a_version;
-    there pg_catalog.tid;
     q pressure_mp.queues;
+    taken bytea;
+BEGIN
+    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
+        'pg_catalog, pg_temp'::pg_catalog.text
+    THEN
+        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
+    END IF;
+    a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
+    PERFORM pg_advisory_xact_lock(a_slot);
+    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, a_number, false);
+    IF q.discipline IS NULL OR q.discipline = 'fair' THEN
+        RETURN NULL;
+    END IF;
+    taken := pressure_mp.take_next(a_slot, q.id, q.version, a_client, a_lane, a_number);
+    IF taken IS NOT NULL THEN
+        INSERT INTO pressure_mp.calls (lane, number, queue, status, undo)
+            SELECT a_lane, a_number, q.id, 'taken', ARRAY[v.taken] FROM pressure_mp.queues v
+                WHERE v.slot = a_slot AND v.version >= q.version AND v.id = q.id
+                    AND v.take_lane = a_lane AND v.take_number = a_number;  -- else it is there
+    END IF;
+    RETURN int8send(a_slot) || int8send(q.id) || taken;
+END $$;
+
+-- The same of a queue that is known. Returns eight bytes that are its version, and the item; NULL if it
+-- is not done.
+CREATE OR REPLACE FUNCTION pressure_mp.take_next(a_slot bigint, a_queue bigint, a_version bigint,
+    a_client text, a_lane text, a_number bigint) RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    there pg_catalog.tid;
+    now_at bigint;
+    a_discipline text;
+    from_rank bytea;
+    from_position bigint;
+    noted text;
     one pressure_mp.items;
     is_noted boolean;
 BEGIN
@@ -141,31 +191,27 @@ BEGIN
     THEN
         PERFORM pressure_mp.set_up();  -- before anything is named without its schema
     END IF;
-    a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
-    PERFORM pg_advisory_xact_lock(a_slot);
-    IF known = 0 THEN
-        known := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, a_number, false);
+    IF pg_advisory_xact_lock(a_slot) IS NULL THEN  -- it never is
+        RETURN NULL;
     END IF;
-    SELECT v.ctid, v.id, v.version, v.discipline, v.head_rank, v.head_position, v.take_lane
-        INTO there, q.id, q.version, q.discipline, q.head_rank, q.head_position, q.take_lane
+    SELECT v.ctid, v.version, v.discipline, v.head_rank, v.head_position, v.take_lane
+        INTO there, now_at, a_discipline, from_rank, from_position, noted
         FROM pressure_mp.queues v
-        WHERE v.slot = a_slot AND v.version BETWEEN known AND known | 4294967295
-            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
-            AND v.length > 0 AND v.discipline <> 'fair' AND NOT v.has_line;
+        WHERE v.slot = a_slot AND v.version BETWEEN a_version AND a_version | 4294967295
+            AND v.id = a_queue AND v.length > 0 AND NOT v.has_line;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    IF q.discipline = 'fifo' THEN  -- mostly the next position is that of the next item
+    IF a_discipline = 'fifo' THEN  -- mostly the next position is that of the next item
         DELETE FROM pressure_mp.items i
-            WHERE i.queue = q.id AND i.rank = '' AND i.position = q.head_position + 1
+            WHERE i.queue = a_queue AND i.rank = '' AND i.position = from_position + 1
                 AND i.token = ''
             RETURNING i.* INTO one;
     END IF;
     IF one.queue IS NULL THEN
         DELETE FROM pressure_mp.items i
             WHERE i.ctid = (SELECT v.ctid FROM pressure_mp.items v
-                    WHERE v.queue = q.id
-                        AND (v.rank, v.position) > (q.head_rank, q.head_position)
+                    WHERE v.queue = a_queue AND (v.rank, v.position) > (from_rank, from_position)
                     ORDER BY v.rank, v.position LIMIT 1)
                 AND i.token = ''
             RETURNING i.* INTO one;
@@ -173,7 +219,7 @@ BEGIN
             RETURN NULL;
         END IF;
     END IF;
-    is_noted := a_version > 0 AND q.take_lane = a_lane AND octet_length(one.item) <= 1000;
+    is_noted := noted = a_lane AND octet_length(one.item) <= 1000;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, length = v.length - 1, consumer = a_client,
             head_rank = one.rank, head_position = one.position,
@@ -184,10 +230,10 @@ BEGIN
         WHERE v.ctid = there;
     IF NOT is_noted THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, undo)
-            VALUES (a_lane, a_number, q.id, 'taken', ARRAY[one]);
+            VALUES (a_lane, a_number, a_queue, 'taken', ARRAY[one]);
         IF a_number % 8 = 0 THEN
             PERFORM pressure_mp.forget_calls(a_lane, a_number);
         END IF;
     END IF;
-    RETURN int8send(q.version + 1) || one.item;
+    RETURN int8send(now_at + 1) || one.item;
 END $$;
