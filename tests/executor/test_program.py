@@ -150,12 +150,24 @@ def test_the_commands_of_its_page_serve_an_executor(executor, url, name):
         assert process.wait(60) == program.ENDED
 
 
+def test_it_takes_only_the_calls_of_its_tube(start, executor):
+    outside = executor.submit(abs, -1)
+    start("--tube", "part")
+    assert executor.options(tube="part").submit(abs, -2).result(60) == 2
+    assert outside.cancel()
+
+
 @pytest.mark.parametrize("arguments", [[], ["a name", "-c", "0"], ["a name", "--grace", "x"]])
 def test_wrong_arguments_are_told(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         program.main(arguments)
     assert caught.value.code == program.USAGE
     assert "usage: python -m pressure_mp.worker" in capsys.readouterr().err
+
+
+def test_a_tube_that_cannot_be_is_told(capsys):
+    assert program.main(["a name", "--tube", ""]) == program.USAGE
+    assert "a tube's name has 1 to 255 characters" in capsys.readouterr().err
 
 
 def test_the_command_has_it_too():
