@@ -234,8 +234,8 @@ class Executor(Submitter, futures.Executor):
         :param delay: seconds before a worker may take the call.
         :param ttl: seconds within which a worker must take the call; else its future raises
             CallDropped.
-        :param tube: a name; workers that were started for this tube, or for no particular tube,
-            take the call.
+        :param tube: a name; workers that were started with ``--tube`` for this tube take the call,
+            and so do workers without it, as those of an executor are.
         :param key: a text for which calls take turns, such as a tenant: when a call of a key is
             taken, the next call of this key goes to the end of the line. At most ``per_key`` calls
             of a key run at the same time: the others wait, also while workers are idle.

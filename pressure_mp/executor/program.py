@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..encoding.task_values import check_tube
 from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..telemetry.json_logs import JsonFormatter
 from .call_queue import CallQueue
@@ -83,6 +84,9 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--url", help="the broker (default: $PRESSURE_URL)")
     parser.add_argument(
+        "--tube", help="take only calls that were submitted with options(tube=TUBE)"
+    )
+    parser.add_argument(
         "--preload",
         metavar="MODULE",
         action="append",
@@ -145,8 +149,10 @@ class Program:
         self._workers: WorkerProcesses | None = None
 
     def run(self) -> int:
-        """Serve until told to end; returns the exit code. Raises what the broker does."""
+        """Serve until told to end; returns the exit code. Raises ArgumentError, and what the broker
+        does."""
         asked = self._asked
+        check_tube(asked.tube)
         with self._handling_signals():
             queue = self._find()
             if queue is None:
@@ -155,7 +161,7 @@ class Program:
             if asked.start_method == "forkserver":
                 context.set_forkserver_preload(asked.preload)
             begin = partial(prepare, asked.preload, asked.main, asked.initializer, asked.log_json)
-            setup = Setup(begin, (), asked.max_tasks_per_child, _SIGNALS)
+            setup = Setup(begin, (), asked.max_tasks_per_child, _SIGNALS, asked.tube)
             self._workers = workers = WorkerProcesses(queue, asked.concurrency, context, setup)
             _log.info("executor %r at %s: %d workers", queue.name, queue.url, asked.concurrency)
             broken = self._serve(queue, workers)

@@ -48,13 +48,15 @@ _log = logging.getLogger("pressure_mp")
 
 
 class Setup(NamedTuple):
-    """How workers begin, and when they end."""
+    """How workers begin, which calls they take, and when they end."""
 
     initializer: Callable[..., object] | None = None
     initargs: tuple[Any, ...] = ()
     max_calls: int | None = None
     #: Signals that do nothing to a worker: the process that started it is told, and tells it.
     deaf_to: tuple[signal.Signals, ...] = ()
+    #: They take only calls of this tube; with None, all.
+    tube: str | None = None
 
 
 class Watch:
@@ -140,7 +142,7 @@ def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None
             return
     wire.send((READY, incarnation()))
     try:
-        serve(queue, Told(wire, starter), setup.max_calls, Watch(queue).note)
+        serve(queue, Told(wire, starter), setup.max_calls, Watch(queue).note, setup.tube)
     except KeyboardInterrupt:
         pass  # who waits for calls has nothing to say of it
 
@@ -157,9 +159,10 @@ def serve(
     is_told: Callable[[], bool],
     max_calls: int | None,
     note: Callable[[Task[bytes] | None], None],
+    tube: str | None = None,
 ) -> None:
-    """Do calls until told to end, or the executor is shut down, or so many were done. A call that
-    was taken is done first.
+    """Do calls, with ``tube`` only those of this tube, until told to end, or the executor is shut
+    down, or so many were done. A call that was taken is done first.
 
     ``note`` is told which call begins, and with None that it has ended. A call is acknowledged,
     with what came of it, by the take of the next one: one round trip.
@@ -170,7 +173,7 @@ def serve(
     while number != max_calls and not is_told():
         try:
             with until_told:
-                task = _take(queue, done)
+                task = _take(queue, done, tube)
         except (WaitEnded, ShutDown, QueueDoesNotExistError):
             return
         except WrongServerError:
@@ -192,11 +195,11 @@ def serve(
         _finish(done)
 
 
-def _take(queue: CallQueue, done: Task[bytes] | None) -> Task[bytes] | None:
+def _take(queue: CallQueue, done: Task[bytes] | None, tube: str | None) -> Task[bytes] | None:
     """The next call; None when there was one that cannot be decoded, which is buried, and when the
     one that is done was no longer this worker's."""
     try:
-        return queue.take(ack=done)
+        return queue.take(ack=done, tube=tube)
     except TaskError as error:
         _say_late(error)
     except (DecodingError, AuthenticationError):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import started
+from brokers.servers import Server
 from executors import client as client_program
 from executors.threads import Workers
 
@@ -20,10 +21,10 @@ from pressure_mp import Executor
 
 @pytest.fixture
 def executor(url: str, name: str) -> Iterator[Executor]:
-    """One whose workers are elsewhere."""
-    with Executor(0, name, url=url) as executor:
-        yield executor
-        executor.shutdown(wait=False, cancel_futures=True)
+    """One whose workers are elsewhere; what is not done in the end is not waited for."""
+    executor = Executor(0, name, url=url)
+    yield executor
+    executor.shutdown(wait=False, cancel_futures=True)
     executor._queue.delete()
 
 
@@ -85,6 +86,14 @@ def start(url: str, name: str, tmp_path: Path) -> Iterator[Callable[..., subproc
     for process in running:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def keeping_server() -> Iterator[Server]:
+    """A server that keeps what it is told."""
+    server = Server("valkey", options=("--appendonly", "yes", "--appendfsync", "always"))
+    yield server.start()
+    server.stop()
 
 
 @pytest.fixture

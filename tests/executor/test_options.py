@@ -47,12 +47,16 @@ def test_a_call_that_no_worker_takes_within_its_ttl_is_dropped(executor, workers
     assert functions.runs(path) == []
 
 
-def test_a_call_is_in_its_tube(executor, workers):
-    inside = executor.options(tube="part").submit(abs, -1)
-    outside = executor.submit(abs, -2)
-    assert [task.id for task in executor._queue.list(tube="part")] == [inside.id]
+def test_a_worker_of_a_tube_takes_only_its_calls_and_others_take_all(executor, workers):
+    outside = executor.submit(abs, -1)
+    inside = [executor.options(tube="part").submit(abs, one) for one in range(3)]
+    workers.begin(tube="part")
+    assert [future.result(30) for future in inside] == [0, 1, 2]
+    assert not outside.done()
     workers.begin()
-    assert (inside.result(30), outside.result(30)) == (1, 2)
+    assert outside.result(30) == 1
+    elsewhere = executor.options(tube="another").submit(abs, -2)
+    assert elsewhere.result(30) == 2
 
 
 def test_calls_of_keys_take_turns(executor, workers):

@@ -7,7 +7,6 @@ from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 
 import psutil
 import pytest
-from brokers.servers import Server
 from executors import functions
 from waiting import lasting, until
 
@@ -97,14 +96,6 @@ def test_a_program_that_deletes_a_shut_down_executor_ends_without_a_word(program
     process = program("deletes", name)
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 0
-
-
-@pytest.fixture
-def keeping_server():
-    """A server that keeps what it is told."""
-    server = Server("valkey", options=("--appendonly", "yes", "--appendfsync", "always"))
-    yield server.start()
-    server.stop()
 
 
 def test_what_was_done_while_the_broker_was_away_is_told_when_it_is_back(keeping_server, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,23 @@ import started
 from executors import functions
 from waiting import until
 
+from pressure_mp import Executor
 from pressure_mp.executor import program
 
 
 @pytest.fixture
 def url(valkey):
     return valkey.url
+
+
+def test_a_second_signal_ends_the_grace(start, executor, files):
+    process = start("--grace", 3600)
+    executor.submit(functions.hold, files.runs, "never")
+    until(lambda: functions.runs(files.runs))
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)  # two of a kind might come as one
+    assert process.wait(60) == program.GAVE_BACK
+    until(lambda: executor._queue.qsize() == 1)
 
 
 def test_an_aborted_call_ends_in_a_worker_elsewhere(start, executor, files):
@@ -50,6 +62,68 @@ def test_its_exit_code_says_that_workers_cannot_start_and_its_log_why(start, exe
     assert all(one["error"].startswith("Traceback") for one in failed)
 
 
+def test_workers_without_the_module_that_is_to_be_preloaded_cannot_start(start, executor):
+    assert start("--preload", "executors.nowhere").wait(60) == program.BROKEN
+
+
+#: The program, with short times: between two looks at the broker, and until it does not answer.
+HASTY = """
+import sys
+from functools import partial
+from pressure_mp.executor import program
+
+program._LOOK = 0.02
+program.CallQueue.attach = partial(program.CallQueue.attach, reconnect=0.1)
+if __name__ == "__main__":
+    sys.exit(program.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def hasty(tmp_path):
+    path = tmp_path / "hasty.py"
+    path.write_text(HASTY)
+    return [sys.executable, str(path)]
+
+
+def test_its_exit_code_says_that_the_broker_does_not_answer(hasty, name):
+    done = subprocess.run(
+        [*hasty, name, "--url", "redis://127.0.0.1:1"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == program.FAILED
+    assert "127.0.0.1:1" in done.stderr.splitlines()[-1]
+
+
+def test_its_health_file_is_touched_only_while_the_broker_answers(
+    hasty, name, keeping_server, tmp_path
+):
+    health, log = tmp_path / "health", tmp_path / "log"
+    executor = Executor(0, name, url=keeping_server.url)
+
+    def failed_looks():
+        return log.read_text().count(f"WARNING executor {name!r}:")
+
+    with log.open("wb") as stderr:
+        options = ("--url", keeping_server.url, "--health-file", str(health))
+        process = subprocess.Popen(
+            [*hasty, name, *options], env=started.environment(), stderr=stderr
+        )
+    until(health.exists)
+    health.unlink()
+    until(health.exists)
+    keeping_server.kill()
+    until(failed_looks)
+    health.unlink()
+    looks = failed_looks()
+    until(lambda: failed_looks() > looks + 1)
+    assert not health.exists()
+    keeping_server.start()
+    until(health.exists)
+    process.terminate()
+    assert process.wait(60) == program.ENDED
+    executor._queue.delete()
+
+
 def test_it_says_that_it_is_well_and_ends_with_the_executor(start, executor, tmp_path):
     health = tmp_path / "health"
     process = start("--health-file", health)
@@ -76,12 +150,24 @@ def test_the_commands_of_its_page_serve_an_executor(executor, url, name):
         assert process.wait(60) == program.ENDED
 
 
+def test_it_takes_only_the_calls_of_its_tube(start, executor):
+    outside = executor.submit(abs, -1)
+    start("--tube", "part")
+    assert executor.options(tube="part").submit(abs, -2).result(60) == 2
+    assert outside.cancel()
+
+
 @pytest.mark.parametrize("arguments", [[], ["a name", "-c", "0"], ["a name", "--grace", "x"]])
 def test_wrong_arguments_are_told(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         program.main(arguments)
     assert caught.value.code == program.USAGE
     assert "usage: python -m pressure_mp.worker" in capsys.readouterr().err
+
+
+def test_a_tube_that_cannot_be_is_told(capsys):
+    assert program.main(["a name", "--tube", ""]) == program.USAGE
+    assert "a tube's name has 1 to 255 characters" in capsys.readouterr().err
 
 
 def test_the_command_has_it_too():

@@ -18,10 +18,10 @@ class Workers:
         self._is_over = threading.Event()
         self._threads: list[Background] = []
 
-    def begin(self, number: int = 1) -> None:
-        """Have so many more."""
+    def begin(self, number: int = 1, tube: str | None = None) -> None:
+        """Have so many more, for calls of a tube or for all."""
         for _ in range(number):
-            args = self._queue, self._is_over.is_set, None, lambda task: None
+            args = self._queue, self._is_over.is_set, None, lambda task: None, tube
             self._threads.append(Background(worker.serve, *args))
 
     def end(self) -> None:
