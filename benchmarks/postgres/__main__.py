@@ -22,8 +22,14 @@ import psycopg
 from ..machine import stay_on_one_processor
 from .peers import (
     Ours,
+    OursByPriority,
+    OursFair,
     OursInBatches,
+    OursJoinable,
+    OursLast,
     OurTasks,
+    OurTasksByPriority,
+    OurTasksInTubes,
     Peer,
     Pgmq,
     Pgqueuer,
@@ -140,10 +146,16 @@ MEASURES: dict[str, Callable[[str, int], None]] = {
     "batches": batches,
     "depth": depth,
     "snapshot-items": curve(Ours),
+    "snapshot-joinable": curve(OursJoinable),
+    "snapshot-lifo": curve(OursLast),
+    "snapshot-priority": curve(OursByPriority),
+    "snapshot-fair": curve(OursFair),
     "snapshot-tasks": curve(OurTasks),
+    "snapshot-tubes": curve(OurTasksInTubes),
+    "snapshot-priorities": curve(OurTasksByPriority),
 }
 #: Those where a commit that waits for the disk would hide what is measured.
-WITHOUT_DISK = ("depth", "snapshot-items", "snapshot-tasks")
+WITHOUT_DISK = ("depth", *(name for name in MEASURES if name.startswith("snapshot-")))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from pressure_mp import Queue, TaskQueue
+from pressure_mp import FairQueue, JoinableQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 
 PAYLOAD = b"x" * 100
 
@@ -246,3 +246,89 @@ class OurTasks(Peer):
     def get(self, number: int) -> None:
         for _ in range(number):
             self.queue.take().ack()
+
+
+class OursJoinable(Ours):
+    """``JoinableQueue(name=…)``: ``put``; and ``get`` with ``task_done``."""
+
+    title = "pressure_mp, joinable"
+    queue: JoinableQueue[bytes]
+
+    def __init__(self, url: str, name: str = "joinable") -> None:
+        self.queue = JoinableQueue(name=name, url=f"{url}?create=1")
+
+    def get(self, number: int) -> None:
+        for _ in range(number):
+            self.queue.get()
+            self.queue.task_done()
+
+
+class OursLast(Ours):
+    """``LifoQueue(name=…)``."""
+
+    title = "pressure_mp, last in, first out"
+
+    def __init__(self, url: str, name: str = "lifo") -> None:
+        self.queue = LifoQueue(name=name, url=f"{url}?create=1")
+
+
+class OursByPriority(Peer):
+    """``PriorityQueue(name=…, key=…)``, with ten priorities in turn."""
+
+    title = "pressure_mp, ten priorities"
+
+    def __init__(self, url: str, name: str = "priority") -> None:
+        self.queue: PriorityQueue[tuple[int, bytes]] = PriorityQueue(
+            name=name, key=lambda item: item[0], url=f"{url}?create=1"
+        )
+
+    def put(self, number: int) -> None:
+        for at in range(number):
+            self.queue.put((at % 10, PAYLOAD))
+
+    def get(self, number: int) -> None:
+        for _ in range(number):
+            self.queue.get()
+
+
+class OursFair(Peer):
+    """``FairQueue(key, name=…)``, with three keys in turn."""
+
+    title = "pressure_mp, three keys"
+
+    def __init__(self, url: str, name: str = "fair") -> None:
+        self.queue: FairQueue[tuple[int, bytes]] = FairQueue(
+            lambda item: item[0], name=name, url=f"{url}?create=1"
+        )
+
+    def put(self, number: int) -> None:
+        for at in range(number):
+            self.queue.put((at % 3, PAYLOAD))
+
+    def get(self, number: int) -> None:
+        for _ in range(number):
+            self.queue.get()
+
+
+class OurTasksInTubes(OurTasks):
+    """Tasks of three tubes in turn, taken from each."""
+
+    title = "pressure_mp, tasks in three tubes"
+
+    def put(self, number: int) -> None:
+        for at in range(number):
+            self.queue.put(PAYLOAD, tube=f"tube {at % 3}")
+
+    def get(self, number: int) -> None:
+        for at in range(number):
+            self.queue.take(tube=f"tube {at % 3}").ack()
+
+
+class OurTasksByPriority(OurTasks):
+    """Tasks of ten priorities in turn."""
+
+    title = "pressure_mp, tasks of ten priorities"
+
+    def put(self, number: int) -> None:
+        for at in range(number):
+            self.queue.put(PAYLOAD, priority=at % 10)

@@ -145,3 +145,37 @@ def test_a_wait_costs_what_it_cost_before(watched, name):
     first = watched.waits(q, 40)
     watched.waits(q, 200)
     assert watched.waits(q, 40) < 2 * first
+
+
+def by_priority(watched, q, number):
+    """How many blocks so many items of each of ten priorities look at, which are put in turn."""
+    before = watched.blocks()
+    for _ in range(number):
+        for priority in range(10):
+            q.put((priority, "x" * 1500))
+        for priority in range(5):
+            assert q.get()[0] == priority
+        assert [priority for priority, _ in q.get_many(5)] == [5, 6, 7, 8, 9]
+    watched.puts += 10 * number
+    return watched.blocks() - before
+
+
+@pytest.mark.usefixtures("no_looks", "old_snapshot")
+def test_items_of_ten_priorities_cost_what_they_cost_before(watched, name):
+    q = PriorityQueue(name=name, key=lambda item: item[0], url=watched.url)
+    first = by_priority(watched, q, 10)
+    by_priority(watched, q, 40)
+    assert 2 * by_priority(watched, q, 10) < 3 * first
+
+
+@pytest.mark.usefixtures("no_looks")
+def test_items_of_many_priorities_come_in_their_order(watched, name):
+    q = PriorityQueue(name=name, url=watched.url)
+    for number in range(3):
+        priorities = [*range(40, 0, -1), *range(41, 81)]
+        for priority in priorities:
+            q.put((priority, number))
+        assert [q.get()[0] for _ in range(39)] == [*range(1, 40)]
+        q.put((7, number))  # before those that are left
+        assert [item[0] for item in q.get_many(2)] == [7, 40]
+        assert [item[0] for item in q.get_many(40)] == [*range(41, 81)]

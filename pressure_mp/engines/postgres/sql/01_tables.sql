@@ -51,6 +51,11 @@ CREATE TABLE pressure_mp.queues (
     -- also while it cannot be cleaned up, since somebody has an old snapshot.
     head_rank bytea NOT NULL DEFAULT '',
     head_position bigint NOT NULL DEFAULT -9223372036854775808,
+    -- Of a queue by priority, in order: every item is of one of these ranks, and behind the position beside
+    -- it. NULL in other queues, and from too many ranks at a time until the queue is empty: then there is
+    -- only the head.
+    ranks bytea[],
+    positions bigint[],
     -- Every place in its lines is behind this one: those before it are not looked at again.
     passed bigint NOT NULL DEFAULT 0,
     -- Of items: whether somebody may be in line for space or for an item.

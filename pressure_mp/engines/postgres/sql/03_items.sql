@@ -18,8 +18,9 @@ BEGIN
     RETURN false;
 END $$;
 
--- The sort key of a queued item with which this one cannot be compared, if there is one. One that
--- can be compared with both neighbours can be with all.
+-- The sort key of a queued item with which this one cannot be compared, if there is one: of those before
+-- it the last, else of those behind it the first. One that can be compared with both neighbours can be
+-- with all.
 CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(q pressure_mp.queues, a_key bytea)
 RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -27,6 +28,19 @@ DECLARE
     from_rank bytea := q.head_rank;
     from_position bigint := q.head_position;
 BEGIN
+    IF q.ranks IS NOT NULL THEN
+        IF a_key = ANY (q.ranks) AND EXISTS (SELECT FROM pressure_mp.items i
+            WHERE i.queue = q.id AND i.rank = a_key
+                AND i.position > q.positions[array_position(q.ranks, a_key)])
+        THEN
+            RETURN NULL;  -- it can be compared with all, since there is such a one
+        END IF;
+        RETURN (SELECT u.r FROM unnest(q.ranks, q.positions) u (r, p)
+            WHERE u.r <> a_key AND pressure_mp.differ_in_kind(a_key, u.r)
+                AND EXISTS (SELECT FROM pressure_mp.items i
+                    WHERE i.queue = q.id AND i.rank = u.r AND i.position > u.p)
+            ORDER BY u.r > a_key, CASE WHEN u.r < a_key THEN u.r END DESC, u.r LIMIT 1);
+    END IF;
     IF q.head_rank < a_key THEN
         SELECT i.rank INTO other FROM pressure_mp.items i
             WHERE i.queue = q.id AND i.rank < a_key
@@ -108,6 +122,63 @@ BEGIN
     END IF;
 END $$;
 
+-- An item of that rank is there now: what the queue's row is to say of its ranks.
+CREATE OR REPLACE FUNCTION pressure_mp.note_rank(q pressure_mp.queues, a_rank bytea,
+    a_position bigint) RETURNS pressure_mp.queues LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    at integer := array_position(q.ranks, a_rank);
+BEGIN
+    IF at IS NOT NULL THEN
+        q.positions[at] := least(q.positions[at], a_position - 1);
+    ELSIF cardinality(q.ranks) >= 16 OR octet_length(a_rank) > 100 THEN
+        q.ranks := NULL;
+        q.positions := NULL;
+    ELSIF q.ranks IS NOT NULL THEN
+        at := (SELECT count(*) FROM unnest(q.ranks) r WHERE r < a_rank);
+        q.ranks := array_append(q.ranks[:at], a_rank) || q.ranks[at + 1:];
+        q.positions := array_append(q.positions[:at], a_position - 1) || q.positions[at + 1:];
+    END IF;
+    RETURN q;
+END $$;
+
+-- Of those ranks none of the first has no item any more.
+CREATE OR REPLACE FUNCTION pressure_mp.skip_ranks(a_queue bigint, INOUT ranks bytea[],
+    INOUT positions bigint[]) LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    WHILE cardinality(ranks) > 1 LOOP
+        PERFORM FROM pressure_mp.items i
+            WHERE i.queue = a_queue AND i.rank = ranks[1] AND i.position > positions[1] LIMIT 1;
+        EXIT WHEN FOUND;
+        ranks := ranks[2:];
+        positions := positions[2:];
+    END LOOP;
+END $$;
+
+-- The next items, up to so many, in order.
+CREATE OR REPLACE FUNCTION pressure_mp.next_items(q pressure_mp.queues, a_limit bigint)
+RETURNS TABLE (there pg_catalog.tid, rank bytea, "position" bigint, token text, bytes integer)
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n bigint;
+BEGIN
+    IF q.ranks IS NULL THEN
+        RETURN QUERY SELECT i.ctid, i.rank, i.position, i.token, octet_length(i.item)
+            FROM pressure_mp.items i WHERE i.queue = q.id
+                AND (i.rank, i.position) > (q.head_rank, q.head_position)
+            ORDER BY i.rank, i.position LIMIT a_limit;
+        RETURN;
+    END IF;
+    FOR at IN 1 .. cardinality(q.ranks) LOOP
+        RETURN QUERY SELECT i.ctid, i.rank, i.position, i.token, octet_length(i.item)
+            FROM pressure_mp.items i
+            WHERE i.queue = q.id AND i.rank = q.ranks[at] AND i.position > q.positions[at]
+            ORDER BY i.position LIMIT a_limit;
+        GET DIAGNOSTICS n = ROW_COUNT;
+        a_limit := a_limit - n;
+        EXIT WHEN a_limit <= 0;
+    END LOOP;
+END $$;
+
 CREATE OR REPLACE FUNCTION pressure_mp.put(q pressure_mp.queues, c pressure_mp.caller, args jsonb,
     a_items bytea[], a_keys bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -136,8 +207,8 @@ BEGIN
     END IF;
     IF q.discipline IN ('fifo', 'lifo') THEN
         added := room;
-        IF q.discipline = 'lifo' THEN
-            PERFORM pressure_mp.lower_head(q, '', -q.position - room);
+        IF q.discipline = 'lifo' AND -q.position - room <= q.head_position THEN
+            q.head_position := -q.position - room - 1;
         END IF;
         IF room = 1 THEN
             large := substr(a_items[1], 1, 4) = '\xfa6d7031'::bytea;
@@ -166,6 +237,10 @@ BEGIN
             SELECT sum(size) INTO bytes FROM new;
         END IF;
     ELSE
+        IF q.discipline = 'priority' AND q.length = 0 THEN
+            q.ranks := '{}';
+            q.positions := '{}';
+        END IF;
         FOR at IN 1 .. room LOOP
             SELECT * INTO one
                 FROM pressure_mp.add_in_order(q, a_items[at], a_keys[at], q.position + at);
@@ -177,11 +252,10 @@ BEGIN
             END IF;
             added := added + 1;
             bytes := bytes + one.size;
-            IF q.discipline = 'priority'
-                AND (a_keys[at], q.position + at) <= (q.head_rank, q.head_position)
-            THEN
-                PERFORM pressure_mp.lower_head(q, a_keys[at], q.position + at);
-                q.head_rank := a_keys[at];  -- for the items that follow
+            CONTINUE WHEN q.discipline <> 'priority';
+            q := pressure_mp.note_rank(q, a_keys[at], q.position + at);
+            IF (a_keys[at], q.position + at) <= (q.head_rank, q.head_position) THEN
+                q.head_rank := a_keys[at];
                 q.head_position := q.position + at - 1;
             END IF;
         END LOOP;
@@ -196,7 +270,8 @@ BEGIN
         SET version = v.version + 1,
             length = q.length + added, position = q.position + added, producer = c.client,
             produced_messages = q.produced_messages + added,
-            produced_bytes = q.produced_bytes + bytes
+            produced_bytes = q.produced_bytes + bytes, head_rank = q.head_rank,
+            head_position = q.head_position, ranks = q.ranks, positions = q.positions
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     RETURN pressure_mp.said('added', to_jsonb(added));
 END $$;
@@ -245,6 +320,12 @@ DECLARE
     n bigint := 1;
     turn bigint := q.round;
 BEGIN
+    IF q.ranks IS NOT NULL THEN
+        SELECT * INTO q.ranks, q.positions
+            FROM pressure_mp.skip_ranks(q.id, q.ranks, q.positions);
+        q.head_rank := q.ranks[1];
+        q.head_position := q.positions[1];
+    END IF;
     IF a_limit <= 1 THEN
         DELETE FROM pressure_mp.items i WHERE i.ctid = (SELECT v.ctid FROM pressure_mp.items v
             WHERE v.queue = q.id AND (v.rank, v.position) > (q.head_rank, q.head_position)
@@ -253,12 +334,9 @@ BEGIN
         bytes := one.size;
     ELSE
         WITH next AS (
-            SELECT v.ctid AS there, v.token, row_number() OVER w AS o,
-                sum(octet_length(v.item)) OVER w AS bytes,
+            SELECT v.there, row_number() OVER w AS o, sum(v.bytes) OVER w AS bytes,
                 count(nullif(v.token, '')) OVER w AS contents
-            FROM (SELECT i.ctid, i.* FROM pressure_mp.items i WHERE i.queue = q.id
-                AND (i.rank, i.position) > (q.head_rank, q.head_position)
-                ORDER BY i.rank, i.position LIMIT least(a_limit, 1000)) v
+            FROM pressure_mp.next_items(q, least(a_limit, 1000)) v
             WINDOW w AS (ORDER BY v.rank, v.position)
         ), gone AS (
             DELETE FROM pressure_mp.items i USING next n
@@ -277,9 +355,17 @@ BEGIN
         DELETE FROM pressure_mp.tenants t WHERE t.queue = q.id AND t.queued <= 0
             AND t.key IN (SELECT r.tenant FROM unnest(removed) r);
     END IF;
+    IF q.ranks IS NOT NULL THEN
+        WHILE q.ranks[1] < one.rank LOOP  -- of these all are removed
+            q.ranks := q.ranks[2:];
+            q.positions := q.positions[2:];
+        END LOOP;
+        q.positions[1] := one.position;
+    END IF;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, length = q.length - n, consumer = c.client, round = turn,
             head_rank = one.rank, head_position = one.position,
+            ranks = q.ranks, positions = q.positions,
             consumed_messages = q.consumed_messages + n,
             consumed_bytes = q.consumed_bytes + bytes
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;

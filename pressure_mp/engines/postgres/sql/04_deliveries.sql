@@ -5,6 +5,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.put_back(q pressure_mp.queues, entries pr
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n bigint := coalesce(cardinality(entries), 0);
+    entry pressure_mp.items;
 BEGIN
     IF n = 0 THEN
         RETURN;
@@ -16,8 +17,12 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO pressure_mp.items SELECT * FROM unnest(entries);
+    FOREACH entry IN ARRAY entries LOOP
+        EXIT WHEN q.ranks IS NULL;
+        q := pressure_mp.note_rank(q, entry.rank, entry.position);
+    END LOOP;
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1,
+        SET version = v.version + 1, ranks = q.ranks, positions = q.positions,
             length = v.length + n, consumed_messages = v.consumed_messages - n,
             consumed_bytes = v.consumed_bytes - (SELECT sum(e.size) FROM unnest(entries) e)
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;

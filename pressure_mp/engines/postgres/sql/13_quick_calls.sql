@@ -182,6 +182,8 @@ DECLARE
     a_discipline text;
     from_rank bytea;
     from_position bigint;
+    from_ranks bytea[];
+    from_positions bigint[];
     noted text;
     one pressure_mp.items;
     is_noted boolean;
@@ -194,15 +196,21 @@ BEGIN
     IF pg_advisory_xact_lock(a_slot) IS NULL THEN  -- it never is
         RETURN NULL;
     END IF;
-    SELECT v.ctid, v.version, v.discipline, v.head_rank, v.head_position, v.take_lane
-        INTO there, now_at, a_discipline, from_rank, from_position, noted
+    SELECT v.ctid, v.version, v.discipline, v.head_rank, v.head_position, v.ranks, v.positions,
+            v.take_lane
+        INTO there, now_at, a_discipline, from_rank, from_position, from_ranks, from_positions, noted
         FROM pressure_mp.queues v
         WHERE v.slot = a_slot AND v.version BETWEEN a_version AND a_version | 4294967295
             AND v.id = a_queue AND v.length > 0 AND NOT v.has_line;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    IF a_discipline = 'fifo' THEN  -- mostly the next position is that of the next item
+    IF from_ranks IS NOT NULL THEN
+        SELECT * INTO from_ranks, from_positions
+            FROM pressure_mp.skip_ranks(a_queue, from_ranks, from_positions);
+        from_rank := from_ranks[1];
+        from_position := from_positions[1];
+    ELSIF a_discipline = 'fifo' THEN  -- mostly the next position is that of the next item
         DELETE FROM pressure_mp.items i
             WHERE i.queue = a_queue AND i.rank = '' AND i.position = from_position + 1
                 AND i.token = ''
@@ -219,10 +227,14 @@ BEGIN
             RETURN NULL;
         END IF;
     END IF;
+    IF from_ranks IS NOT NULL THEN
+        from_positions[1] := one.position;
+    END IF;
     is_noted := noted = a_lane AND octet_length(one.item) <= 1000;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, length = v.length - 1, consumer = a_client,
             head_rank = one.rank, head_position = one.position,
+            ranks = from_ranks, positions = from_positions,
             consumed_messages = v.consumed_messages + 1,
             consumed_bytes = v.consumed_bytes + one.size,
             take_number = CASE WHEN is_noted THEN a_number ELSE v.take_number END,
