@@ -365,6 +365,24 @@ def test_who_waits_hears_once_what_came_of_a_task_whose_taker_takes_the_next(que
             queue.result(ids[1])
 
 
+def test_each_inbox_hears_of_its_own_tasks_when_one_call_ends_a_task_and_takes_the_next(queue):
+    with queue.inbox() as first, queue.inbox() as second:
+        inboxes = [first, first, second, second, first]
+        ids = [queue.put("data", inbox=inbox) for inbox in inboxes]
+        task = None
+        for _ in ids:
+            task = queue.take(0, ack=task)
+        task.ack()
+        for inbox in (first, second):
+            expected = [
+                (id, event)
+                for id, own in zip(ids, inboxes, strict=True)
+                for event in ("taken", "processed")
+                if own is inbox
+            ]
+            assert [(one.id, one.event) for one in inbox.take(0)] == expected
+
+
 def test_an_inbox_without_takes_hears_only_that_tasks_end(queue):
     with queue.inbox(takes=False) as inbox:
         id = queue.put("data", inbox=inbox)

@@ -2,7 +2,7 @@
 -- is to hear of it, the content of its result is there if it has one, and nobody waits for what becomes of
 -- any. It is written straight, and what other
 -- cases need is not even built. Where it does not apply nothing has changed. It moves nothing that is due,
--- as that of `put`. Returns the record that the task had, and who is to be woken.
+-- as that of `put`. Returns the record that the task had, who is to be woken, and the inbox, nil if there is none.
 -- `bell` is that of the inbox, nil where the caller does not know it.
 local function ack_one(id, owner, call, result, token, bell)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
@@ -16,7 +16,7 @@ local function ack_one(id, owner, call, result, token, bell)
   local box, ticket = only_inbox(names), ''
   if box == false then return nil end
   if token ~= '' and tonumber(redis.call('ZSCORE', times, 'c' .. token) or '0') <= now then return nil end
-  local is_heard = bell and redis.call('LLEN', bell) == 0
+  local is_heard = bell and box and box.ticket ~= '' and redis.call('LLEN', bell) == 0
   if result_ttl ~= 0 and redis.call('HEXISTS', results, id) == 1 then return nil end
   if result_ttl > 0 then redis.call('ZCARD', times) end
   redis.call('HLEN', payloads)
@@ -44,5 +44,5 @@ local function ack_one(id, owner, call, result, token, bell)
     local is_kept = result_ttl > 0 or (result_ttl < 0 and box)
     redis.call('ZADD', times, is_kept and '+inf' or '0', 'c' .. token)
   end
-  return record, ticket ~= '' and {ticket} or ''
+  return record, ticket ~= '' and {ticket} or '', box
 end

@@ -18,10 +18,10 @@
 -- `idle` is `now`, and take looks for a task; but a space and what take says as `next` when there is none, if
 -- that is so and the caller will wait. Declined is the ack, and nothing was done.
 local id, fence, owner, call, ttr, lease, result, token, mode = unpack(ARGV, 1, 9)
-local record = ack_one(id, owner, fence, result, token, KEYS[1])
+local record, _, box = ack_one(id, owner, fence, result, token, KEYS[1])
 if not record then return nil end
 -- What is wrong with what is ready is for take to say: the first task is processed all the same.
-local fine, reply = pcall(take_one, KEYS[2], owner, call, ttr, lease)
+local fine, reply = pcall(take_one, KEYS[2], owner, call, ttr, lease, nil, box)
 if not fine or not reply then
   local is_idle = fine and mode == 'wait' and not settings.closed and redis.call('ZCARD', ready) == 0
   if not is_idle then return string.format('%d', now) end
