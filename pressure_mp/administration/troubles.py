@@ -10,6 +10,7 @@ from typing import Any
 from ..effects import Operation
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
+from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
 from ..identity.client import is_gone
 from ..identity.processes import incarnation
@@ -132,6 +133,7 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         yield from _of_users(queue)
     if queue.has_tasks:
         yield from _of_takers(queue)
+        yield from _of_lost_tasks(queue)
     else:
         yield from _of_roles(queue)
         yield from _of_counters(queue)
@@ -203,6 +205,36 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
                 "They are ready again when a worker waits; --fix gives them back now.",
                 fix=partial(_run, queue, requeue, taker.peer.id, "its worker has ended"),
             )
+
+
+def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
+    """Tasks that are counted, of which keys are gone. Workers are at work meanwhile: so another
+    look must tell the same."""
+    fewer = True
+    for _ in range(2):
+        counts = queue.run(queue.tasks.stats()).counts
+        seen = {
+            state: queue.run(queue.tasks.list(state, "", _FEW)) for state in counts if counts[state]
+        }
+        fewer &= any(len(tasks) < min(counts[state], _FEW) for state, tasks in seen.items())
+    if any(task.data is LOST_DATA for tasks in seen.values() for task in tasks):
+        yield Trouble(
+            f"queue {queue.name!r}",
+            "The data of tasks are missing: the server or somebody removed them.",
+            "A worker that takes one raises IncompleteQueueError, and the task is buried. "
+            f"`pressure-mp drop {queue.name}` removes it then; put it again by the program that "
+            "made it.",
+            loses=True,
+        )
+    elif fewer:
+        yield Trouble(
+            f"queue {queue.name!r}",
+            "Tasks are counted that are not there: the server or somebody removed keys of the "
+            "queue.",
+            "What is gone cannot be known here. Put these tasks again by the program that made "
+            "them, into a new queue; move the others there, and delete this one.",
+            loses=True,
+        )
 
 
 def _run(queue: Named, make: Callable[..., Operation[Any]], *args: Any) -> None:

@@ -12,7 +12,7 @@ import click
 
 from ..encoding.task_values import decode_id, encode_id
 from ..engines.contract.queues import How
-from ..engines.contract.task_records import TaskSettings
+from ..engines.contract.task_records import LOST_DATA, TaskSettings
 from ..exceptions import TaskExists
 from ..operations.task_queue import TASKS, DecodedTask
 from ..states import BURIED, READY, WAITING
@@ -42,6 +42,11 @@ class CarriedTask(NamedTuple):
     def of(cls, task: DecodedTask, now: int) -> CarriedTask:
         """One that is in a queue, at the broker's time ``now``."""
         id, record, data = task
+        if data is LOST_DATA:
+            raise click.ClickException(
+                f"the data of task {decode_id(id)!r} are missing: the server or somebody removed "
+                "them; drop the task first"
+            )
         left = max(record.due - now, 1) if record.due else 0
         delay = _HELD if record.state == BURIED else left if record.state == WAITING else 0
         ttl = left if record.state == READY and left else None

@@ -17,7 +17,7 @@ PICKLE = b"\x80"
 #: Characters of an opcode's argument.
 _LONGEST_ARGUMENT = 80
 
-Kind = Literal["text", "json", "pickle", "bytes", "large"]
+Kind = Literal["text", "json", "pickle", "bytes", "large", "lost"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Content:
     ``value`` is what is in it: a str for text, what JSON says, what a pickle says, bytes, and None
     for the content of a large item, which is elsewhere. ``key`` is the id of the key that it is
     said to be signed with, None when it is not signed. ``size`` counts its bytes, also of a content
-    that is elsewhere. ``is_plain``: ``value`` is all that it has.
+    that is elsewhere. Of what the server lost there is nothing. ``is_plain``: ``value`` is all that
+    it has.
     """
 
     kind: Kind
@@ -46,6 +47,8 @@ class Content:
     def _text(self) -> str:
         if self.kind == "large":
             return f"<{self.size:,} bytes, kept apart>"
+        if self.kind == "lost":
+            return "<lost: the server or somebody removed it>"
         if isinstance(self.value, str):
             return printable(self.value)
         if self.kind == "bytes":
@@ -86,8 +89,10 @@ class Content:
         return found
 
 
-def content_of(item: bytes) -> Content:
-    """What is in an item."""
+def content_of(item: bytes | None) -> Content:
+    """What is in an item; None for one that the server lost."""
+    if item is None:
+        return Content("lost", None, 0)
     if large.is_manifest(item):
         return Content("large", None, large.weight(item))
     key, payload = signing.take_apart(item)

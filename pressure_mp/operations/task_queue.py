@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..effects import Operation
+from ..encoding.as_queued import AsQueued
 from ..encoding.codec import Codec
 from ..encoding.results import ResultCodec
 from ..encoding.task_values import decode_id
 from ..engines.contract.queues import How, Mismatch
 from ..engines.contract.replies import Outcome
-from ..engines.contract.task_records import StoredTask, TaskRecord, TaskSettings
+from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord, TaskSettings
 from ..engines.contract.tasks import (
     AreTasksClosed,
     AreTasksClosedReply,
@@ -32,6 +33,7 @@ from ..engines.contract.tasks import (
 )
 from ..events import Destination
 from ..exceptions import (
+    IncompleteQueueError,
     NotOwner,
     NotTaken,
     QueueAlreadyExistsError,
@@ -144,7 +146,13 @@ class TaskQueueOperations(QueueOperations):
             raise self._missing()
 
     def _decode(self, task: StoredTask) -> DecodedTask:
-        """Raises DecodingError, AuthenticationError."""
+        """Raises DecodingError, AuthenticationError, IncompleteQueueError. Who only shows or moves
+        tasks is given LOST_DATA."""
+        if task.data is LOST_DATA and not isinstance(self.codec, AsQueued):
+            raise IncompleteQueueError(
+                f"queue {self.name!r} has lost the data of task {decode_id(task.id)!r}: the server "
+                "removed them, or somebody did; drop the task, and put it again"
+            )
         return DecodedTask(task.id, task.record, self.codec.decode(task.data))
 
     def _shut_down(self) -> ShutDown:

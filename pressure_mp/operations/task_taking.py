@@ -12,7 +12,7 @@ from ..effects import Operation, Until, Wait, WaitEnded
 from ..encoding.large import Large
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Closed, Lost, Missing, NoTask, Outcome
-from ..engines.contract.task_records import StoredTask, TaskRecord
+from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord
 from ..engines.contract.tasks import (
     Acknowledged,
     BuryTask,
@@ -180,8 +180,11 @@ class TaskTaking(TaskTelling):
 
     def _decode_all(self, taken: list[StoredTask]) -> list[Any] | None:
         """The data of the tasks; None when that of one of them, or more, cannot be used."""
+        data = [task.data for task in taken]
+        if LOST_DATA in data:
+            return None
         try:
-            return self.codec.decode_many([task.data for task in taken])
+            return self.codec.decode_many(data)
         except Exception as error:
             if is_from_outside(error):
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ... import states
 
@@ -134,8 +134,13 @@ class Record(NamedTuple):
         return self._replace(state=state, since=since, due=0)
 
 
+#: In the place of data: the server, or somebody, removed the key that had them.
+LOST_DATA: Any = None
+
+
 class StoredTask(NamedTuple):
-    """A task as a queue has it. Ids are bytes; see :mod:`pressure_mp.encoding.task_values`."""
+    """A task as a queue has it. Ids are bytes; see :mod:`pressure_mp.encoding.task_values`. Its
+    data can be ``LOST_DATA``."""
 
     id: bytes
     record: TaskRecord

@@ -11,8 +11,9 @@ for _ = 1, 100 do
   local member = redis.call('ZRANGE', ready, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not member then break end
   local task = read('', record_of(id_in(member, '')))
-  if oldest == '' or task.created < oldest then oldest = task.created end
-  from = '(' .. task.priority .. LAST
+  -- The server may have removed what was kept of it.
+  if task and (oldest == '' or task.created < oldest) then oldest = task.created end
+  from = '(' .. string.sub(member, 1, 8) .. LAST
 end
 local created = redis.call('HGET', meta, 'created')
 return finish('done', now, created, oldest, settings.closed and 1 or 0, redis.call('HGETALL', counts))

@@ -87,7 +87,7 @@ local function read_data(ids, is_first)
     if at == 0 then
       some = redis.call('HMGET', payloads, unpack(ids, i, math.min(i + SOME - 1, #ids)))
     end
-    local length = #some[at + 1]
+    local length = #(some[at + 1] or '') -- the server may have removed it
     if length > size and (i > 1 or not is_first) then break end
     size = size - length
     data[i] = some[at + 1]
