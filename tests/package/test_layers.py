@@ -40,8 +40,8 @@ ROOMS = {
         "engines.shortcut engines.undoing exceptions exhaustive hidden identity states urls"
     ),
     "engines.postgres": (
-        "engines.contract engines.left_loops engines.lines engines.put_off engines.shortcut "
-        "engines.undoing exceptions exhaustive hidden identity urls"
+        "encoding engines.contract engines.left_loops engines.lines engines.put_off "
+        "engines.shortcut engines.undoing exceptions exhaustive hidden identity urls"
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",

@@ -8,7 +8,7 @@ import secrets
 import pytest
 from waiting import until
 
-from pressure_mp import Empty, JoinableQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
+from pressure_mp import Empty, FairQueue, JoinableQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres import installing
 
@@ -179,3 +179,37 @@ def test_items_of_many_priorities_come_in_their_order(watched, name):
         q.put((7, number))  # before those that are left
         assert [item[0] for item in q.get_many(2)] == [7, 40]
         assert [item[0] for item in q.get_many(40)] == [*range(41, 81)]
+
+
+def by_key(watched, q, number):
+    """How many blocks so many items of each of three keys look at, which are put in turn."""
+    before = watched.blocks()
+    for _ in range(number):
+        for key in range(3):
+            q.put((key, "x" * 1500))
+        assert [q.get()[0] for _ in range(2)] == [0, 1]
+        assert q.get_many(2)[0][0] == 2
+    watched.puts += 3 * number
+    return watched.blocks() - before
+
+
+@pytest.mark.usefixtures("no_looks", "old_snapshot")
+def test_items_of_three_keys_cost_what_they_cost_before(watched, name):
+    q = FairQueue(lambda item: item[0], name=name, url=watched.url)
+    first = by_key(watched, q, 30)
+    by_key(watched, q, 120)
+    assert 2 * by_key(watched, q, 30) < 3 * first
+
+
+@pytest.mark.usefixtures("no_looks")
+def test_keys_that_have_no_items_any_more_are_not_among_the_keys_and_not_kept_for_ever(
+    postgres, watched, name
+):
+    q = FairQueue(lambda item: item, maxsize=1000, name=name, url=watched.url)
+    for start in (0, 700):
+        q.put_many(range(start, start + 700))
+        assert sorted(q.get_many(700)) == [*range(start, start + 700)]
+        assert q.keys() == []
+    q.put_many([0, 1399])
+    assert sorted(q.keys()) == [0, 1399]
+    assert postgres.execute(f"SELECT count(*) FROM {watched.name}.tenants")[0][0] == 2

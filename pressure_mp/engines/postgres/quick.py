@@ -48,7 +48,7 @@ class Quick:
                 or is_manifest(asked.items[0])
             ):
                 return False
-        elif asked.op != "take" or args["limit"] != 1 or "durable" in args:
+        elif asked.op != "take" or discipline == "fair" or args["limit"] != 1 or "durable" in args:
             return False
         if self._pause:
             self._pause -= 1

@@ -47,6 +47,8 @@ CREATE TABLE pressure_mp.queues (
     position bigint NOT NULL DEFAULT 0,
     number bigint NOT NULL DEFAULT 0,
     round bigint NOT NULL DEFAULT 0,
+    -- How many keys of a fair queue have a row and no items.
+    idle_keys bigint NOT NULL DEFAULT 0,
     -- Every item is behind this rank and position: what was removed before is not looked at again,
     -- also while it cannot be cleaned up, since somebody has an old snapshot.
     head_rank bytea NOT NULL DEFAULT '',
@@ -80,16 +82,18 @@ CREATE TABLE pressure_mp.queues (
 -- There is one of each: who creates a queue holds the lock of its name.
 CREATE INDEX queues_slot ON pressure_mp.queues (slot, version);
 
--- The keys of a fair queue that have items queued: the last round that each has a share of, how
--- much of that is used up, and how many items are queued.
+-- The keys of a fair queue: the last round that each has a share of, how much of that is used up, and how
+-- many items are queued. Those without items stay until there are many of them: the number, which only
+-- grows, is in the index, as a queue's version, but where a row was removed all that was there is looked at.
 CREATE TABLE pressure_mp.tenants (
     queue bigint NOT NULL,
     key bytea NOT NULL,
+    number bigint NOT NULL,
     round bigint NOT NULL,
     used bigint NOT NULL,
-    queued bigint NOT NULL,
-    PRIMARY KEY (queue, key)
+    queued bigint NOT NULL
 );
+CREATE INDEX tenants_key ON pressure_mp.tenants (queue, key, number);
 
 -- Items in flight. "passed": another process said that it is dealt with.
 CREATE TABLE pressure_mp.deliveries (

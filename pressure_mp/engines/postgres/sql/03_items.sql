@@ -1,116 +1,5 @@
 -- Items come, and items are taken.
 
--- Whether Python cannot compare the values of two sort keys: where they first differ, both have a
--- kind.
-CREATE OR REPLACE FUNCTION pressure_mp.differ_in_kind(one bytea, other bytea) RETURNS boolean
-LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-    mine integer;
-    its integer;
-BEGIN
-    FOR at IN 0 .. least(octet_length(one), octet_length(other)) - 1 LOOP
-        mine := get_byte(one, at);
-        its := get_byte(other, at);
-        IF mine <> its THEN
-            RETURN mine BETWEEN 1 AND 15 AND its BETWEEN 1 AND 15;
-        END IF;
-    END LOOP;
-    RETURN false;
-END $$;
-
--- The sort key of a queued item with which this one cannot be compared, if there is one: of those before
--- it the last, else of those behind it the first. One that can be compared with both neighbours can be
--- with all.
-CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(q pressure_mp.queues, a_key bytea)
-RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    other bytea;
-    from_rank bytea := q.head_rank;
-    from_position bigint := q.head_position;
-BEGIN
-    IF q.ranks IS NOT NULL THEN
-        IF a_key = ANY (q.ranks) AND EXISTS (SELECT FROM pressure_mp.items i
-            WHERE i.queue = q.id AND i.rank = a_key
-                AND i.position > q.positions[array_position(q.ranks, a_key)])
-        THEN
-            RETURN NULL;  -- it can be compared with all, since there is such a one
-        END IF;
-        RETURN (SELECT u.r FROM unnest(q.ranks, q.positions) u (r, p)
-            WHERE u.r <> a_key AND pressure_mp.differ_in_kind(a_key, u.r)
-                AND EXISTS (SELECT FROM pressure_mp.items i
-                    WHERE i.queue = q.id AND i.rank = u.r AND i.position > u.p)
-            ORDER BY u.r > a_key, CASE WHEN u.r < a_key THEN u.r END DESC, u.r LIMIT 1);
-    END IF;
-    IF q.head_rank < a_key THEN
-        SELECT i.rank INTO other FROM pressure_mp.items i
-            WHERE i.queue = q.id AND i.rank < a_key
-                AND (i.rank, i.position) > (q.head_rank, q.head_position)
-            ORDER BY i.rank DESC, i.position DESC LIMIT 1;
-        IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
-            RETURN other;
-        END IF;
-        from_rank := a_key;
-        from_position := -9223372036854775808;
-    END IF;
-    SELECT i.rank INTO other FROM pressure_mp.items i
-        WHERE i.queue = q.id AND (i.rank, i.position) > (from_rank, from_position)
-        ORDER BY i.rank, i.position LIMIT 1;
-    IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
-        RETURN other;
-    END IF;
-    RETURN NULL;
-END $$;
-
--- In which round an item of a fair queue is served, and that its key has it.
-CREATE OR REPLACE FUNCTION pressure_mp.enter_round(q pressure_mp.queues, a_key bytea,
-    a_weight bigint)
-RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    t pressure_mp.tenants;
-    turn bigint;
-BEGIN
-    SELECT * INTO t FROM pressure_mp.tenants v WHERE v.queue = q.id AND v.key = a_key;
-    IF NOT FOUND THEN
-        t := ROW(q.id, a_key, 0, 0, 0);
-        INSERT INTO pressure_mp.tenants SELECT (t).*;
-    END IF;
-    turn := greatest(q.round + 1, t.round);
-    IF turn = t.round AND t.used >= a_weight THEN
-        turn := turn + 1;
-    END IF;
-    UPDATE pressure_mp.tenants v
-        SET used = CASE WHEN turn = t.round THEN t.used + 1 ELSE 1 END,
-            round = turn, queued = t.queued + 1
-        WHERE v.queue = q.id AND v.key = a_key;
-    RETURN turn;
-END $$;
-
--- Add one item to a queue that keeps them in an order of its own. Returns its size; or with
--- "other" the sort key that it cannot be compared with.
-CREATE OR REPLACE FUNCTION pressure_mp.add_in_order(q pressure_mp.queues, a_item bytea, a_key bytea,
-    a_position bigint, OUT size bigint, OUT other bytea) LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    token text;
-    tenant bytea;
-    rank bytea := a_key;
-    gap integer;
-BEGIN
-    IF q.discipline = 'priority' THEN
-        other := pressure_mp.find_not_comparable(q, a_key);
-        IF other IS NOT NULL THEN
-            RETURN;
-        END IF;
-    ELSE
-        gap := position('\x20'::bytea IN a_key);
-        tenant := substr(a_key, gap + 1);
-        rank := int8send(pressure_mp.enter_round(q, tenant,
-            convert_from(substr(a_key, 1, gap - 1), 'LATIN1')::bigint));
-    END IF;
-    SELECT w.size, w.token INTO size, token FROM pressure_mp.weigh(q.id, a_item) w;
-    INSERT INTO pressure_mp.items
-        VALUES (q.id, rank, a_position, 0, 0, size, token, tenant, a_item);
-END $$;
-
 -- An item is there now, perhaps before the head.
 CREATE OR REPLACE FUNCTION pressure_mp.lower_head(q pressure_mp.queues, a_rank bytea,
     a_position bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
@@ -120,63 +9,6 @@ BEGIN
             SET version = v.version + 1, head_rank = a_rank, head_position = a_position - 1
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     END IF;
-END $$;
-
--- An item of that rank is there now: what the queue's row is to say of its ranks.
-CREATE OR REPLACE FUNCTION pressure_mp.note_rank(q pressure_mp.queues, a_rank bytea,
-    a_position bigint) RETURNS pressure_mp.queues LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-    at integer := array_position(q.ranks, a_rank);
-BEGIN
-    IF at IS NOT NULL THEN
-        q.positions[at] := least(q.positions[at], a_position - 1);
-    ELSIF cardinality(q.ranks) >= 16 OR octet_length(a_rank) > 100 THEN
-        q.ranks := NULL;
-        q.positions := NULL;
-    ELSIF q.ranks IS NOT NULL THEN
-        at := (SELECT count(*) FROM unnest(q.ranks) r WHERE r < a_rank);
-        q.ranks := array_append(q.ranks[:at], a_rank) || q.ranks[at + 1:];
-        q.positions := array_append(q.positions[:at], a_position - 1) || q.positions[at + 1:];
-    END IF;
-    RETURN q;
-END $$;
-
--- Of those ranks none of the first has no item any more.
-CREATE OR REPLACE FUNCTION pressure_mp.skip_ranks(a_queue bigint, INOUT ranks bytea[],
-    INOUT positions bigint[]) LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    WHILE cardinality(ranks) > 1 LOOP
-        PERFORM FROM pressure_mp.items i
-            WHERE i.queue = a_queue AND i.rank = ranks[1] AND i.position > positions[1] LIMIT 1;
-        EXIT WHEN FOUND;
-        ranks := ranks[2:];
-        positions := positions[2:];
-    END LOOP;
-END $$;
-
--- The next items, up to so many, in order.
-CREATE OR REPLACE FUNCTION pressure_mp.next_items(q pressure_mp.queues, a_limit bigint)
-RETURNS TABLE (there pg_catalog.tid, rank bytea, "position" bigint, token text, bytes integer)
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    n bigint;
-BEGIN
-    IF q.ranks IS NULL THEN
-        RETURN QUERY SELECT i.ctid, i.rank, i.position, i.token, octet_length(i.item)
-            FROM pressure_mp.items i WHERE i.queue = q.id
-                AND (i.rank, i.position) > (q.head_rank, q.head_position)
-            ORDER BY i.rank, i.position LIMIT a_limit;
-        RETURN;
-    END IF;
-    FOR at IN 1 .. cardinality(q.ranks) LOOP
-        RETURN QUERY SELECT i.ctid, i.rank, i.position, i.token, octet_length(i.item)
-            FROM pressure_mp.items i
-            WHERE i.queue = q.id AND i.rank = q.ranks[at] AND i.position > q.positions[at]
-            ORDER BY i.position LIMIT a_limit;
-        GET DIAGNOSTICS n = ROW_COUNT;
-        a_limit := a_limit - n;
-        EXIT WHEN a_limit <= 0;
-    END LOOP;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.put(q pressure_mp.queues, c pressure_mp.caller, args jsonb,
@@ -252,6 +84,9 @@ BEGIN
             END IF;
             added := added + 1;
             bytes := bytes + one.size;
+            IF one.was_idle THEN
+                q.idle_keys := q.idle_keys - 1;
+            END IF;
             CONTINUE WHEN q.discipline <> 'priority';
             q := pressure_mp.note_rank(q, a_keys[at], q.position + at);
             IF (a_keys[at], q.position + at) <= (q.head_rank, q.head_position) THEN
@@ -271,7 +106,8 @@ BEGIN
             length = q.length + added, position = q.position + added, producer = c.client,
             produced_messages = q.produced_messages + added,
             produced_bytes = q.produced_bytes + bytes, head_rank = q.head_rank,
-            head_position = q.head_position, ranks = q.ranks, positions = q.positions
+            head_position = q.head_position, ranks = q.ranks, positions = q.positions,
+            idle_keys = q.idle_keys
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     RETURN pressure_mp.said('added', to_jsonb(added));
 END $$;
@@ -349,11 +185,13 @@ BEGIN
     END IF;
     IF q.discipline = 'fair' THEN
         turn := ('x' || encode(one.rank, 'hex'))::bit(64)::bigint;
-        UPDATE pressure_mp.tenants t SET queued = t.queued - u.gone
-            FROM (SELECT r.tenant, count(*) AS gone FROM unnest(removed) r GROUP BY r.tenant) u
-            WHERE t.queue = q.id AND t.key = u.tenant;
-        DELETE FROM pressure_mp.tenants t WHERE t.queue = q.id AND t.queued <= 0
-            AND t.key IN (SELECT r.tenant FROM unnest(removed) r);
+        q.idle_keys := q.idle_keys + (
+            SELECT count(*) FILTER (WHERE pressure_mp.count_tenant(q.id, u.tenant, -u.gone))
+            FROM (SELECT r.tenant, count(*) AS gone FROM unnest(removed) r GROUP BY r.tenant) u);
+        IF q.idle_keys > 1000 THEN
+            DELETE FROM pressure_mp.tenants t WHERE t.queue = q.id AND t.queued = 0;
+            q.idle_keys := 0;
+        END IF;
     END IF;
     IF q.ranks IS NOT NULL THEN
         WHILE q.ranks[1] < one.rank LOOP  -- of these all are removed
@@ -365,7 +203,7 @@ BEGIN
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, length = q.length - n, consumer = c.client, round = turn,
             head_rank = one.rank, head_position = one.position,
-            ranks = q.ranks, positions = q.positions,
+            ranks = q.ranks, positions = q.positions, idle_keys = q.idle_keys,
             consumed_messages = q.consumed_messages + n,
             consumed_bytes = q.consumed_bytes + bytes
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
@@ -405,6 +243,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.take_back(q pressure_mp.queues, a_lane te
 DECLARE
     made pressure_mp.calls;
     entry pressure_mp.items;
+    t pressure_mp.tenants;
 BEGIN
     SELECT * INTO made FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
     IF NOT FOUND THEN
@@ -426,10 +265,14 @@ BEGIN
                 WHERE k.queue = q.id AND k.token = entry.token;
         END IF;
         IF entry.tenant IS NOT NULL AND NOT q.dropping THEN
-            INSERT INTO pressure_mp.tenants AS t
-                VALUES (q.id, entry.tenant,
-                    ('x' || encode(entry.rank, 'hex'))::bit(64)::bigint, 1, 1)
-                ON CONFLICT (queue, key) DO UPDATE SET queued = t.queued + 1;
+            t := pressure_mp.find_tenant(q.id, entry.tenant);
+            IF t.queue IS NULL THEN
+                INSERT INTO pressure_mp.tenants VALUES (q.id, entry.tenant, 0,
+                    ('x' || encode(entry.rank, 'hex'))::bit(64)::bigint, 1, 1);
+            ELSE
+                q.idle_keys := q.idle_keys - (t.queued = 0)::integer;
+                PERFORM pressure_mp.count_tenant(q.id, entry.tenant, 1);
+            END IF;
         END IF;
     END LOOP;
     PERFORM pressure_mp.put_back(q, made.undo);

@@ -23,6 +23,7 @@ BEGIN
     END LOOP;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, ranks = q.ranks, positions = q.positions,
+            idle_keys = q.idle_keys,
             length = v.length + n, consumed_messages = v.consumed_messages - n,
             consumed_bytes = v.consumed_bytes - (SELECT sum(e.size) FROM unnest(entries) e)
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;

@@ -91,7 +91,8 @@ BEGIN
     END IF;
     IF args ? 'immediate' THEN
         UPDATE pressure_mp.queues v
-            SET version = v.version + 1, dropping = true, done = v.done + v.length, length = 0
+            SET version = v.version + 1, dropping = true, done = v.done + v.length, length = 0,
+                idle_keys = 0
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         DELETE FROM pressure_mp.items v WHERE v.queue = q.id;
         DELETE FROM pressure_mp.tenants v WHERE v.queue = q.id;
@@ -169,7 +170,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.purge(q pressure_mp.queues) RETURNS press
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1, done = v.done + v.length, length = 0,
+        SET version = v.version + 1, done = v.done + v.length, length = 0, idle_keys = 0,
             consumed_messages = v.consumed_messages + v.length,
             consumed_bytes = greatest(v.consumed_bytes, v.produced_bytes)
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id AND v.length > 0;
@@ -261,9 +262,9 @@ BEGIN
         RETURN pressure_mp.get_snapshot(q, args);
     WHEN 'get_keys' THEN
         RETURN pressure_mp.told('keys', NULL, (SELECT array_agg(t.key) FROM pressure_mp.tenants t
-            WHERE t.queue = q.id), NULL);
+            WHERE t.queue = q.id AND t.queued > 0), NULL);
     WHEN 'get_queued' THEN
-        RETURN pressure_mp.said('number', coalesce((SELECT to_jsonb(t.queued)
-            FROM pressure_mp.tenants t WHERE t.queue = q.id AND t.key = a_items[1]), '0'));
+        RETURN pressure_mp.said('number', to_jsonb(coalesce(
+            (pressure_mp.find_tenant(q.id, a_items[1])).queued, 0)));
     END CASE;
 END $$;
