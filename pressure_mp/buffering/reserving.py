@@ -106,7 +106,6 @@ class Reserving:
         self._cell = memoryview(bytearray(8)).cast("Q")
         self._last = Reserve("", 0, 0, 0, 0)
         self._asked: Asked | None = None  # the last one, if its reply is still to be read
-        self._was_all = False  # what was read last was all that there was
         self._read = 0  # how many items were ever read, without those that went back
         self.holds = False  # whether the broker may have reserved anything
         #: On the monotonic clock: until when what is here may be handed out, and when it goes back.
@@ -297,9 +296,6 @@ class Reserving:
 
     def _reserve(self, handle: BufferedHandle, number: int, run: Run[Any], watches: bool) -> bool:
         """Have those that were asked for, or ask now."""
-        if self._asked is None and watches and self._was_all and self.holds:
-            watches = False
-            self._say_and_ask(handle, number)
         asked, self._asked = self._asked, None
         if asked is None:
             when = monotonic()
@@ -311,7 +307,6 @@ class Reserving:
         items = reply.items if isinstance(reply, Reserved) else []
         if items:
             self._pace.note(len(items))
-            self._was_all = not _are_many(items, self._last.limit)
             if not self._add(handle, items, when):
                 return False
             if number >= _LEAST_AHEAD and _are_many(items, self._last.limit):
@@ -329,15 +324,6 @@ class Reserving:
         else:
             self._forget()
         return False
-
-    def _say_and_ask(self, handle: BufferedHandle, number: int) -> None:
-        """Say what was handed out; and behind that ask for the next ones, as soon as there may be
-        any."""
-        session, request = handle._session(), self._next_request(handle, 0)
-        self._asked = Asked(session, monotonic())
-        session.send_ahead(request, is_first=True)
-        self._ask_ahead(handle, number, NoItem(), session)
-        handle._run_on(session, ending(handle._operations.reserve(*request), ONE_TRY))
 
     def _next_request(self, handle: BufferedHandle, number: int) -> Reserve:
         kept = len(self._ahead) + len(self._rest)
@@ -366,18 +352,12 @@ class Reserving:
         self._rest += rest
         return True
 
-    def _ask_ahead(
-        self,
-        handle: BufferedHandle,
-        number: int,
-        later: NoItem | None = None,
-        behind: Session | None = None,
-    ) -> None:
+    def _ask_ahead(self, handle: BufferedHandle, number: int, later: NoItem | None = None) -> None:
         """Ask for those behind what is here, which is handed out meanwhile; or ``later``, when
-        there may be one. ``behind`` what was sent ahead, if it was."""
+        there may be one."""
         session, request = handle._session(), self._next_request(handle, number)
         self._asked = Asked(session, monotonic())
-        session.send_ahead(request, later, WATCH, behind)
+        session.send_ahead(request, later, WATCH)
 
     def _prepare(self, handle: BufferedHandle) -> None:
         """Have all that is needed. It takes locks, which another thread may have whose signal
@@ -476,7 +456,7 @@ class Reserving:
             if held:
                 try:
                     if self.holds:
-                        again = self._last._replace(limit=0, whole=False)
+                        again = self._last._replace(limit=0)
                         presence.lease.run_now(presence.operations.reserve(*again))
                 except PressureError:
                     pass

@@ -200,8 +200,7 @@ class Reserve(NamedTuple):
 
     ``kept`` of those that it reserved it has not yet handed out. They stay reserved, whatever the
     reply, and the items of the reply come behind them. With a ``limit`` of 0 the same call renews
-    the lease of what it reserved, and a new one says no more than what was handed out. LATE: others
-    have ended its reservation.
+    the lease of what it reserved. LATE: others have ended its reservation.
     """
 
     reader: str

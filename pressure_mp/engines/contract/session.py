@@ -44,12 +44,7 @@ class Session(Protocol):
         """
 
     def send_ahead(
-        self,
-        request: Request,
-        later: Later | None = None,
-        timeout: float = 0.0,
-        behind: Session | None = None,
-        is_first: bool = False,
+        self, request: Request, later: Later | None = None, timeout: float = 0.0
     ) -> None:
         """Send it, if that can be done without waiting for anything, and nothing else: this thread
         or another one makes the same request by ``call``, first of all, and has its reply then. If
@@ -57,12 +52,7 @@ class Session(Protocol):
 
         With ``later`` it is not done before that may be over, or ``timeout`` seconds have passed:
         then ``call`` waits for that. There is no place in line meanwhile. An engine that cannot do
-        so sends nothing, and ``call`` does not wait.
-
-        One that ``is_first`` is sent with the next one, of another session, which is ``behind``
-        that of this one: it is done after it, and ``call`` is made when the ``call`` of the first
-        has returned. If the first cannot be sent, neither is.
-        """
+        so sends nothing, and ``call`` does not wait."""
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait, after ``call`` returned ``later`` to a request that waits, until to call again may

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from ...identity.client import client_id
 from ..contract.items import TakeBack
 from ..contract.replies import Later, NoTask
-from ..contract.session import TICK, Session
+from ..contract.session import TICK
 from ..left_loops import OwnLoop, give_back
 from .line import Caller
 
@@ -70,14 +70,7 @@ class MemorySession(_Session):
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
 
-    def send_ahead(
-        self,
-        request: Any,
-        later: Later | None = None,
-        timeout: float = 0.0,
-        behind: Session | None = None,
-        is_first: bool = False,
-    ) -> None:
+    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> None:
         """There is nothing to wait for."""
 
     def wait(self, later: Later, timeout: float | None) -> bool:

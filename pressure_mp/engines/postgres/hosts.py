@@ -9,7 +9,7 @@ from ...exhaustive import assert_never
 from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
 from ..contract.replies import Later, Outcome
 from ..contract.requests import HostRequest
-from ..contract.session import Options, Session
+from ..contract.session import Options
 from .outage import persist
 from .packing import texts
 from .pool import Pool
@@ -110,14 +110,7 @@ class _Session:
         self._asked = asked
         self._pool = pool
 
-    def send_ahead(
-        self,
-        request: object,
-        later: Later | None = None,
-        timeout: float = 0.0,
-        behind: Session | None = None,
-        is_first: bool = False,
-    ) -> None:
+    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> None:
         """Nothing is sent before it is called."""
 
     def interrupted(self) -> None:

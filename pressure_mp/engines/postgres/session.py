@@ -12,7 +12,7 @@ from ..contract.items import EndReservation, ReleaseSpace, Reserve, Settled, Tak
 from ..contract.queues import Exists, Unlock
 from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
-from ..contract.session import ONE_TRY, TICK, Options, Session
+from ..contract.session import ONE_TRY, TICK, Options
 from ..contract.tasks import AwaitTask
 from ..shortcut import Shortcut
 from . import table
@@ -310,12 +310,7 @@ class PostgresSession(BaseSession):
         return finish(self._call(request, end))
 
     def send_ahead(
-        self,
-        request: Request,
-        later: Later | None = None,
-        timeout: float = 0.0,
-        behind: Session | None = None,
-        is_first: bool = False,
+        self, request: Request, later: Later | None = None, timeout: float = 0.0
     ) -> None:
         """Nothing is sent before it is called."""
 

@@ -19,7 +19,6 @@ from ..contract.contents import StoreChunks, SweepContents
 from ..contract.items import Acknowledge, Put
 from ..contract.replies import Later
 from ..contract.requests import Request
-from ..contract.session import Session
 from ..contract.tasks import AckTask, AckTasks, PutTasks
 from . import session, table, task_ways
 from .callers import (
@@ -173,12 +172,7 @@ class TransactionSession(BaseTransactionSession):
         return finish(self._call(request, end))
 
     def send_ahead(
-        self,
-        request: Request,
-        later: Later | None = None,
-        timeout: float = 0.0,
-        behind: Session | None = None,
-        is_first: bool = False,
+        self, request: Request, later: Later | None = None, timeout: float = 0.0
     ) -> None:
         """Nothing is sent before it is called."""
 

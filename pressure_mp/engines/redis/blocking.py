@@ -9,12 +9,10 @@ from ...exceptions import PressureError
 from ..contract.items import TakeBack
 from ..contract.replies import Later, NoItem, NoSpace
 from ..contract.requests import Request
-from ..contract.session import Session
 from .binding import TAKING, RedisBinding
 from .caller import Call, Waiter
 from .lanes import Lane
 from .one_script import FirstScript, OneScript, bells_in
-from .outage import patience
 from .packing import pack_command
 from .pool import Pool
 from .requests.table import implementation, known
@@ -97,12 +95,7 @@ class BlockingSession:
         return finish(found(self._caller, request, end))
 
     def send_ahead(
-        self,
-        request: Request,
-        later: Later | None = None,
-        timeout: float = 0.0,
-        behind: Session | None = None,
-        is_first: bool = False,
+        self, request: Request, later: Later | None = None, timeout: float = 0.0
     ) -> None:
         found = known.get(type(request)) or implementation(request)
         script = None
@@ -112,10 +105,7 @@ class BlockingSession:
             script = found.op, found.args(self.binding, request)
         if script is None or script[0] not in self.binding.quick:
             return
-        first = behind._ahead if isinstance(behind, BlockingSession) else None
-        if behind is not None and first is None:
-            return
-        wire: Any = self._pool.idle(self.binding.slot) if first is None else first.wire
+        wire: Any = self._pool.idle(self.binding.slot)
         if wire is None:
             return
         op, args = script
@@ -127,19 +117,11 @@ class BlockingSession:
             packed, limit = pack_command(waiting.command) + packed, waiting.limit
         # Whether it was sent is not known when the step that follows is interrupted.
         self._ahead = ahead = _Ahead(op, args, wire, number, limit)
-        if is_first:
-            ahead.packed = packed
-            return
-        if first is not None:
-            packed = first.packed + packed
-            first.is_followed, first.packed = True, b""
         try:
             wire.send_now(packed)
         except OSError:
             return
         ahead.is_sent = True
-        if first is not None:
-            first.is_sent = True
 
     def _read_ahead(self, ahead: _Ahead, end: float | None) -> Reply:
         """The reply to what was sent ahead. It is sent again, under the same number, if it is not
@@ -151,19 +133,13 @@ class BlockingSession:
             if ahead.is_sent:
                 if ahead.limit is not None:
                     finish(self._longer().hear_end(wire, ahead.limit))
-                if ahead.is_followed:
-                    reply = finish(wire.read(patience(end, None)))
-                else:
-                    reply = wire.exchange_now(b"")
-            elif ahead.packed:  # none came behind it
-                reply = wire.exchange_now(ahead.packed)
+                reply = wire.exchange_now(b"")
         except OSError as error:
             reply = error
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        begun = Begun(wire, wire.lane, number, reply)
-        return self._understand(begun, op, args, end, ahead.is_followed)
+        return self._understand(Begun(wire, wire.lane, number, reply), op, args, end)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -228,25 +204,15 @@ class BlockingSession:
             raise
         return self._understand(Begun(wire, wire.lane, number, reply), op, args, None)
 
-    def _understand(
-        self,
-        begun: Begun,
-        op: str,
-        args: tuple[Any, ...],
-        end: float | None,
-        is_followed: bool = False,
-    ) -> Reply:
+    def _understand(self, begun: Begun, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
         """The status and values in what came of a call; when it did not go well, the session goes
-        on with it. Over the connection of one that ``is_followed`` there is another reply to
-        come, which another session reads."""
+        on with it."""
         wire: Any = begun.wire
         reply = begun.outcome
         if self.binding.commands[op].script.bare:
             reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
         if type(reply) is not list or reply[0] in CAME_AGAIN:
             return finish(self._longer().script(op, args, end, begun))
-        if is_followed:
-            return reply
         if self._session is None and reply[0] in _AT_ONCE:
             if op in TAKING or wire is self._wire:
                 self._wire = wire
@@ -391,7 +357,7 @@ class _Accepting(NamedTuple):
 class _Ahead:
     """A call whose reply nobody has waited for."""
 
-    __slots__ = ("args", "is_followed", "is_sent", "limit", "number", "op", "packed", "wire")
+    __slots__ = ("args", "is_sent", "limit", "number", "op", "wire")
 
     def __init__(
         self,
@@ -407,10 +373,8 @@ class _Ahead:
         self.number = number
         #: Seconds for which the wait before it lasts, if there is one.
         self.limit = limit
-        #: Whether it is known to have been sent; and another one behind it.
-        self.is_sent = self.is_followed = False
-        #: What is sent with the one behind it.
-        self.packed = b""
+        #: Whether it is known to have been sent.
+        self.is_sent = False
 
 
 class _Caller:

@@ -8,7 +8,7 @@ from ...exhaustive import assert_never
 from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
 from ..contract.replies import Later, Outcome
 from ..contract.requests import HostRequest
-from ..contract.session import Options, Session
+from ..contract.session import Options
 from . import keys
 from .address import RedisAddress
 from .plain_commands import PlainCommands
@@ -105,14 +105,7 @@ class _Session:
         self._asked = asked
         self._commands = commands
 
-    def send_ahead(
-        self,
-        request: object,
-        later: Later | None = None,
-        timeout: float = 0.0,
-        behind: Session | None = None,
-        is_first: bool = False,
-    ) -> None:
+    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> None:
         """It is not sent before it is called."""
 
     def interrupted(self) -> None:

@@ -205,10 +205,9 @@ async def hand_out(caller: Caller, request: items.HandOut, end: float | None) ->
 
 
 def _drain(binding: RedisBinding, request: items.Reserve) -> tuple[str, tuple[Any, ...]] | None:
-    """The fast path of a reader that handed out all that it had; else the whole of it. A lease is
-    renewed by that too: then it is not ``whole``."""
+    """The fast path of a reader that handed out all that it had; else the whole of it."""
     reader, call, handed, kept, limit, whole = request
-    if not whole or kept:
+    if not (whole and limit) or kept:
         return "reserve", _reserve_args(binding, request)
     if not binding.drain.is_open:
         return None

@@ -2,7 +2,7 @@
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder waiting uploads readers
 -- args: reader call handed number size client process lease
 --   handed   how many items it ever handed out: all that it reserved
---   number   how many items at most; 0: only to note what was handed out
+--   number   how many items at most
 --   size     how many bytes at most
 --   process  what the ids of all clients of its process begin with
 -- replies: done items | declined
