@@ -31,9 +31,10 @@ from .future import Future
 
 #: How many calls are sent at once.
 _MOST_AT_ONCE = 1000
-#: While more calls than that are not done, so many seconds pass before it is asked what came of the
-#: next: to hear of several at a time takes much less of everybody's time.
-_MANY, _PAUSE = 50, 0.002
+#: While more calls than that are not done, so many seconds pass for each of them, up to a limit,
+#: before it is asked what came of the next: to hear of several at a time takes much less of
+#: everybody's time. Few are so not all done meanwhile.
+_MANY, _PAUSE_FOR_EACH, _LONGEST_PAUSE = 50, 0.00004, 0.005
 
 _log = logging.getLogger("pressure_mp")
 
@@ -328,8 +329,9 @@ class Client:
                 return
             while heard:
                 self._settle(heard.popleft())
-            if len(self._futures) > _MANY:
-                time.sleep(_PAUSE)
+            pending = len(self._futures)
+            if pending > _MANY:
+                time.sleep(min(pending * _PAUSE_FOR_EACH, _LONGEST_PAUSE))
 
     def _listen_anew(self) -> None:
         """This process did not ask for longer than the inbox's lease: it is there again, and is to
