@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..identity.client import is_gone
+from ..identity.client import is_lost
 from ..identity.processes import incarnation
 from ..operations.task_queue import DecodedTask
 from ..states import BURIED, READY, VOID
@@ -47,8 +47,7 @@ def return_lost(queue: Named) -> None:
     flight from processes that have ended, or whose leases have, where more cannot be known."""
     there = queue.run(queue.items.renew(incarnation(), False, False))
     for owner, until in there.consumers.items():
-        gone = is_gone(owner)
-        if gone or (gone is None and until < there.now):
+        if is_lost(owner, until, there.now):
             queue.run(queue.items.requeue(owner, until))
 
 

@@ -12,7 +12,7 @@ from ..encoding.showing import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
 from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
-from ..identity.client import is_gone
+from ..identity.client import is_gone, is_lost
 from ..identity.processes import incarnation
 from ..operations.brokers import examine_server, find_damaged
 from ..operations.control import FIFO
@@ -172,36 +172,40 @@ def _of_roles(queue: Named) -> Iterator[Trouble]:
 
 
 def _of_owners(queue: Named) -> Iterator[Trouble]:
-    """Processes that have items in flight, or produce, and have ended."""
+    """Processes that have items in flight, or produce, and have ended, or let their leases end."""
     items = queue.items
     there = queue.run(items.renew(incarnation(), False, False))
     for owners, problem, advice, mend in (
         (
             there.consumers,
-            "What process {} had in flight is still there, and the process has ended.",
+            "What process {} had in flight is still there, and {}.",
             "It goes back when somebody waits for an item; --fix gives it back now.",
             items.requeue,
         ),
         (
             there.producers,
-            "Process {} counts as a producer, and has ended.",
+            "Process {} counts as a producer, and {}.",
             "It is struck off when somebody waits for an item; --fix does it now.",
             items.retire,
         ),
     ):
         for owner, until in owners.items():
-            if is_gone(owner):
+            if is_lost(owner, until, there.now):
+                ended = "the process has ended" if is_gone(owner) else "its lease has ended"
                 fix = partial(_run, queue, mend, owner, until)
-                yield Trouble(f"queue {queue.name!r}", problem.format(owner), advice, fix=fix)
+                yield Trouble(
+                    f"queue {queue.name!r}", problem.format(owner, ended), advice, fix=fix
+                )
 
 
 def _of_takers(queue: Named) -> Iterator[Trouble]:
     requeue = TaskLeaseOperations(queue.name).requeue
     for taker in queue.run(queue.tasks.why_blocked(incarnation())).takers:
-        if taker.tasks and taker.peer.alive is False:
+        if taker.tasks and taker.is_lost:
+            lease = "" if taker.peer.alive is False else ", and its lease has ended"
             yield Trouble(
                 f"queue {queue.name!r}",
-                f"{taker.peer} has {taker.tasks} {'task' if taker.tasks == 1 else 'tasks'}.",
+                f"{taker.peer} has {taker.tasks} {'task' if taker.tasks == 1 else 'tasks'}{lease}.",
                 "They are ready again when a worker waits; --fix gives them back now.",
                 fix=partial(_run, queue, requeue, taker.peer.id, "its worker has ended"),
             )

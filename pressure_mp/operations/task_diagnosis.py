@@ -21,6 +21,11 @@ class Taker(NamedTuple):
     tasks: int
     left: float | None
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended; or, where that is not known, its lease has."""
+        return self.peer.alive is False or (self.peer.alive is None and self.left is None)
+
 
 class FullKey(NamedTuple):
     """A key of which as many tasks are taken as may be, ``taken``; of those that were looked at
@@ -80,10 +85,10 @@ class TaskDiagnosis(NamedTuple):
             )
         if ready:
             return f"{_are(ready, 'ready')}, and {self._who()}."
-        if taken and all(taker.peer.alive is False for taker in self.takers if taker.tasks):
+        if taken and not self._working:
             return (
-                f"No task is ready: {_are(taken, 'taken')} by processes that have ended, and ready "
-                "again as soon as a worker waits: start a worker."
+                f"No task is ready: {_are(taken, 'taken')} by processes that {self._ended}, and "
+                "ready again as soon as a worker waits: start a worker."
             )
         if taken:
             return f"No task is ready: {_are(taken, 'taken')}, and {self._who()}."
@@ -102,10 +107,20 @@ class TaskDiagnosis(NamedTuple):
             return "The queue is shut down, with no task left to do."
         return "The queue has no task to do: put one."
 
+    @property
+    def _working(self) -> list[Taker]:
+        return [taker for taker in self.takers if taker.tasks and not taker.is_lost]
+
+    @property
+    def _ended(self) -> str:
+        if all(taker.peer.alive is False for taker in self.takers if taker.tasks):
+            return "have ended"
+        return "have ended or let their leases end"
+
     def _who(self) -> str:
-        live = [taker for taker in self.takers if taker.tasks and taker.peer.alive is not False]
+        live = self._working
         if not live:
-            return "all processes that have some have ended: start a worker"
+            return f"all processes that have some {self._ended}: start a worker"
         name = live[0].peer.name
         if len(live) == 1:
             return f"{name} is at work"

@@ -11,7 +11,7 @@ from brokers.servers import Server
 from click.testing import CliRunner
 from programs import killed as programs
 from started import quickly
-from waiting import LIMIT
+from waiting import LIMIT, until
 
 from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
 from pressure_mp.cli import statuses
@@ -54,6 +54,28 @@ def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
     items.task_done()
     found = call("doctor", "--json", status=statuses.FOUND)
     assert not any(one["fixable"] for one in found)
+
+
+def test_what_a_machine_held_that_is_gone_is_found_when_the_leases_have_ended(call, valkey, name):
+    options = {"url": valkey.url, "prefix": name, "lease": 1}
+    items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)
+    items.put("item")
+    tasks.put("task")
+    run_and_die(programs.take_elsewhere_and_die, "get", items)
+    run_and_die(programs.take_elsewhere_and_die, "take", tasks)
+    both = {"queue 'items'", "queue 'tasks'"}
+    until(lambda: fixable(call("doctor", "--json", status=statuses.FOUND)) == both)
+    assert "let its lease end; it goes back" in items.why_blocked().sentence
+    assert tasks.why_blocked().sentence == (
+        "No task is ready: 1 task is taken by processes that have ended or let their leases end, "
+        "and ready again as soon as a worker waits: start a worker."
+    )
+    assert fixable(call("doctor", "--json", "--fix", status=statuses.FOUND)) == both
+    assert (items.get_nowait(), tasks.take(0).data) == ("item", "task")
+
+
+def fixable(found):
+    return {one["subject"] for one in found if one["fixable"]}
 
 
 def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
