@@ -127,8 +127,12 @@ class Pair:
         if before is not None:
             self._theirs.wait(before[1])
         other = self._theirs.call(request)
-        if before is not None and not in_vain and not is_later(mine):
-            other = self._serve(other)
+        if before is not None and not in_vain:
+            if not is_later(mine):
+                other = self._serve(other)
+            elif has_all and not is_later(other):
+                # A server lets one who looks again pass, who keeps its place in memory.
+                mine = self._ours.call(request._replace(waits=False))
         self._later = (mine, other)
         return mine, other
 
