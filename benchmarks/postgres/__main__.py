@@ -30,6 +30,7 @@ from .peers import (
     OurTasks,
     OurTasksByPriority,
     OurTasksInTubes,
+    OurWorker,
     Peer,
     Pgmq,
     Pgqueuer,
@@ -92,7 +93,7 @@ def single(url: str, rounds: int) -> None:
 
 def tasks(url: str, rounds: int) -> None:
     """A task is put, taken and acknowledged."""
-    show(costs(opened((OurTasks, Procrastinate, Pgqueuer), url), rounds))
+    show(costs(opened((OurWorker, OurTasks, Procrastinate, Pgqueuer), url), rounds))
 
 
 def batches(url: str, rounds: int) -> None:

@@ -248,6 +248,21 @@ class OurTasks(Peer):
             self.queue.take().ack()
 
 
+class OurWorker(OurTasks):
+    """``put``; and ``take(ack=)`` of the task before, as ``TaskQueue.run`` does."""
+
+    title = "pressure_mp, tasks, as its workers do"
+
+    def __init__(self, url: str, name: str = "worker") -> None:
+        super().__init__(url, name)
+
+    def get(self, number: int) -> None:
+        task = self.queue.take()
+        for _ in range(number - 1):
+            task = self.queue.take(ack=task)
+        task.ack()
+
+
 class OursJoinable(Ours):
     """``JoinableQueue(name=…)``: ``put``; and ``get`` with ``task_done``."""
 
