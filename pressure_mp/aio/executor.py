@@ -154,7 +154,12 @@ class Executor(Caller):
         return _WithOptions(self, options)
 
     async def result(self, id: str) -> Any:
-        """Wait for the result of a call by its id; see :meth:`pressure_mp.Executor.future`."""
+        """Wait for the result of a call by its id; see :meth:`pressure_mp.Executor.future`.
+
+        If the asyncio task is cancelled while it waits, the call is withdrawn, as that of
+        :meth:`submit` is, whoever submitted it: to wait for a limited time only, give
+        ``asyncio.shield(executor.result(id))`` to ``asyncio.wait_for``.
+        """
         executor = await self._submitter()
         return await _result(await asyncio.to_thread(executor.future, id))
 
