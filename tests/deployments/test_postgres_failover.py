@@ -6,6 +6,12 @@ import pytest
 from brokers import postgres as servers
 from faults.traffic import Traffic
 
+from pressure_mp import Queue
+from pressure_mp.engines import registry
+from pressure_mp.exceptions import QueueDoesNotExistError
+
+installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
+
 pytestmark = [pytest.mark.failover, pytest.mark.timeout(300)]
 
 
@@ -34,3 +40,21 @@ def test_nothing_is_lost_or_comes_twice_when_a_standby_takes_over(primary, stand
     print(running)
     assert (running.lost, running.duplicated, running.invented) == (0, 0, 0)
     assert running.is_in_order
+
+
+def test_unlogged_queues_are_opened_anew_when_a_standby_takes_over(primary, name):
+    installing.install(registry.parse(f"{primary.url}?schema=quick"), unlogged=True)
+    standby = primary.standby()
+    try:
+        hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
+        url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write&schema=quick"
+        q = Queue(name=name, url=url, reconnect=60)
+        q.put("lost")
+        primary.kill()
+        standby.promote()
+        with pytest.raises(QueueDoesNotExistError):
+            q.put("refused")
+        Queue(name=name, url=url).put("again")
+        assert q.get() == "again"
+    finally:
+        standby.stop()

@@ -3,7 +3,10 @@ handles go on when it can."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import subprocess
+import time
 
 import psycopg
 import pytest
@@ -11,7 +14,7 @@ from brokers import postgres as servers
 from brokers.postgres import ROLE
 from waiting import HOURS, Background, parks, until
 
-from pressure_mp import Empty, Queue, TaskQueue
+from pressure_mp import Empty, Queue, TaskQueue, aio
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres import installing
 from pressure_mp.engines.postgres.wire import finish
@@ -68,6 +71,70 @@ def test_a_statement_timeout_is_an_error_after_which_nothing_was_done(own_postgr
     assert [q.get(), q.get()] == [1, 3]
 
 
+def test_one_who_waits_is_no_statement_that_a_timeout_could_end(own_postgres, for_role, name):
+    for_role("SET statement_timeout = '200ms'")
+    q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)
+    getting = Background(q.get)
+    until(lambda: parks(getting))
+    time.sleep(0.4)
+    assert getting.is_alive()
+    q.put(1)
+    assert getting.result() == 1
+
+
+def test_a_statement_timeout_of_an_event_loop_is_an_error_after_which_nothing_was_done(
+    own_postgres, for_role, name
+):
+    async def put_and_get():
+        q = aio.Queue(name=name, url=own_postgres.limited_url)
+        await q.put(1)
+        with lock(own_postgres, name):
+            with pytest.raises(BrokerError, match=r"statement_timeout.*nothing was done"):
+                await q.put(2)
+            with pytest.raises(BrokerError, match="statement_timeout"):
+                await q.get()
+        await q.put(3)
+        return [await q.get(), await q.get()]
+
+    for_role("SET statement_timeout = '200ms'")
+    assert asyncio.run(put_and_get()) == [1, 3]
+
+
+def test_no_transaction_is_left_open_between_two_calls(own_postgres, for_role, name):
+    for_role("SET idle_in_transaction_session_timeout = '20ms'")
+    q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)
+    tasks = TaskQueue(f"{name}-tasks", url=own_postgres.limited_url)
+    getting = Background(q.get)
+    until(lambda: parks(getting))
+    tasks.put("task")
+    with tasks.take():
+        before = pids(own_postgres)
+        time.sleep(0.1)
+        assert pids(own_postgres) == before
+    q.put(1)
+    assert getting.result() == 1
+
+
+def test_a_transaction_of_a_program_that_stands_idle_too_long_does_nothing(
+    own_postgres, for_role, name
+):
+    q = Queue(name=name, url=own_postgres.limited_url)
+    for_role("SET idle_in_transaction_session_timeout = '50ms'")
+    with psycopg.connect(own_postgres.limited_url) as connection:
+        q.put("lost", connection=connection)
+        until(lambda: connection.info.backend_pid not in pids(own_postgres))
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            q.put("lost too", connection=connection)
+    q.put(1)
+    assert q.get() == 1
+    assert q.empty()
+
+
+def pids(server):
+    asking = f"SELECT pid FROM pg_stat_activity WHERE usename = '{ROLE}'"
+    return {pid for (pid,) in server.execute(asking)}
+
+
 def test_connections_that_the_server_ends_since_they_are_idle_are_no_error(
     own_postgres, for_role, name
 ):
@@ -95,6 +162,31 @@ def test_a_server_without_a_free_connection_is_waited_for(own_postgres, for_role
     for_role("CONNECTION LIMIT 1")
     putting.result()
     assert q.get() == 1
+
+
+def test_a_server_that_others_use_up_is_waited_for(name):
+    with servers.serving("max_connections=6", "superuser_reserved_connections=2") as server:
+        url = server.limited_url
+        q = Queue(name=name, url=url)
+        q.put(1)
+        registry.engine(registry.parse(url)).close()
+        with contextlib.ExitStack() as others:
+            until(lambda: is_refused(url, others))
+            with pytest.raises(BrokerUnavailable, match=r"reserved|too many clients"):
+                Queue(name=name, url=url, reconnect=0).qsize()
+            getting = Background(q.get)
+            getting.join(0.2)
+            assert getting.is_alive()
+        assert getting.result() == 1
+
+
+def is_refused(url, others):
+    """Connect once more, and see whether that was one too many."""
+    try:
+        others.enter_context(contextlib.closing(psycopg.connect(url)))
+    except psycopg.OperationalError:
+        return True
+    return False
 
 
 def test_who_has_no_connection_to_listen_waits_all_the_same(own_postgres, for_role, name):
@@ -166,6 +258,22 @@ def test_who_waits_is_told_that_the_schema_was_dropped(own_postgres, name):
     for one in waiting:
         with pytest.raises(BrokerError, match="no schema short"):
             one.result()
+
+
+def test_clients_go_on_when_a_schema_that_was_dropped_is_installed_again(own_postgres, name):
+    url = f"{own_postgres.url}?schema=back"
+    installing.install(registry.parse(url))
+    q, tasks = Queue(name=name, url=url), TaskQueue(f"{name}-tasks", url=url)
+    q.put(1)
+    own_postgres.execute("DROP SCHEMA back CASCADE")
+    with pytest.raises(BrokerError, match="no schema back"):
+        q.get()
+    installing.install(registry.parse(url))
+    Queue(name=name, url=url).put(2)
+    TaskQueue(f"{name}-tasks", url=url).put("task")
+    assert q.get() == 2
+    with tasks.take() as task:
+        assert task.data == "task"
 
 
 def test_clients_install_a_schema_again_that_was_dropped(own_postgres, name):

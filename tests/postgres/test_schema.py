@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import pytest
 from brokers.postgres import ROLE
+from waiting import Background
 
 from pressure_mp import Queue, exceptions
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
+from pressure_mp.engines.postgres.schema import grant_sql
 from pressure_mp.operations.brokers import list_page
+
+installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 
 THREADS = """
 import sys
@@ -91,6 +96,67 @@ def test_to_install_it_again_changes_nothing_and_an_upgrade_disturbs_nobody(post
     run("install", "--url", url)
     with pytest.raises(exceptions.QueueDoesNotExistError):
         q.put(3)
+
+
+def test_clients_go_on_while_it_is_upgraded_several_times_at_once(postgres, schema, name):
+    address = registry.parse(f"{postgres.url}?schema={schema}")
+    installing.install(address)
+    postgres.execute(grant_sql(ROLE, schema))
+    q = Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
+    over = threading.Event()
+
+    def put_and_get():
+        number = 0
+        while not over.is_set() or number < 10:
+            q.put(number)
+            assert q.get() == number
+            number += 1
+
+    working = Background(put_and_get)
+    upgrading = [
+        Background(lambda upgrade=upgrade: [upgrade(address) for _ in range(3)])
+        for upgrade in (installing.upgrade, installing.upgrade, installing.install)
+    ]
+    try:
+        for one in upgrading:
+            one.result()
+    finally:
+        over.set()
+    working.result()
+
+
+def test_who_may_use_it_may_use_it_after_an_upgrade_that_brings_functions(postgres, schema, name):
+    address = registry.parse(f"{postgres.url}?schema={schema}")
+    installing.install(address)
+    postgres.execute(grant_sql(ROLE, schema))
+    calls = "call_items(text, text, text, text, bigint, text, boolean, bigint, text, bigint,"
+    calls += " boolean, text, jsonb, bytea[], bytea[])"
+    postgres.execute(f"DROP FUNCTION {schema}.{calls}")  # as if it had not been there before
+    installing.upgrade(address)
+    q = Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
+    q.put(1)
+    assert q.get() == 1
+
+
+def test_a_newer_one_is_not_made_older(postgres, schema):
+    address = registry.parse(f"{postgres.url}?schema={schema}")
+    installing.install(address)
+    version = f"{schema}.version() RETURNS integer LANGUAGE sql"
+    postgres.execute(f"CREATE OR REPLACE FUNCTION {version} AS 'SELECT 99'")
+    for bring_up_to_date in (installing.install, installing.upgrade):
+        with pytest.raises(exceptions.BrokerError, match=r"is of version 99.*nothing was done"):
+            bring_up_to_date(address)
+    assert postgres.execute(f"SELECT {schema}.version()") == [(99,)]
+
+
+def test_a_role_that_may_not_install_or_upgrade_it_is_told_who_may(postgres, schema, name):
+    url = f"{postgres.limited_url}?schema={schema}"
+    with pytest.raises(exceptions.BrokerError, match="by a role that may create schemas"):
+        Queue(name=name, url=f"{url}&create=1")
+    installing.install(registry.parse(f"{postgres.url}?schema={schema}"))
+    postgres.execute(grant_sql(ROLE, schema))
+    with pytest.raises(exceptions.BrokerError, match="by its owner"):
+        installing.upgrade(registry.parse(url))
 
 
 def test_another_version_of_it_is_an_error_that_says_so(postgres, schema, name):

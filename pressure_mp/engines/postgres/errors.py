@@ -45,6 +45,13 @@ class NotInstalled(BrokerError):
     """The database has no such schema, or one of another version."""
 
 
+class Forbidden(BrokerError):
+    """The role lacks a right."""
+
+    #: The message, without what is to be done.
+    refused = ""
+
+
 class NotPrepared(BrokerError):
     """The server's connection does not have the statements that this one prepared."""
 
@@ -84,11 +91,14 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
             f"the database at {shown} refuses: {text}; a pooler gives each transaction another "
             "connection: say ?prepare=0 in the URL"
         )
-    advice = "nothing was done"
+    refused = f"the database at {shown} refuses: {text}"
     if state == "42501":
-        advice = "grant this role what pressure-mp postgres grant ROLE prints"
-    elif state in ("57014", "25P04"):
+        error = Forbidden(f"{refused}; grant this role what pressure-mp postgres grant ROLE prints")
+        error.refused = refused
+        return error
+    advice = "nothing was done"
+    if state in ("57014", "25P04"):
         advice = "its statement_timeout, a like one, or somebody ended the statement: " + advice
     elif state == "55P03":
         advice = "its lock_timeout is shorter than others needed at this queue: " + advice
-    return BrokerError(f"the database at {shown} refuses: {text}; {advice}")
+    return BrokerError(f"{refused}; {advice}")

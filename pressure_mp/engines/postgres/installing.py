@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
 from ...exceptions import BrokerError
 from . import schema
 from .address import PostgresAddress
+from .errors import Forbidden
+from .packing import load
+from .statements import version
 from .wire import BlockingWire, Statement, Wire, finish
 
 #: Seconds to connect.
@@ -22,9 +30,8 @@ _THERE = Statement(
 
 async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
     """Install it, or bring the one that is there up to date. Raises BrokerError if that is to be
-    ``unlogged``, and is not."""
-    try:
-        await wire.execute_text(f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK});")
+    ``unlogged``, and is not; or if it is newer than this package."""
+    async with _alone(wire):
         found = await wire.execute(_THERE, (name.encode(),), None)
         if not found:
             await wire.execute_text(schema.install_sql(name, unlogged))
@@ -34,21 +41,52 @@ async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
                 "all queues, or install another one"
             )
         else:
-            await wire.execute_text(schema.upgrade_sql(name))
+            await _upgrade(wire, name)
+
+
+async def _upgrade_over(wire: Wire, name: str) -> None:
+    async with _alone(wire):
+        await _upgrade(wire, name)
+
+
+async def _upgrade(wire: Wire, name: str) -> None:
+    found = load((await wire.execute(version(name), (), None))[0][0])
+    if found > schema.VERSION:
+        raise BrokerError(
+            f"the schema {name} is of version {found}, and this package has {schema.VERSION}: "
+            "upgrade it by the package that installed it; nothing was done"
+        )
+    await wire.execute_text(schema.upgrade_sql(name))
+
+
+@asynccontextmanager
+async def _alone(wire: Wire) -> AsyncIterator[None]:
+    """A transaction, while nobody else installs or upgrades. After an error the connection is
+    closed, and nothing was done."""
+    try:
+        await wire.execute_text(f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK});")
+        yield
         await wire.execute_text("COMMIT")
-    except BaseException:
+    except BaseException as error:
         wire.close()
+        if isinstance(error, Forbidden):
+            raise BrokerError(
+                f"{error.refused}; a schema is installed by a role that may create schemas in the "
+                "database, and upgraded and removed by its owner"
+            ) from None
         raise
 
 
-def _run(address: PostgresAddress, text: str | None, unlogged: bool = False) -> None:
+async def _uninstall_over(wire: Wire, name: str) -> None:
+    async with _alone(wire):
+        await wire.execute_text(schema.uninstall_sql(name))
+
+
+def _run(address: PostgresAddress, run: Callable[[Wire, str], Coroutine[Any, Any, None]]) -> None:
     wire = BlockingWire(address.url, address.schema, False)
     finish(wire.connect(address.conninfo(), _TIMEOUT))
     try:
-        if text is None:
-            finish(install_over(wire, address.schema, unlogged))
-        else:
-            finish(wire.execute_text(f"BEGIN; {text} COMMIT;"))
+        finish(run(wire, address.schema))
     finally:
         wire.close()
 
@@ -56,14 +94,15 @@ def _run(address: PostgresAddress, text: str | None, unlogged: bool = False) -> 
 def install(address: PostgresAddress, unlogged: bool = False) -> None:
     """Make the schema, or bring the one that is there up to date. One that is ``unlogged`` is
     faster; after a crash of the server it is there without any queue."""
-    _run(address, None, unlogged)
+    _run(address, partial(install_over, unlogged=unlogged))
 
 
 def upgrade(address: PostgresAddress) -> None:
-    """Bring the schema up to date, while clients use it. Raises NotInstalled if there is none."""
-    _run(address, schema.upgrade_sql(address.schema))
+    """Bring the schema up to date, while clients use it. Raises NotInstalled if there is none,
+    and BrokerError if it is newer than this package."""
+    _run(address, _upgrade_over)
 
 
 def uninstall(address: PostgresAddress) -> None:
     """Remove it, with all queues."""
-    _run(address, schema.uninstall_sql(address.schema))
+    _run(address, _uninstall_over)

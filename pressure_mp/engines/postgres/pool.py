@@ -14,6 +14,7 @@ from .address import PostgresAddress
 from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared
 from .packing import load
 from .schema import VERSION
+from .statements import version
 from .wire import BlockingWire, Row, Statement, Wire
 
 T = TypeVar("T")
@@ -129,9 +130,8 @@ class Pool:
     async def _check(self, wire: Wire, limit: float) -> None:
         """Raise NotInstalled unless the schema is of this version; or install it."""
         schema = self.address.schema
-        asking = Statement(b"version", f"SELECT to_jsonb({schema}.version())".encode(), ())
         try:
-            found = load((await wire.execute(asking, (), limit))[0][0])
+            found = load((await wire.execute(version(schema), (), limit))[0][0])
         except NotInstalled:
             if not self.address.create:
                 wire.close()

@@ -47,7 +47,7 @@ def install_sql(schema: str = DEFAULT_SCHEMA, unlogged: bool = False) -> str:
 def upgrade_sql(schema: str = DEFAULT_SCHEMA) -> str:
     """What brings the functions up to date, while clients use them. The tables are those of every
     version so far."""
-    return _functions(schema)
+    return f"{_functions(schema)}\n{_grant_again(schema)}"
 
 
 def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
@@ -60,6 +60,17 @@ def grant_sql(role: str, schema: str = DEFAULT_SCHEMA) -> str:
     quoted = '"' + role.replace('"', '""') + '"'
     grants = [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {quoted};" for name in ENTRIES]
     return "\n".join((f"GRANT USAGE ON SCHEMA {schema} TO {quoted};", *grants))
+
+
+def _grant_again(schema: str) -> str:
+    """What lets the roles that use the queues call the functions that are new."""
+    entries = ", ".join(f"{schema}.{name}" for name in ENTRIES)
+    return (
+        "DO $$ DECLARE a_role text; BEGIN FOR a_role IN SELECT DISTINCT e.grantee::regrole::text "
+        "FROM pg_catalog.pg_proc p, pg_catalog.aclexplode(p.proacl) e "
+        f"WHERE p.oid = '{schema}.version'::regproc AND e.grantee NOT IN (0, p.proowner) LOOP "
+        f"EXECUTE 'GRANT EXECUTE ON FUNCTION {entries} TO ' || a_role; END LOOP; END $$;"
+    )
 
 
 def _functions(schema: str) -> str:

@@ -37,6 +37,11 @@ class Statements:
         return self._items if kind == "items" else self._tasks
 
 
+def version(schema: str) -> Statement:
+    """What asks for the version that is installed."""
+    return _make(schema, "version", "to_jsonb(version)", 0)
+
+
 def _make(schema: str, function: str, columns: str, number: int, *binary: int) -> Statement:
     """``binary``: which parameters are in the binary form; the first is 1."""
     places = ", ".join(f"${place}" for place in range(1, number + 1))
