@@ -224,3 +224,22 @@ def test_a_url_shows_no_password():
     address = registry.parse("postgresql://user:secret@host/db?sslpassword=secret&schema=own")
     assert address.url == "postgresql://user@host/db?schema=own"
     assert "secret" not in repr(address)
+
+
+@pytest.fixture
+def owner(postgres, schema):
+    """A role that may create no schema, and owns an empty one; both have the same name."""
+    postgres.execute(f"CREATE ROLE {schema} LOGIN")
+    postgres.execute(f"CREATE SCHEMA {schema} AUTHORIZATION {schema}")
+    yield schema
+    postgres.execute(f"DROP OWNED BY {schema} CASCADE")
+    postgres.execute(f"DROP ROLE {schema}")
+
+
+def test_an_empty_schema_that_an_administrator_made_is_filled_by_its_owner(postgres, owner):
+    url = f"{postgres.url.replace('postgres@', f'{owner}@')}?schema={owner}"
+    run("install", "--url", url)
+    q = Queue(name="jobs", url=url)
+    q.put("item")
+    assert q.get() == "item"
+    run("uninstall", "--url", url, "--yes")

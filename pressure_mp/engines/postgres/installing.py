@@ -19,7 +19,7 @@ from .wire import BlockingWire, Statement, Wire, finish
 _TIMEOUT = 10.0
 #: Of who installs: one at a time.
 _LOCK = 0x70726573737572
-#: A row if there is the schema: how its tables are kept.
+#: A row if there is the schema: how its tables are kept, NULL if it has none of ours.
 _THERE = Statement(
     b"",
     b"SELECT max(c.relpersistence::text) FROM pg_namespace n LEFT JOIN pg_class c "
@@ -33,8 +33,8 @@ async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
     ``unlogged``, and is not; or if it is newer than this package."""
     async with _alone(wire):
         found = await wire.execute(_THERE, (name.encode(),), None)
-        if not found:
-            await wire.execute_text(schema.install_sql(name, unlogged))
+        if not found or found[0][0] is None:
+            await wire.execute_text(schema.install_sql(name, unlogged, is_there=bool(found)))
         elif unlogged and found[0][0] != b"u":
             raise BrokerError(
                 f"the schema {name} is there, and its tables are logged: uninstall it first, with "

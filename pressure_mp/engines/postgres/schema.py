@@ -35,13 +35,16 @@ SETTINGS = {
 }
 
 
-def install_sql(schema: str = DEFAULT_SCHEMA, unlogged: bool = False) -> str:
+def install_sql(
+    schema: str = DEFAULT_SCHEMA, unlogged: bool = False, is_there: bool = False
+) -> str:
     """What makes the schema, in one transaction. ``unlogged``: for queues that may be lost when the
-    server crashes."""
+    server crashes. ``is_there``: it was made before, and is empty."""
     tables = _text("01_tables.sql", schema)
     if unlogged:
         tables = tables.replace("\nCREATE TABLE ", "\nCREATE UNLOGGED TABLE ")
-    return "\n".join((f"CREATE SCHEMA {schema};", tables, _functions(schema)))
+    made = "" if is_there else f"CREATE SCHEMA {schema};"
+    return "\n".join((made, tables, _functions(schema)))
 
 
 def upgrade_sql(schema: str = DEFAULT_SCHEMA) -> str:
