@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 
@@ -111,16 +111,22 @@ class InFlight:
             )
 
     def add(self, seq: int, who: object = None) -> None:
-        """The caller got an item. If it is in flight here already it was taken away meanwhile."""
+        """The caller got an item."""
         mark = who or _thread.mark
         with self._lock:
-            for theirs in list(self._owners.values()):
-                if seq in theirs:
-                    self._take_away(theirs, seq)
             mine = self._owners.get(mark)
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
             mine[seq] = Held(seq, next(self._clock))
+
+    def came(self, seqs: Iterable[int]) -> None:
+        """The broker gave these to this process, which are not handed out yet. One that is in
+        flight here was taken away meanwhile."""
+        if self._owners:
+            with self._lock:
+                for theirs in list(self._owners.values()):
+                    for seq in theirs.keys() & seqs:
+                        self._take_away(theirs, seq)
 
     @staticmethod
     def _take_away(theirs: OrderedDict[int, Held], seq: int) -> None:

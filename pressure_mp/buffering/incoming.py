@@ -460,8 +460,9 @@ class IncomingUntilDone(Incoming):
             deliveries = presence.take_ahead(
                 run, self._size, block, seconds_left(end), handle._eof, self._name, claim
             )
-            objects, raw = _decoded(handle, deliveries)
             seqs = [delivery.seq for delivery in deliveries]
+            self._in_flight.came(seqs)
+            objects, raw = _decoded(handle, deliveries)
             ready = list(zip(objects, seqs, strict=bool(objects)))
             # All of it, or nothing: there is no call.
             self._call = claim.call

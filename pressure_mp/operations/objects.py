@@ -217,6 +217,7 @@ class ObjectOperations(DeliveryOperations):
                 incarnation(), call, limit, number, block, timeout, eof
             )
         claim.seqs = [delivery.seq for delivery in deliveries]
+        here.in_flight.came(claim.seqs)
         for seq in claim.seqs:
             here.in_flight.add(seq, claim.who)
         return deliveries
