@@ -43,8 +43,8 @@ def buried(queue: Named) -> list[DecodedTask]:
 
 
 def return_lost(queue: Named) -> None:
-    """Items go back to the front now, and not only when somebody waits for an item, that are in
-    flight from processes that have ended, or whose leases have, where more cannot be known."""
+    """Give back now, to the front, what lost processes have in flight; else that is done when
+    somebody waits for an item."""
     there = queue.run(queue.items.renew(incarnation(), False, False))
     for owner, until in there.consumers.items():
         if is_lost(owner, until, there.now):

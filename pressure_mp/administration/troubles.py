@@ -22,8 +22,10 @@ from .wording import are
 
 #: What the names of queues without a name begin with.
 ANONYMOUS = "{anonymous-"
-#: Items of a signed queue that are looked at.
+#: Items of a signed queue, and tasks of each state, that are looked at.
 _FEW = 20
+#: How often a queue is looked at whose tasks change their states meanwhile.
+_LOOKS = 5
 
 
 @dataclass
@@ -212,15 +214,20 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
 
 
 def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
-    """Tasks that are counted, of which keys are gone. Workers are at work meanwhile: so another
-    look must tell the same."""
-    fewer = True
-    for _ in range(2):
-        counts = queue.run(queue.tasks.stats()).counts
+    """Tasks that are counted, of which keys are gone. That is certain only if no task changed its
+    state between the count and the look."""
+    for _ in range(_LOOKS):
+        stats = queue.run(queue.tasks.stats())
         seen = {
-            state: queue.run(queue.tasks.list(state, "", _FEW)) for state in counts if counts[state]
+            state: queue.run(queue.tasks.list(state, "", _FEW))
+            for state, number in stats.counts.items()
+            if number
         }
-        fewer &= any(len(tasks) < min(counts[state], _FEW) for state, tasks in seen.items())
+        fewer = any(len(tasks) < min(stats.counts[state], _FEW) for state, tasks in seen.items())
+        if not fewer or queue.run(queue.tasks.stats()).transitions == stats.transitions:
+            break
+    else:
+        fewer = False  # workers are at work
     if any(task.data is LOST_DATA for tasks in seen.values() for task in tasks):
         yield Trouble(
             f"queue {queue.name!r}",

@@ -200,7 +200,7 @@ class Loader:
 
 def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
     """Move what is queued, at most ``limit`` items: each leaves its queue when it is in the other
-    one. What a move had in flight that was killed, goes first."""
+    one. The items that a killed move had in flight are moved first."""
     return_lost(queue)
     with Passing(queue.name, queue.discipline, queue.place.options) as passing:
         mover = _Mover(queue, passing, loader)

@@ -128,18 +128,14 @@ class Progress:
             ) from error
 
     def _write(self, note: Note) -> None:
-        """Whenever this machine fails, the old note is there, or the new one."""
+        """From now on this note is there, even if this machine fails: the one before does not know
+        of the items that are put next."""
         partial = self._path.with_name(f"{self._path.name}.part")
         with partial.open("wb") as out:
             out.write(json.dumps(asdict(note)).encode())
             out.flush()
             os.fsync(out.fileno())
         partial.replace(self._path)
-        if self._note is None:
-            self._sync_directory()
-
-    def _sync_directory(self) -> None:
-        """Without the first note, all would be put again."""
         directory = os.open(self._path.parent, os.O_RDONLY)
         try:
             os.fsync(directory)

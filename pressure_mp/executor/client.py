@@ -31,9 +31,9 @@ from .future import Future
 
 #: How many calls are sent at once.
 _MOST_AT_ONCE = 1000
-#: While more calls than that are not done, so many seconds pass for each of them, up to a limit,
-#: before it is asked what came of the next: to hear of several at a time takes much less of
-#: everybody's time. Few are so not all done meanwhile.
+#: While more calls than that are not done, it waits before it asks what came of the next, so many
+#: seconds for each of them, up to a limit: to hear of several at a time takes much less processor
+#: time of all. The fewer there are the shorter it waits, so that they are not all done meanwhile.
 _MANY, _PAUSE_FOR_EACH, _LONGEST_PAUSE = 50, 0.00004, 0.005
 
 _log = logging.getLogger("pressure_mp")

@@ -84,7 +84,7 @@ def sum_up_lost(in_flight: InFlight, closed: bool) -> str:
     if first.is_lost:
         # Who asks for an item of a queue that is shut down and empty does not wait.
         when = "somebody waits in join()" if closed else "a consumer waits for an item: start one"
-        fix = ", or `pressure-mp doctor --fix`" if first.peer.alive is False else ""
+        fix = "" if first.peer.alive else ", or `pressure-mp doctor --fix`"
         advice = f"; {goes} back when {when}{fix}"
     else:
         advice = ": let it go on, or end it"

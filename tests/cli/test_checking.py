@@ -65,7 +65,10 @@ def test_what_a_machine_held_that_is_gone_is_found_when_the_leases_have_ended(ca
     run_and_die(programs.take_elsewhere_and_die, "take", tasks)
     both = {"queue 'items'", "queue 'tasks'"}
     until(lambda: fixable(call("doctor", "--json", status=statuses.FOUND)) == both)
-    assert "let its lease end; it goes back" in items.why_blocked().sentence
+    assert items.why_blocked().sentence.endswith(
+        "let its lease end; it goes back when a consumer waits for an item: start one, or "
+        "`pressure-mp doctor --fix`."
+    )
     assert tasks.why_blocked().sentence == (
         "No task is ready: 1 task is taken by processes that have ended or let their leases end, "
         "and ready again as soon as a worker waits: start a worker."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from click.testing import CliRunner
+from waiting import Background
 
 from pressure_mp import Empty, IncompleteQueueError, TaskQueue
 from pressure_mp.cli import statuses
@@ -84,3 +87,19 @@ def test_doctor_names_a_queue_of_tasks_that_lost_keys(tasks, remove, call, name,
     found = call("doctor", status=statuses.FOUND)
     assert f"LOSES DATA: queue '{name}': " in found
     assert problem in found
+
+
+def test_doctor_finds_nothing_lost_in_a_queue_at_which_workers_are_at_work(tasks, call, name):
+    is_over = threading.Event()
+
+    def work():
+        while not is_over.is_set():
+            tasks.put_many([1, 2])
+            for _ in range(2):
+                tasks.take(0).ack()
+
+    working = Background(work)
+    found = [call("doctor", status=statuses.FOUND) for _ in range(20)]
+    is_over.set()
+    working.result()
+    assert not any(f"LOSES DATA: queue '{name}'" in text for text in found)

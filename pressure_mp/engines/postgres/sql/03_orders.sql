@@ -152,7 +152,7 @@ BEGIN
     RETURN q;
 END $$;
 
--- Of those ranks none of the first has no item any more.
+-- These ranks, without the first ones that have no item any more; the last rank stays.
 CREATE OR REPLACE FUNCTION pressure_mp.skip_ranks(a_queue bigint, INOUT ranks bytea[],
     INOUT positions bigint[]) LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
