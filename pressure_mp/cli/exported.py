@@ -51,15 +51,13 @@ def check(file: Path) -> Exported:
             last = line
     try:
         head, end = json.loads(first), json.loads(last)
-        is_whole = head["format"] == _FORMAT and end["sha256"] == digest.hexdigest()
-        found = Exported(head, end["items"], end["sha256"])
+        if head["format"] == _FORMAT and end["sha256"] == digest.hexdigest():
+            return Exported(head, end["items"], end["sha256"])
     except (ValueError, KeyError, TypeError):
-        is_whole = False
-    if not is_whole:
-        raise click.ClickException(
-            f"{file} is no exported queue, or not whole: its checksum is not that of what is in it"
-        )
-    return found
+        pass
+    raise click.ClickException(
+        f"{file} is no exported queue, or not whole: its checksum is not that of what is in it"
+    )
 
 
 def read(file: Path, skip: int) -> Iterator[dict[str, Any]]:

@@ -143,21 +143,20 @@ class BaseSession:
     ) -> Any:
         binding = self.binding
         lane, number = self._number(way)
-        is_quick, known = False, None
+        is_quick = False
         # Of those who ask together each is to have its reply before the next one has.
         is_alone = self._calls is self._pool and not self._placed
         if lane is not None and is_alone and binding.kind == "items":
             is_quick = binding.quick.may_do(asked, binding.discipline)
+        known = binding.quick.known(asked.op) if is_quick else None
         if way.takes:
             assert lane is not None
             self._taken = lane.id, number
 
         def call(again: bool) -> Call:
-            nonlocal known
             if again:
                 self._is_lane_clean = False
             elif is_quick and lane is not None:
-                known = binding.quick.known(asked.op)
                 return self._in_short(asked, known, lane, number)
             return self._in_full(asked, waits, heard, lane, number, again)
 
