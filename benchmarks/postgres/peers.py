@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from datetime import timedelta
 from importlib import metadata
+from operator import itemgetter
 from typing import Any
 
 import psycopg
@@ -287,42 +288,39 @@ class OursLast(Ours):
         self.queue = LifoQueue(name=name, url=f"{url}?create=1")
 
 
-class OursByPriority(Peer):
-    """``PriorityQueue(name=…, key=…)``, with ten priorities in turn."""
+class InTurn(Peer):
+    """A queue of items of several keys, which are put in turn."""
+
+    queue: PriorityQueue[tuple[int, bytes]] | FairQueue[tuple[int, bytes]]
+    keys: int
+
+    def put(self, number: int) -> None:
+        for at in range(number):
+            self.queue.put((at % self.keys, PAYLOAD))
+
+    def get(self, number: int) -> None:
+        for _ in range(number):
+            self.queue.get()
+
+
+class OursByPriority(InTurn):
+    """``PriorityQueue(name=…, key=…)``."""
 
     title = "pressure_mp, ten priorities"
+    keys = 10
 
     def __init__(self, url: str, name: str = "priority") -> None:
-        self.queue: PriorityQueue[tuple[int, bytes]] = PriorityQueue(
-            name=name, key=lambda item: item[0], url=f"{url}?create=1"
-        )
-
-    def put(self, number: int) -> None:
-        for at in range(number):
-            self.queue.put((at % 10, PAYLOAD))
-
-    def get(self, number: int) -> None:
-        for _ in range(number):
-            self.queue.get()
+        self.queue = PriorityQueue(name=name, key=itemgetter(0), url=f"{url}?create=1")
 
 
-class OursFair(Peer):
-    """``FairQueue(key, name=…)``, with three keys in turn."""
+class OursFair(InTurn):
+    """``FairQueue(key, name=…)``."""
 
     title = "pressure_mp, three keys"
+    keys = 3
 
     def __init__(self, url: str, name: str = "fair") -> None:
-        self.queue: FairQueue[tuple[int, bytes]] = FairQueue(
-            lambda item: item[0], name=name, url=f"{url}?create=1"
-        )
-
-    def put(self, number: int) -> None:
-        for at in range(number):
-            self.queue.put((at % 3, PAYLOAD))
-
-    def get(self, number: int) -> None:
-        for _ in range(number):
-            self.queue.get()
+        self.queue = FairQueue(itemgetter(0), name=name, url=f"{url}?create=1")
 
 
 class OurTasksInTubes(OurTasks):
