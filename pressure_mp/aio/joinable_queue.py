@@ -11,7 +11,7 @@ from ..exceptions import PressureError, QueueDoesNotExistError, TaskDoneError
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim, mark_of
 from ..sync import queues as sync
-from ..sync.object_queue import Item
+from ..sync.item import Item
 from ..sync.options import QueueOptions
 from .queues import Queue
 

@@ -24,7 +24,7 @@ from ..hidden import hide_in
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
 from ..sync.arguments import check_max_items, check_maxsize
-from ..sync.object_queue import Item
+from ..sync.item import Item
 from ..sync.options import QueueOptions, SignatureOf
 from ..sync.transactions import check_waits_for_nothing
 from .administered import AdministeredQueue
