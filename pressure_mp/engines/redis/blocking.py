@@ -10,6 +10,7 @@ from ..contract.items import TakeBack
 from ..contract.replies import Later, NoItem, NoSpace
 from ..contract.requests import Request
 from .binding import TAKING, RedisBinding
+from .blocking_wire import BlockingWire
 from .caller import Call, Waiter
 from .lanes import Lane
 from .one_script import FirstScript, OneScript, bells_in
@@ -19,7 +20,7 @@ from .requests.table import implementation, known
 from .scripts import read_bare
 from .session import CAME_AGAIN, Begun, Behind, RedisSession
 from .statuses import DECLINED, DONE, Reply
-from .wire import BlockingWire, finish
+from .wire import finish
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
