@@ -16,7 +16,7 @@ from ..exceptions import ArgumentError
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
 from .arguments import check_ahead
-from .handles import ItemHandle
+from .item_handles import ItemHandle
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from ..buffering.buffers import Buffers
