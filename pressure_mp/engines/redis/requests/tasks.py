@@ -7,6 +7,21 @@ from typing import Any
 
 from ...contract.queues import Mismatch
 from ...contract.replies import Changed, Done, Lost, Missing, NoTask, Outcome
+from ...contract.task_administration import (
+    ChangeTask,
+    ChangeTaskReply,
+    GetTaskCounts,
+    GetTaskCountsReply,
+    KickedTasks,
+    KickTasks,
+    KickTasksReply,
+    ListedTasks,
+    ListTasks,
+    ListTasksReply,
+    TaskCounts,
+    TruncateTasks,
+    TruncateTasksReply,
+)
 from ...contract.task_records import Edit, StoredTask
 from ...contract.tasks import (
     AckTask,
@@ -15,8 +30,6 @@ from ...contract.tasks import (
     AreTasksClosed,
     AreTasksClosedReply,
     BuryTask,
-    ChangeTask,
-    ChangeTaskReply,
     CloseTasks,
     CloseTasksReply,
     CountReady,
@@ -25,15 +38,7 @@ from ...contract.tasks import (
     DeleteTasksReply,
     ExistingTasks,
     GetTask,
-    GetTaskCounts,
-    GetTaskCountsReply,
     GetTaskReply,
-    KickedTasks,
-    KickTasks,
-    KickTasksReply,
-    ListedTasks,
-    ListTasks,
-    ListTasksReply,
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
@@ -54,11 +59,8 @@ from ...contract.tasks import (
     Takers,
     TakeTasks,
     TakeTasksReply,
-    TaskCounts,
     TaskThere,
     TouchTask,
-    TruncateTasks,
-    TruncateTasksReply,
 )
 from .. import task_waiting
 from ..binding import RedisBinding
