@@ -79,7 +79,7 @@ class JoinableQueue(Queue[Item]):
         taking = self._operations.take_objects(
             here, claim, self._sync._limit, limit, block, timeout, self._sync._eof
         )
-        await self._settle()
+        await self._here.settle()
         try:
             return await self._run_at_once(taking)
         except PressureError:
