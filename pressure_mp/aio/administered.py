@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic
 
 from ..operations.objects import ObjectOperations
 from ..sync.arguments import check_max_items
+from ..sync.item import Item
 from .handles import ItemHandle
-
-Item = TypeVar("Item")
 
 
 class AdministeredQueue(ItemHandle, Generic[Item]):

@@ -27,7 +27,7 @@ from ..identity.client import client_id
 from ..identity.processes import host
 from ..in_flight import Claim
 from ..operations.items import ItemOperations
-from ..sync import handles as sync
+from ..sync import handles, item_handles
 from ..sync.transactions import transactional
 from . import sending
 from .errors import raise_as_of_asyncio
@@ -47,8 +47,8 @@ class Handle:
     """
 
     #: The class for threads.
-    _kind: ClassVar[type[sync.Handle]]
-    _sync: sync.Handle
+    _kind: ClassVar[type[handles.Handle]]
+    _sync: handles.Handle
     _opens: asyncio.Task[None] | None = None
 
     def _prepare(self, how: How, *args: Any, **options: Any) -> None:
@@ -228,7 +228,7 @@ class Handle:
 class ItemHandle(Handle):
     """A handle to a queue of items, in whatever order it serves them."""
 
-    _sync: sync.ItemHandle
+    _sync: item_handles.ItemHandle
 
     @property
     def _operations(self) -> ItemOperations:

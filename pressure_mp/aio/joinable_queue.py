@@ -11,7 +11,7 @@ from ..exceptions import PressureError, QueueDoesNotExistError, TaskDoneError
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim, mark_of
 from ..sync import queues as sync
-from ..sync.object_queue import Item
+from ..sync.item import Item
 from ..sync.options import QueueOptions
 from .queues import Queue
 
@@ -79,7 +79,7 @@ class JoinableQueue(Queue[Item]):
         taking = self._operations.take_objects(
             here, claim, self._sync._limit, limit, block, timeout, self._sync._eof
         )
-        await self._settle()
+        await self._here.settle()
         try:
             return await self._run_at_once(taking)
         except PressureError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..engines.contract.queues import How
 from ..hidden import hide_in
 from ..sync import ordered_queues as sync
-from ..sync.object_queue import Item
+from ..sync.item import Item
 from ..sync.options import QueueOptions
 from ..sync.ordered_queues import ALL_KEYS, FAIR_MAXSIZE, Snapshot
 from .queues import Queue

@@ -24,25 +24,16 @@ from ..hidden import hide_in
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
 from ..sync.arguments import check_max_items, check_maxsize
-from ..sync.object_queue import Item
+from ..sync.item import Item
 from ..sync.options import QueueOptions, SignatureOf
 from ..sync.transactions import check_waits_for_nothing
 from .administered import AdministeredQueue
+from .buffers import Buffers
 from .incoming import Reserving
 from .outgoing import Outgoing
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
-
-
-class Buffers:
-    """What one handle has put and not yet sent, and read ahead, in one event loop."""
-
-    __slots__ = ("incoming", "outgoing")
-
-    def __init__(self) -> None:
-        self.outgoing: Outgoing | None = None
-        self.incoming: Reserving | None = None
 
 
 class Queue(AdministeredQueue[Item], Generic[Item]):
@@ -115,31 +106,8 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     async def _run_behind(self, operation: AnyOperation[T]) -> T:
         """Run an operation that looks at what is queued, when the broker has what this loop put
         before, and nothing is reserved here."""
-        await self._give_back()
+        await self._here.give_back()
         return await self._run(operation)
-
-    async def _settle(self) -> None:
-        """Wait until the broker has what was put through this handle, as far as there is space."""
-        outgoing = self._here.outgoing
-        if outgoing is not None:
-            await outgoing.settle()
-
-    @property
-    def _number_here(self) -> int:
-        """How many items were put through this handle and are not at the broker."""
-        return len(self._here.outgoing or ())
-
-    def _discard(self) -> None:
-        """What this loop put and is not on its way is not sent any more."""
-        outgoing = self._here.outgoing
-        if outgoing is not None:
-            outgoing.discard()
-
-    async def _give_back(self) -> None:
-        """What is reserved here goes back."""
-        incoming = self._here.incoming
-        if incoming is not None:
-            await incoming.give_back()
 
     # Putting
 
@@ -158,12 +126,12 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         handle = self._sync
         handle._check_open()
         if connection is not None:
-            await self._put_in(connection, item, timeout)
-            return
+            check_waits_for_nothing("a timeout", timeout)
+            block = False
         seconds = handle._seconds(timeout) if block else None
         encoded: bytes | Large | None = None
         try:
-            ahead = handle._sends_ahead and not self._was_shut_down
+            ahead = handle._sends_ahead and not self._was_shut_down and connection is None
             if ahead and (outgoing := await self._buffer()) is not None:
                 headers = events.created(self._operations.destination)
                 encoded = handle._codec.encode(item, headers)
@@ -171,23 +139,14 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
                     await outgoing.put(encoded)
                     return
             end = deadline(bool(block), seconds)
-            if self._here.outgoing is not None:
+            if self._here.outgoing is not None and connection is None:
                 await self._here.outgoing.make_way(bool(block), end)
             order, left = handle._order(item), seconds_left(end)
             if encoded is not None:
-                await self._put(self._operations.put(encoded, bool(block), left))
+                putting = self._operations.put(encoded, bool(block), left)
             else:
-                await self._put(self._operations.put_object(item, bool(block), left, order))
-        except Full as error:
-            error.item = item
-            raise
-
-    async def _put_in(self, connection: object, item: Item, timeout: float | None) -> None:
-        check_waits_for_nothing("a timeout", timeout)
-        order = self._sync._order(item)
-        putting = self._operations.put_object(item, False, None, order)
-        try:
-            await self._putting_in(connection, putting)
+                putting = self._operations.put_object(item, bool(block), left, order)
+            await self._put(putting, connection)
         except Full as error:
             error.item = item
             raise
@@ -203,19 +162,15 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
                 here.outgoing = Outgoing(self._run_at_once, self._sync)
         return here.outgoing
 
-    async def _put(self, operation: AnyOperation[T]) -> T:
-        """Run an operation that puts something through this handle."""
+    async def _put(self, operation: AnyOperation[T], connection: object | None) -> T:
+        """Run an operation that puts something through this handle; with a ``connection``, in its
+        transaction."""
         handle = self._sync
         if handle._eof:
             operation = self._operations.as_producer(handle._here, handle._token, operation)
+        if connection is not None:
+            return await self._run_in(connection, operation)
         return await self._run(operation)
-
-    async def _putting_in(self, connection: object, operation: AnyOperation[T]) -> T:
-        """The same in a transaction of the caller's."""
-        handle = self._sync
-        if handle._eof:
-            operation = self._operations.as_producer(handle._here, handle._token, operation)
-        return await self._run_in(connection, operation)
 
     async def put_nowait(self, item: Item) -> None:
         """``put(item, block=False)``."""
@@ -241,10 +196,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         try:
             orders = handle._orders(given)
             putting = self._operations.put_objects(given, bool(block), seconds, orders)
-            if connection is None:
-                await self._put(putting)
-            else:
-                await self._putting_in(connection, putting)
+            await self._put(putting, connection)
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise
@@ -254,9 +206,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
         Raises what :meth:`pressure_mp.Queue.flush` raises.
         """
-        outgoing = self._here.outgoing
-        if outgoing is not None:
-            await outgoing.flush()
+        await self._here.flush()
 
     # Getting
 
@@ -275,7 +225,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         """Take the next items, 1 to ``max_items``; as :meth:`pressure_mp.Queue.get_many`."""
         check_max_items(max_items)
         seconds = self._may_get(block, timeout)
-        await self._give_back()
+        await self._here.give_back()
         found, problem = await self._get_some(max_items, bool(block), seconds)
         if problem is not None:
             warnings.warn(str(problem), RejectedItemWarning, stacklevel=2)
@@ -303,7 +253,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         item = here.incoming.take()
         if item is not None:
             return item
-        await self._settle()
+        await self._here.settle()
         return await here.incoming.next()
 
     async def _accept(self, item: bytes) -> Item:
@@ -324,7 +274,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def _getting(self, operation: AnyOperation[T]) -> T:
         handle = self._sync
-        await self._settle()
+        await self._here.settle()
         if handle._eof:
             with handle._here:
                 return await self._run_at_once(operation)
@@ -344,7 +294,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def qsize(self) -> int:
         """How many items are queued; as :meth:`pressure_mp.Queue.qsize`."""
-        return await self._run_behind(self._operations.length()) + self._number_here
+        return await self._run_behind(self._operations.length()) + len(self._here)
 
     async def empty(self) -> bool:
         """Whether no item is queued, at one moment."""
@@ -353,7 +303,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     async def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment."""
         stats = await self._run_behind(self._operations.stats())
-        return 0 < stats.maxsize <= stats.length + self._number_here
+        return 0 < stats.maxsize <= stats.length + len(self._here)
 
     async def maxsize(self) -> int:
         """The queue's bound, 0 for none."""
@@ -389,10 +339,10 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     async def shutdown(self, immediate: bool = False) -> None:
         """Shut the queue down for all clients; as :meth:`pressure_mp.Queue.shutdown`."""
         if immediate:
-            self._discard()
-        await self._settle()
+            self._here.discard()
+        await self._here.settle()
         if immediate:
-            await self._give_back()
+            await self._here.give_back()
         closing = self._operations.close(True, None, once=False, immediate=bool(immediate))
         await self._run(closing)
         self._was_shut_down = True
@@ -404,7 +354,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             return
         try:
             await self.flush()
-            await self._give_back()
+            await self._here.give_back()
         finally:
             if handle._eof:
                 await asyncio.to_thread(handle._here.stop_producing, handle._token)
@@ -412,8 +362,8 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all its items; as :meth:`pressure_mp.Queue.delete`."""
-        self._discard()
-        await self._give_back()
+        self._here.discard()
+        await self._here.give_back()
         await self._delete(True, timeout)
 
     async def __aenter__(self) -> Self:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from ..effects import Operation
 from ..engines.contract.replies import Outcome
+from ..engines.contract.task_administration import ChangeTask, ChangeTaskReply
 from ..engines.contract.task_records import StoredTask
-from ..engines.contract.tasks import (
-    ChangeTask,
-    ChangeTaskReply,
-    GetTask,
-    GetTaskReply,
-    OtherState,
-)
+from ..engines.contract.tasks import GetTask, GetTaskReply, OtherState
 from ..exhaustive import assert_never
 from ..states import READY, TAKEN, VOID, WAITING
 from .tasks import TaskOperations

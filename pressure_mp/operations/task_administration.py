@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..effects import Operation
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.replies import Outcome
-from ..engines.contract.task_records import Edit, StoredTask
-from ..engines.contract.task_results import Result
-from ..engines.contract.tasks import (
+from ..engines.contract.task_administration import (
     ChangeTask,
     GetTaskCounts,
     GetTaskCountsReply,
@@ -18,11 +16,12 @@ from ..engines.contract.tasks import (
     ListedTasks,
     ListTasks,
     ListTasksReply,
-    RenewTaker,
-    RenewTakerReply,
     TruncateTasks,
     TruncateTasksReply,
 )
+from ..engines.contract.task_records import Edit, StoredTask
+from ..engines.contract.task_results import Result
+from ..engines.contract.tasks import RenewTaker, RenewTakerReply
 from ..exceptions import TaskNotFound, WrongState
 from ..states import NAMES, READY, TAKEN, VOID, WAITING, sources
 from .task_queue import DecodedTask

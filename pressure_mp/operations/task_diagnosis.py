@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import states
+from ..engines.contract.task_administration import TaskCounts
 from ..engines.contract.task_records import StoredTask
-from ..engines.contract.tasks import Takers, TaskCounts
+from ..engines.contract.tasks import Takers
 from .sides import Peer, peer_of
 from .task_stats import Counts, count
 

@@ -10,6 +10,7 @@ from ..effects import Operation
 from ..encoding.large import Large
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Outcome
+from ..engines.contract.task_administration import ChangeTask
 from ..engines.contract.task_records import Edit, Held, StoredTask
 from ..engines.contract.task_results import NO_RESULT, Result
 from ..engines.contract.tasks import (
@@ -17,7 +18,6 @@ from ..engines.contract.tasks import (
     AckTasks,
     AckTasksReply,
     BuryTask,
-    ChangeTask,
     GetTask,
     GetTaskReply,
     OtherOwner,

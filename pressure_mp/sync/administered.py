@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic
 
 from .arguments import check_max_items
 from .buffered import BufferedItemHandle
-
-Item = TypeVar("Item")
+from .item import Item
 
 
 class AdministeredQueue(BufferedItemHandle, Generic[Item]):

@@ -16,7 +16,7 @@ from ..exceptions import ArgumentError
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
 from .arguments import check_ahead
-from .handles import ItemHandle
+from .item_handles import ItemHandle
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from ..buffering.buffers import Buffers
@@ -135,21 +135,22 @@ class BufferedItemHandle(ItemHandle):
 
         return IncomingForGood(self, self._fetches_ahead)
 
-    def _putting(self, operation: AnyOperation[T], may_be_full: bool = True) -> T:
-        """Run an operation that puts something through this handle."""
+    def _putting(
+        self,
+        operation: AnyOperation[T],
+        may_be_full: bool = True,
+        connection: object | None = None,
+    ) -> T:
+        """Run an operation that puts something through this handle; with a ``connection``, in its
+        transaction, which waits for no space."""
         self._was_put_to = True
-        if may_be_full:
+        if may_be_full and connection is None:
             self._settle_reader()
         if self._eof:
             operation = self._operations.as_producer(self._here, self._token, operation)
+        if connection is not None:
+            return self._run_in(connection, operation)
         return self._run(operation)
-
-    def _putting_in(self, connection: object, operation: AnyOperation[T]) -> T:
-        """The same in a transaction of the caller's."""
-        self._was_put_to = True
-        if self._eof:
-            operation = self._operations.as_producer(self._here, self._token, operation)
-        return self._run_in(connection, operation)
 
     def _settle_reader(self) -> None:
         """What this handle read ahead and handed out has left the queue: so no put here waits for

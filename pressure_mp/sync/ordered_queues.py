@@ -14,7 +14,7 @@ from ..operations.fair import FairOperations
 from ..operations.objects import ObjectOperations
 from .arguments import ask_for_name
 from .defaults import Default
-from .object_queue import Item
+from .item import Item
 from .options import QueueOptions
 from .queues import Queue
 

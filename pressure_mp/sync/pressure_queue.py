@@ -11,7 +11,7 @@ from ..effects import Operation
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError
 from .arguments import check_max_items, check_maxsize
-from .handles import ItemHandle
+from .item_handles import ItemHandle
 from .options import ConnectionOptions, SignatureOf, read
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from ..hidden import hide_in
 from ..in_flight import Asking, Claim
 from ..operations.deliveries import Delivery
 from .arguments import check_maxsize
-from .object_queue import Item, ObjectQueue
+from .item import Item
+from .object_queue import ObjectQueue
 from .options import QueueOptions
 
 if TYPE_CHECKING:

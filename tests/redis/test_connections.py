@@ -22,7 +22,7 @@ import pressure_mp
 from pressure_mp import PressureQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
-from pressure_mp.engines.redis.wire import AsyncWire
+from pressure_mp.engines.redis.loop_wire import LoopWire
 
 
 def test_a_unix_socket_serves_as_tcp_does(server, name):
@@ -407,13 +407,13 @@ def test_a_killed_holder_of_a_role_does_not_delay_a_delete(valkey, name):
 
 def test_a_task_that_is_cancelled_while_it_logs_in_is_cancelled(debian_redis, monkeypatch):
     greeted = []  # then it is logged in, and a cancellation waits for the reply
-    greet = AsyncWire._greet
-    monkeypatch.setattr(AsyncWire, "_greet", lambda *args: greeted.append(1) or greet(*args))
+    greet = LoopWire._greet
+    monkeypatch.setattr(LoopWire, "_greet", lambda *args: greeted.append(1) or greet(*args))
     address = registry.resolve(rights.url(debian_redis))
 
     async def cancel_at_every_step():
         for turns in range(12):
-            opening = asyncio.ensure_future(AsyncWire.open(address))
+            opening = asyncio.ensure_future(LoopWire.open(address))
             for _ in range(turns):
                 await asyncio.sleep(0)
             if greeted:  # so many turns were enough: they may be long ones

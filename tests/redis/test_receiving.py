@@ -14,7 +14,7 @@ from waiting import LIMIT, Background, blocked, until
 from pressure_mp import BrokerUnavailable, ConsumerInUseError, Empty, Queue, SimpleQueue
 from pressure_mp.drivers import drive_on, ending
 from pressure_mp.engines.contract.session import ONE_TRY
-from pressure_mp.engines.redis import blocking, outage, roles, turns, wire
+from pressure_mp.engines.redis import accepting, outage, roles, turns, wire
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
 
@@ -119,7 +119,7 @@ def test_what_was_given_is_taken_once_and_counted(make, client):
     assert stats.consumed_bytes == stats.produced_bytes
 
 
-@pytest.mark.parametrize("size", [blocking._SMALL, 300_000])
+@pytest.mark.parametrize("size", [accepting._SMALL, 300_000])
 def test_a_large_item_comes_whole(make, client, size):
     q = make()
     for number in range(3):

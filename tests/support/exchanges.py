@@ -8,9 +8,9 @@ from typing import Any
 import inside
 import pytest
 
+from pressure_mp.engines.redis.blocking_wire import BlockingWire
 from pressure_mp.engines.redis.commands import Command
 from pressure_mp.engines.redis.lanes import Lane
-from pressure_mp.engines.redis.wire import BlockingWire
 
 
 class Exchanges:

@@ -10,12 +10,11 @@ from waiting import Background, parks, until
 
 from pressure_mp import TaskQueue
 from pressure_mp.engines.contract.replies import Outcome
+from pressure_mp.engines.contract.task_administration import ChangeTask, GetTaskCounts
 from pressure_mp.engines.contract.tasks import (
     AckTask,
     AckTasks,
     BuryTask,
-    ChangeTask,
-    GetTaskCounts,
     PutTasks,
     ReleaseTask,
     RequeueTasks,

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 from random_histories import drawn
 from tasks.pair import INBOXES, MANY, Pair, ask, tasks_of
 
+from pressure_mp.engines.contract.task_administration import ChangeTask, KickTasks
 from pressure_mp.engines.contract.task_records import Edit
 from pressure_mp.engines.contract.task_results import (
     NO_RESULT,
@@ -33,12 +34,10 @@ from pressure_mp.engines.contract.tasks import (
     AckTasks,
     AwaitTask,
     BuryTask,
-    ChangeTask,
     CloseTasks,
     CountReady,
     DeleteTasks,
     GetTask,
-    KickTasks,
     PutTasks,
     ReleaseTask,
     RequeueTasks,

@@ -46,6 +46,7 @@ from .queues import (
     SetBound,
     Unlock,
 )
+from .task_administration import ChangeTask, GetTaskCounts, KickTasks, ListTasks, TruncateTasks
 from .task_results import CloseInbox, OpenInbox, TakeNotices, WatchTasks
 from .tasks import (
     AckTask,
@@ -53,14 +54,10 @@ from .tasks import (
     AreTasksClosed,
     AwaitTask,
     BuryTask,
-    ChangeTask,
     CloseTasks,
     CountReady,
     DeleteTasks,
     GetTask,
-    GetTaskCounts,
-    KickTasks,
-    ListTasks,
     OpenTasks,
     PutAwaited,
     PutTasks,
@@ -69,7 +66,6 @@ from .tasks import (
     RequeueTasks,
     TakeTasks,
     TouchTask,
-    TruncateTasks,
 )
 
 #: Of every kind of queue.

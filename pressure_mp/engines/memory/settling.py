@@ -5,6 +5,7 @@ from __future__ import annotations
 from ... import states
 from ...exhaustive import assert_never
 from ..contract.replies import Outcome
+from ..contract.task_administration import ChangeTask, ChangeTaskReply
 from ..contract.task_records import Edit
 from ..contract.task_results import NO_RESULT, Result
 from ..contract.tasks import (
@@ -12,8 +13,6 @@ from ..contract.tasks import (
     AckTasks,
     AckTasksReply,
     BuryTask,
-    ChangeTask,
-    ChangeTaskReply,
     OtherOwner,
     OtherState,
     Refusal,

@@ -21,6 +21,16 @@ from ..contract.items import MOST_BYTES, MOST_ITEMS
 from ..contract.queues import Dismiss, Enlist, Exists, GetDiscipline, GetUsers, How
 from ..contract.replies import NoTask, Outcome, Unprocessed
 from ..contract.requests import QueueRequest, TaskRequest
+from ..contract.task_administration import (
+    ChangeTask,
+    GetTaskCounts,
+    KickedTasks,
+    KickTasks,
+    ListedTasks,
+    ListTasks,
+    TaskCounts,
+    TruncateTasks,
+)
 from ..contract.task_records import Record, StoredTask
 from ..contract.task_results import (
     CloseInbox,
@@ -35,18 +45,12 @@ from ..contract.tasks import (
     AwaitTask,
     AwaitTaskReply,
     BuryTask,
-    ChangeTask,
     CloseTasks,
     CountReady,
     DeleteTasks,
     ExistingTasks,
     FinishedTask,
     GetTask,
-    GetTaskCounts,
-    KickedTasks,
-    KickTasks,
-    ListedTasks,
-    ListTasks,
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
@@ -61,10 +65,8 @@ from ..contract.tasks import (
     Takers,
     TakeTasks,
     TakeTasksReply,
-    TaskCounts,
     TaskThere,
     TouchTask,
-    TruncateTasks,
 )
 from . import inboxes, large, settling
 from .clock import milliseconds

@@ -7,6 +7,7 @@ from ..contract import contents as c
 from ..contract import fair as f
 from ..contract import items as i
 from ..contract import queues as q
+from ..contract import task_administration as a
 from ..contract import task_results as r
 from ..contract import tasks as t
 from ..contract.requests import ItemRequest, QueueRequest, Request, TaskRequest
@@ -144,11 +145,11 @@ def _task(request: TaskRequest) -> Way:
             return task_ways.TOUCH
         case t.AckTasks():
             return task_ways.ACK_MANY
-        case t.ChangeTask():
+        case a.ChangeTask():
             return task_ways.CHANGE
-        case t.KickTasks():
+        case a.KickTasks():
             return task_ways.KICK
-        case t.ListTasks():
+        case a.ListTasks():
             return task_ways.LIST
         case t.GetTask():
             return task_ways.GET
@@ -156,9 +157,9 @@ def _task(request: TaskRequest) -> Way:
             return task_ways.AWAIT
         case t.CountReady():
             return task_ways.COUNT_READY
-        case t.GetTaskCounts():
+        case a.GetTaskCounts():
             return task_ways.COUNT
-        case t.TruncateTasks():
+        case a.TruncateTasks():
             return task_ways.TRUNCATE
         case t.RenewTaker():
             return task_ways.RENEW

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ..contract import task_administration as a
 from ..contract import tasks as t
 from ..contract.replies import NoTask, Outcome, Unprocessed
 from ..contract.task_records import Edit, Record, StoredTask, TaskSettings
@@ -168,26 +169,26 @@ def _read_ack_many(request: t.AckTasks, reply: Reply) -> Any:
     }
 
 
-def _ask_change(request: t.ChangeTask, discipline: str) -> Asked:
+def _ask_change(request: a.ChangeTask, discipline: str) -> Asked:
     args, parts = _parts(request)
     args |= {"origins": request.origins, "to": str(request.to), "delay": request.delay}
     return Asked("change", args | given(ttl=request.ttl), parts)
 
 
-def _read_kick(request: t.KickTasks, reply: Reply) -> Any:
-    return t.KickedTasks(*reply.info) if reply.status == "kicked" else outcome(request, reply)
+def _read_kick(request: a.KickTasks, reply: Reply) -> Any:
+    return a.KickedTasks(*reply.info) if reply.status == "kicked" else outcome(request, reply)
 
 
-def _ask_list(request: t.ListTasks, discipline: str) -> Asked:
+def _ask_list(request: a.ListTasks, discipline: str) -> Asked:
     args = {"state": str(request.state), "start": request.start, "limit": request.limit}
     return Asked("list", args, (encode(request.tube),))
 
 
-def _read_list(request: t.ListTasks, reply: Reply) -> Any:
+def _read_list(request: a.ListTasks, reply: Reply) -> Any:
     if reply.status != "listed":
         return outcome(request, reply)
     tasks = _tasks(reply)
-    return t.ListedTasks(len(tasks), tasks)
+    return a.ListedTasks(len(tasks), tasks)
 
 
 def _read_await(request: t.AwaitTask, reply: Reply) -> Any:
@@ -202,7 +203,7 @@ def _read_await(request: t.AwaitTask, reply: Reply) -> Any:
     return outcome(request, reply)
 
 
-def _read_counts(request: t.GetTaskCounts, reply: Reply) -> Any:
+def _read_counts(request: a.GetTaskCounts, reply: Reply) -> Any:
     if reply.status != "counts":
         return outcome(request, reply)
     info = reply.info
@@ -212,7 +213,7 @@ def _read_counts(request: t.GetTaskCounts, reply: Reply) -> Any:
         way, _, tube = name.partition(" ")
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = count
-    return t.TaskCounts(info["now"], info["created"], info["oldest"], info["closed"], total, tubes)
+    return a.TaskCounts(info["now"], info["created"], info["oldest"], info["closed"], total, tubes)
 
 
 def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...exceptions import PressureError
 from ..contract.items import TakeBack
 from ..contract.replies import Later, NoItem, NoSpace
 from ..contract.requests import Request
+from .accepting import accept
 from .binding import TAKING, RedisBinding
+from .blocking_wire import BlockingWire
 from .caller import Call, Waiter
 from .lanes import Lane
 from .one_script import FirstScript, OneScript, bells_in
@@ -19,16 +20,12 @@ from .requests.table import implementation, known
 from .scripts import read_bare
 from .session import CAME_AGAIN, Begun, Behind, RedisSession
 from .statuses import DECLINED, DONE, Reply
-from .wire import BlockingWire, finish
+from .wire import finish
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
 #: What is waited for before a call that is sent along with the wait.
 _SIGNALS: dict[type[Later], str] = {NoItem: "item", NoSpace: "space"}
-#: Bytes of an item that is sent again to say which one was taken.
-_SMALL = 1 << 12
-#: The first byte of an item whose content may be beside the queue.
-_MANIFEST = 0xFA
 
 
 class BlockingSession:
@@ -222,43 +219,6 @@ class BlockingSession:
             self._longer().keep(wire)
         return reply
 
-    def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
-        """As of ``Caller``. The next call over the connection reads the reply."""
-        session, item = self._longer(), self.heard
-        wire: Any = session.free_wire
-        # What is large is not sent again; what has its content beside the queue needs more.
-        if wire is None or op not in self.binding.quick or not 0 < len(item) <= _SMALL:
-            return None
-        if item[0] == _MANIFEST or time.monotonic() >= safe:
-            return None
-        command, lane = self.binding.commands[op], wire.lane
-        number = command.number(lane)
-        session.granted, session.taken = None, (lane, number)
-        packed = command.pack((*args, item), wire.id, lane, number)
-        reply: Any
-        try:
-            wire.send_now(packed)
-            # Others may have the role since the moment `safe`: what was sent before is in time.
-            if time.monotonic() < safe:
-                call = op, (*args, item), wire, lane, number
-                wire.unheard = _Accepting(self.binding, self._pool, *call)
-                return [DONE, item]
-            reply = read_bare(wire.exchange_now(b""))
-        except OSError as error:
-            reply = error
-        except BaseException as error:
-            session.lose(wire, error)
-            raise
-        if type(reply) is list and reply[0] not in CAME_AGAIN:
-            return reply
-        begun = Begun(wire, lane, number, reply)
-        return finish(session.script(op, (*args, item), begun=begun))
-
-    @property
-    def has_sent(self) -> bool:
-        """As of ``Caller``."""
-        return self._session is not None and self._session.has_sent
-
     def _read_behind(self, session: RedisSession, behind: Behind) -> Reply:
         """The reply to what was sent behind a wait, which ends."""
         wire: Any = behind.wire
@@ -282,11 +242,6 @@ class BlockingSession:
         if then is not None and then.op not in self.binding.quick:
             then = None
         return finish(self._longer().park(signal, timeout, then))
-
-    @property
-    def heard(self) -> Any:
-        """As of ``Caller``."""
-        return self._longer().heard
 
     def interrupted(self) -> None:
         if self._ahead is not None:
@@ -319,39 +274,6 @@ def _end_connection(session: RedisSession) -> None:
         finish(session.end())
     else:
         session.give_wire_back()
-
-
-class _Accepting(NamedTuple):
-    """A call that took out an item which its caller has already."""
-
-    binding: RedisBinding
-    pool: Pool
-    op: str
-    args: tuple[Any, ...]
-    wire: BlockingWire
-    lane: Lane
-    number: bytes
-
-    def settle(self, outcome: Any) -> None:
-        """As of :class:`~.unheard.Unheard`. When the broker cannot be reached the item is still
-        queued, and comes again when the lease of the role has ended."""
-        if outcome is None or type(outcome) is bytes:
-            return
-        session = RedisSession(self.binding, self.pool)
-        begun = None
-        if isinstance(outcome, OSError):
-            begun = Begun(self.wire, self.lane, self.number, outcome)
-        # Else the server refused it, and may have done the next call of that lane, whose reply is
-        # still to come over this connection: it is a new call, over another one.
-        try:
-            finish(session.script(self.op, self.args, begun=begun))
-        except PressureError:
-            pass
-        wire = session.free_wire
-        if wire is not None:
-            if begun is not None:
-                wire.lane = Lane()  # the other one is its caller's, for the next call
-            session.give_wire_back()
 
 
 class _Ahead:
@@ -399,7 +321,7 @@ class _Caller:
         return self.binding.options.is_private
 
     async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
-        return self._session.accept(op, args, safe)
+        return accept(self._session._longer(), self._session._pool, op, args, safe)
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -409,8 +331,9 @@ class _Caller:
 
     @property
     def has_sent(self) -> bool:
-        return self._session.has_sent
+        longer = self._session._session
+        return longer is not None and longer.has_sent
 
     @property
     def heard(self) -> Any:
-        return self._session.heard
+        return self._session._longer().heard

@@ -21,10 +21,9 @@ import hiredis
 from ..put_off import put_off, settled
 from .connecting import NoReply
 from .lanes import Lane
+from .loop_wire import LoopWire
 from .packing import pack_command
-from .wire import AsyncWire, Carrier
-
-_NOTHING = object()
+from .wire import NOTHING, Carrier
 
 _MULTI, _EXEC = pack_command(("MULTI",)), pack_command(("EXEC",))
 
@@ -38,7 +37,7 @@ class _Slot:
         self.future = future
         #: What came when the future was cancelled, which its task does not know yet: a reply or an
         #: OSError.
-        self.outcome: Any = _NOTHING
+        self.outcome: Any = NOTHING
 
     @property
     def is_heard(self) -> bool:
@@ -94,11 +93,11 @@ class SharedConnection(asyncio.Protocol):
     """Takes over a connection that is greeted. After an error of it, or when it was silent for too
     long, no further call goes over it."""
 
-    def __init__(self, wire: AsyncWire) -> None:
+    def __init__(self, wire: LoopWire) -> None:
         self.id = wire.id
         self.node = wire.node
         self._loop = asyncio.get_running_loop()
-        self._reader = hiredis.Reader(notEnoughData=_NOTHING)
+        self._reader = hiredis.Reader(notEnoughData=NOTHING)
         self._slots: collections.deque[_Slot | _Transaction] = collections.deque()
         self._batch: list[bytes] = []
         #: Commands that are done together when this round of the loop is over, by whose they are.
@@ -228,7 +227,7 @@ class SharedConnection(asyncio.Protocol):
         reader, slots = self._reader, self._slots
         reader.feed(data)
         try:
-            while (reply := reader.gets()) is not _NOTHING:
+            while (reply := reader.gets()) is not NOTHING:
                 slots.popleft().fill(reply)
         except hiredis.ProtocolError:
             self._break(str(NoReply(data)))
@@ -299,7 +298,7 @@ class Channel(Carrier):
         """The reply for one whose task was cancelled: it may have come at the same moment."""
         if not slot.future.cancelled():
             return slot.future.result()
-        if slot.outcome is _NOTHING:
+        if slot.outcome is NOTHING:
             slot.future = asyncio.get_running_loop().create_future()
             return await self._reply(slot, timeout, _give_up)
         if isinstance(slot.outcome, OSError):

@@ -11,15 +11,16 @@ from . import keys
 from .address import RedisAddress
 from .binding import RedisBinding
 from .blocking import BlockingSession
+from .blocking_wire import BlockingWire
 from .broker import RedisBroker
 from .hosts import RedisHost
 from .lanes import dropped
 from .loop_pool import LoopPool
 from .loop_session import LoopSession
+from .loop_wire import LoopWire
 from .pool import Pool
 from .rounds import Rounds
 from .routes import Direct, Route
-from .wire import AsyncWire, BlockingWire
 
 #: One of the disciplines whose queues have keys of our own; these do not differ in what they have
 #: in common.
@@ -65,7 +66,7 @@ class RedisEngine:
             for other in list(self._loops):
                 if other.is_closed():  # its connections know it, so it does not go by itself
                     del self._loops[other]
-            pool = self._loops[loop] = LoopPool(self._route(self.address, AsyncWire))
+            pool = self._loops[loop] = LoopPool(self._route(self.address, LoopWire))
         return pool
 
     def slot(self, key: bytes) -> int:

@@ -14,10 +14,11 @@ from ..lines import Lines
 from ..put_off import to_its_end
 from .channels import Channel, SharedConnection
 from .lanes import Lane
+from .loop_wire import LoopWire
 from .opening import Gate, Together
 from .pool import SHORTEST, Pool
 from .routes import Route
-from .wire import AsyncWire, Carrier, Node, Wire
+from .wire import Carrier, Node, Wire
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ class _Server:
 
     async def _connect(self, timeout: float | None) -> None:
         wire = await self._pool.open(self._node, timeout)
-        assert isinstance(wire, AsyncWire)
+        assert isinstance(wire, LoopWire)
         self._shared = SharedConnection(wire)
 
     def channel(self) -> Channel | None:
@@ -162,7 +163,7 @@ class LoopPool(Pool):
     def after_fork(self) -> None:
         self.loop.after_fork()
         for wire in list(self._all):
-            assert isinstance(wire, AsyncWire)
+            assert isinstance(wire, LoopWire)
             wire.after_fork()
 
     async def sleep(self, seconds: float) -> None:

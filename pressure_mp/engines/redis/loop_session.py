@@ -28,6 +28,7 @@ from .caller import Call
 from .channels import Channel
 from .lanes import Lane
 from .loop_pool import LoopPool
+from .loop_wire import LoopWire
 from .one_script import FirstScript
 from .outage import patience
 from .requests.table import implementation
@@ -35,7 +36,7 @@ from .scripts import read_bare
 from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .turns import Turns
-from .wire import AsyncWire, Carrier
+from .wire import Carrier
 
 #: Seconds for what was taken to go back, if the server cannot be reached, or is silent. It keeps
 #: for about so long what it was asked to take.
@@ -197,7 +198,7 @@ class LoopSession(RedisSession):
         """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
         self._pool.loop.forget(self)
         wire, self._wire, self._parked = self._wire, None, None
-        if isinstance(wire, AsyncWire):
+        if isinstance(wire, LoopWire):
             wire.after_fork()  # the server is to see that it ended, and no loop is there to do it
         waiter, self.waiter = self.waiter, None
         ticket = waiter.ticket if isinstance(waiter, Turns) else None

@@ -1,17 +1,14 @@
 """One connection: redis-py connects it, and from then on it is pack, send, read.
 
-Two kinds with the same methods: one blocks its thread, one suspends its asyncio task. The
-methods of the blocking one are coroutines that never suspend, so that all that is built on wires
-is written once; :func:`finish` runs such a coroutine without an event loop.
+Two kinds have the same methods: ``blocking_wire.py`` has the one that blocks its thread,
+``loop_wire.py`` the one that suspends its asyncio task. The methods of the blocking one are
+coroutines that never suspend, so that all that is built on wires is written once; :func:`finish`
+runs such a coroutine without an event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 import collections
-import os
-import socket
-import ssl
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -19,12 +16,9 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import hiredis
-import redis.asyncio.connection
-import redis.connection
 from redis.exceptions import RedisError
 
 from ...hidden import without_frames
-from ..put_off import put_off, settled
 from . import connecting
 from .address import RedisAddress
 from .lanes import Lane
@@ -36,15 +30,12 @@ T = TypeVar("T")
 #: What can be sent.
 Buffer = bytes | memoryview
 
-_READ_SIZE = 1 << 16
-#: Nearly every reply is smaller, and room for more takes longer to make.
-_FIRST_READ_SIZE = 1 << 12
+READ_SIZE = 1 << 16
 #: So many commands whose replies are large are under way at a time.
 _AHEAD = 4
-#: Seconds for a reply that came long ago, if it did.
-_SOON = 0.001
 _EMPTY = b"*0\r\n"
-_NOTHING = object()
+#: No reply, or none that is complete.
+NOTHING = object()
 
 
 def finish(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -112,14 +103,13 @@ class Wire(Carrier):
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection  # redis-py's; it closes the socket when it is collected
-        self._reader = hiredis.Reader(notEnoughData=_NOTHING)
-        self._refusal: Any = _NOTHING
+        self._reader = hiredis.Reader(notEnoughData=NOTHING)
+        self._refusal: Any = NOTHING
         #: The last call, if nobody has waited for its reply.
         self.unheard: Unheard | None = None
         self.id = 0
-        self.role = (
-            ""  #: the server's, when it was connected: master, replica, or none for a sentinel
-        )
+        #: The server's, when it was connected: master, replica, or none for a sentinel.
+        self.role = ""
         self.confirms = False
         self.node: Node  #: from the route that opened it
         self.lane = Lane()
@@ -196,14 +186,14 @@ class Wire(Carrier):
         of the ``rooms``, where it is written. For each that is, the list has True, and else the
         reply. Some commands are under way while a reply is read."""
         if self.unheard is not None:
-            await self._hear(self.unheard, timeout)
+            await self._hear(timeout)
         replies: list[Any] = []
         received = b""
         for number, room in enumerate(rooms):
             ahead = commands[:_AHEAD] if number == 0 else commands[number + _AHEAD - 1 :][:1]
             if ahead:
                 await self._send(b"".join(ahead))
-            if self._refusal is not _NOTHING:
+            if self._refusal is not NOTHING:
                 return [*replies, await self.read(timeout)]
             if all(reply is True for reply in replies):
                 reply, received = await self._read_into(room, received, timeout)
@@ -222,7 +212,7 @@ class Wire(Carrier):
             received += self._not_end(await self._receive(timeout))
         if not received.startswith(head):
             reply = self._next_reply(received)
-            return (await self.read(timeout) if reply is _NOTHING else reply), b""
+            return (await self.read(timeout) if reply is NOTHING else reply), b""
         rest = memoryview(received)[len(head) :]
         for view in room:
             begin = min(len(rest), view.nbytes)
@@ -257,40 +247,42 @@ class Wire(Carrier):
     async def read(self, timeout: float | None) -> Any:
         """The next reply; TimeoutError after ``timeout`` seconds, and it may still come later."""
         if self.unheard is not None:
-            await self._hear(self.unheard, timeout)
+            await self._hear(timeout)
         return await self._read(timeout)
 
-    async def _hear(self, unheard: Unheard, timeout: float | None) -> None:
-        """Read the reply to a call that nobody has waited for."""
+    async def _hear(self, timeout: float | None) -> None:
+        """Read the reply to the call that nobody has waited for."""
         try:
             outcome = await self._read(timeout)
         except TimeoutError:
             raise
         except OSError as error:
-            self.unheard = None
-            unheard.settle(error)
+            self._settle_unheard(error)
             raise
-        self.unheard = None
-        unheard.settle(outcome)
+        self._settle_unheard(outcome)
+
+    def _settle_unheard(self, outcome: Any) -> None:
+        """What came of the call that nobody has waited for, if there is one."""
+        unheard, self.unheard = self.unheard, None
+        if unheard is not None:
+            unheard.settle(outcome)
 
     def give_up(self) -> None:
         """As of :class:`Carrier`: a server never does a call that it has not begun when the
         connection is closed, so an unheard one is made again over another."""
         self.close()
-        unheard, self.unheard = self.unheard, None
-        if unheard is not None:
-            unheard.settle(ConnectionError("the connection was closed before its reply came"))
+        self._settle_unheard(ConnectionError("the connection was closed before its reply came"))
 
     async def _read(self, timeout: float | None) -> Any:
-        reply, self._refusal = self._refusal, _NOTHING
-        if reply is _NOTHING:
+        reply, self._refusal = self._refusal, NOTHING
+        if reply is NOTHING:
             reply = self._reader.gets()
-        while reply is _NOTHING:
+        while reply is NOTHING:
             reply = self._next_reply(await self._receive(timeout))
         return reply
 
     def _next_reply(self, received: bytes) -> Any:
-        """The reply that is complete with what was received, or ``_NOTHING``."""
+        """The reply that is complete with what was received, or ``NOTHING``."""
         self._reader.feed(self._not_end(received))
         try:
             return self._reader.gets()
@@ -298,7 +290,7 @@ class Wire(Carrier):
             raise connecting.NoReply(received) from None
 
     @staticmethod
-    def _not_end(received: bytes) -> bytes:
+    def _not_end(received: T) -> T:
         if not received:
             raise ConnectionResetError("the server closed the connection")
         return received
@@ -325,179 +317,3 @@ class Wire(Carrier):
     @abstractmethod
     def close(self) -> None:
         """Close the socket. In a forked child this leaves the parent's connection alone."""
-
-
-class BlockingWire(Wire):
-    """For a thread: each method blocks it."""
-
-    _module = redis.connection
-
-    def __init__(self, connection: Any) -> None:
-        super().__init__(connection)
-        self._socket: socket.socket = connection._sock  # redis-py has no public name for it
-
-    @classmethod
-    async def _connect(cls, connection: Any) -> Wire:
-        connection.connect()
-        wire = cls(connection)
-        wire._socket.settimeout(None)
-        return wire
-
-    def exchange_now(self, packed: bytes) -> Any:
-        """:meth:`exchange` without a time limit, in as few steps as possible: nearly every
-        operation is one of these. Nothing is sent of what is empty: :meth:`send_now` has sent."""
-        try:
-            if packed:
-                self._socket.sendall(packed)
-        except OSError:
-            finish(self._hear_refusal())
-            return finish(self.read(None))
-        if self.unheard is not None:
-            finish(self._hear(self.unheard, None))
-        reader, size = self._reader, _FIRST_READ_SIZE
-        reply = reader.gets()  # it may have come with one that nobody waited for
-        try:
-            while reply is _NOTHING:
-                received = self._socket.recv(size)
-                reader.feed(received or self._not_end(received))
-                reply, size = reader.gets(), _READ_SIZE
-        except hiredis.ProtocolError as error:
-            raise ConnectionError(f"what came is no reply: {error}") from None
-        return reply
-
-    def send_now(self, packed: bytes) -> None:
-        """Send a packed command, so small that this does not block; ``exchange_now(b"")`` has its
-        reply."""
-        try:
-            self._socket.sendall(packed)
-        except OSError as error:
-            unheard, self.unheard = self.unheard, None
-            if unheard is not None:
-                unheard.settle(error)
-            raise
-
-    async def _write(self, data: Buffer) -> None:
-        self._socket.sendall(data)
-
-    async def _receive(self, timeout: float | None) -> bytes:
-        if timeout is None:
-            return self._socket.recv(_READ_SIZE)
-        self._socket.settimeout(max(timeout, 0.001))
-        try:
-            return self._socket.recv(_READ_SIZE)
-        finally:
-            self._socket.settimeout(None)
-
-    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
-        self._socket.settimeout(None if timeout is None else max(timeout, 0.001))
-        try:
-            received = self._socket.recv_into(room)
-        finally:
-            self._socket.settimeout(None)
-        if not received:
-            raise ConnectionResetError("the server closed the connection")
-        return received
-
-    def is_stale(self) -> bool:
-        if self.unheard is not None:
-            try:
-                finish(self._hear(self.unheard, _SOON))
-            except TimeoutError:
-                return False  # who uses it will see
-            except OSError:
-                return True
-        try:
-            self._socket.setblocking(False)
-            self._socket.recv(1)
-        except (BlockingIOError, ssl.SSLWantReadError):
-            self._socket.setblocking(True)
-            return False
-        except OSError:
-            pass
-        return True
-
-    def close(self) -> None:
-        self._connection.disconnect()
-
-
-class AsyncWire(Wire):
-    """For a task of one event loop: each method suspends it."""
-
-    _module = redis.asyncio.connection
-
-    def __init__(self, connection: Any) -> None:
-        super().__init__(connection)
-        # redis-py has no public names for its streams; it must not close them either.
-        self._input: asyncio.StreamReader = connection._reader
-        self._output: asyncio.StreamWriter = connection._writer
-        connection._reader = connection._writer = None
-        self._reading: asyncio.Task[bytes] | None = None
-
-    @classmethod
-    async def _connect(cls, connection: Any) -> Wire:
-        # In a task of its own: redis-py loses a cancellation that comes while it logs in.
-        connecting = asyncio.ensure_future(connection.connect())
-        try:
-            await asyncio.wait({connecting})
-        except asyncio.CancelledError:
-            connecting.cancel()
-            await asyncio.wait({connecting})
-            if not connecting.cancelled() and not connecting.exception():
-                await connection.disconnect(nowait=True)
-            raise
-        connecting.result()
-        return cls(connection)
-
-    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
-        put_off.check()
-        await self._send(packed)
-        if settles:
-            return await settled(self.read(timeout), self.read, timeout)
-        return await self.read(timeout)
-
-    @property
-    def transport(self) -> asyncio.WriteTransport:
-        """What is below it, for one who speaks over it from now on, and keeps this as long: it
-        closes the transport when it is collected."""
-        return self._output.transport
-
-    def after_fork(self) -> None:
-        """In the child: the connection is the parent's alone. Its transport is told nothing, since
-        what that tells the event loop's selector it would tell the parent's."""
-        if self.transport.is_closing():
-            return
-        descriptor = self.transport.get_extra_info("socket").fileno()
-        if descriptor >= 0:
-            nothing = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nothing, descriptor, inheritable=False)
-            os.close(nothing)
-
-    async def _write(self, data: Buffer) -> None:
-        self._output.write(data)
-        await self._output.drain()
-
-    async def _receive(self, timeout: float | None, most: int = _READ_SIZE) -> bytes:
-        if self._reading is None:
-            if timeout is None:
-                return await self._input.read(most)
-            # A task of its own, which a timeout or a cancellation leaves as it is: whatever
-            # happens at the same moment, what it reads is not lost.
-            self._reading = asyncio.ensure_future(self._input.read(most))
-        done, _ = await asyncio.wait({self._reading}, timeout=timeout)
-        if not done:
-            raise TimeoutError("no reply in time")
-        reading, self._reading = self._reading, None
-        return reading.result()
-
-    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
-        received = self._not_end(await self._receive(timeout, room.nbytes))
-        room[: len(received)] = received
-        return len(received)
-
-    def is_stale(self) -> bool:
-        return self._input.at_eof()
-
-    def close(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-        self._output.transport.abort()

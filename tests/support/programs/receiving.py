@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from pressure_mp.engines.redis.wire import BlockingWire
+from pressure_mp.engines.redis.blocking_wire import BlockingWire
 
 
 def get_items(connection, q, number):

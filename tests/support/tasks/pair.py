@@ -9,17 +9,15 @@ from pressure_mp import states
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.replies import NoTask
+from pressure_mp.engines.contract.task_administration import GetTaskCounts, ListTasks, TruncateTasks
 from pressure_mp.engines.contract.task_records import StoredTask
 from pressure_mp.engines.contract.task_results import NO_RESULT, TakenNotices, TakeNotices
 from pressure_mp.engines.contract.tasks import (
     Acknowledged,
     DeleteTasks,
-    GetTaskCounts,
-    ListTasks,
     OpenTasks,
     TakenTasks,
     TakeTasks,
-    TruncateTasks,
 )
 from pressure_mp.engines.redis.task_records import HEAD, PackedRecord
 from pressure_mp.sync.tasks import settings

@@ -12,6 +12,13 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.contract.contents import StoreChunks, SweepContents
 from pressure_mp.engines.contract.queues import Dismiss, How, Mismatch
 from pressure_mp.engines.contract.replies import NoTask, Outcome
+from pressure_mp.engines.contract.task_administration import (
+    ChangeTask,
+    GetTaskCounts,
+    KickTasks,
+    ListTasks,
+    TruncateTasks,
+)
 from pressure_mp.engines.contract.task_records import Edit
 from pressure_mp.engines.contract.task_results import OpenInbox, Result, TakeNotices, WatchTasks
 from pressure_mp.engines.contract.tasks import (
@@ -20,14 +27,10 @@ from pressure_mp.engines.contract.tasks import (
     AreTasksClosed,
     AwaitTask,
     BuryTask,
-    ChangeTask,
     CloseTasks,
     CountReady,
     DeleteTasks,
     GetTask,
-    GetTaskCounts,
-    KickTasks,
-    ListTasks,
     OpenTasks,
     PutTasks,
     ReleaseTask,
@@ -35,7 +38,6 @@ from pressure_mp.engines.contract.tasks import (
     RequeueTasks,
     TakeTasks,
     TouchTask,
-    TruncateTasks,
 )
 from pressure_mp.engines.redis.requests import tasks as redis_tasks
 from pressure_mp.sync.tasks import settings

@@ -10,6 +10,7 @@ from ...contract import contents as c
 from ...contract import fair as f
 from ...contract import items as i
 from ...contract import queues as q
+from ...contract import task_administration as a
 from ...contract import task_results as r
 from ...contract import tasks as t
 from ...contract.requests import Request
@@ -135,11 +136,11 @@ def _choose(request: Request) -> Implementation:
             found = tasks.touch
         case t.AckTasks():
             found = tasks.ack_many
-        case t.ChangeTask():
+        case a.ChangeTask():
             found = tasks.change
-        case t.KickTasks():
+        case a.KickTasks():
             found = tasks.kick
-        case t.ListTasks():
+        case a.ListTasks():
             found = tasks.list_tasks
         case t.GetTask():
             found = tasks.get_task
@@ -147,9 +148,9 @@ def _choose(request: Request) -> Implementation:
             found = await_task
         case t.CountReady():
             found = tasks.count_ready
-        case t.GetTaskCounts():
+        case a.GetTaskCounts():
             found = tasks.count
-        case t.TruncateTasks():
+        case a.TruncateTasks():
             found = tasks.truncate
         case t.RenewTaker():
             found = tasks.renew

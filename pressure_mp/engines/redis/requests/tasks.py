@@ -5,61 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from ...contract import task_administration as a
+from ...contract import tasks as t
 from ...contract.queues import Mismatch
 from ...contract.replies import Changed, Done, Lost, Missing, NoTask, Outcome
 from ...contract.task_records import Edit, StoredTask
-from ...contract.tasks import (
-    AckTask,
-    AckTasks,
-    AckTasksReply,
-    AreTasksClosed,
-    AreTasksClosedReply,
-    BuryTask,
-    ChangeTask,
-    ChangeTaskReply,
-    CloseTasks,
-    CloseTasksReply,
-    CountReady,
-    CountReadyReply,
-    DeleteTasks,
-    DeleteTasksReply,
-    ExistingTasks,
-    GetTask,
-    GetTaskCounts,
-    GetTaskCountsReply,
-    GetTaskReply,
-    KickedTasks,
-    KickTasks,
-    KickTasksReply,
-    ListedTasks,
-    ListTasks,
-    ListTasksReply,
-    OpenedTasks,
-    OpenTasks,
-    OpenTasksReply,
-    OtherOwner,
-    OtherState,
-    PutAwaited,
-    PutTasks,
-    PutTasksReply,
-    Refusal,
-    ReleaseTask,
-    RenewTaker,
-    RenewTakerReply,
-    RequeueTasks,
-    RequeueTasksReply,
-    SettledReply,
-    SettleRequest,
-    TakenTasks,
-    Takers,
-    TakeTasks,
-    TakeTasksReply,
-    TaskCounts,
-    TaskThere,
-    TouchTask,
-    TruncateTasks,
-    TruncateTasksReply,
-)
 from .. import task_waiting
 from ..binding import RedisBinding
 from ..caller import Caller
@@ -88,7 +38,7 @@ _FORMAT = "1"
 NO_EDIT = 0, b"", b""
 
 
-async def open_(caller: Caller, request: OpenTasks, end: float | None) -> OpenTasksReply:
+async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.OpenTasksReply:
     """:class:`OpenTasks`"""
     settings, discipline = request.settings, caller.binding.discipline
     times = settings.ttr, settings.ttl, settings.zombie
@@ -103,41 +53,41 @@ async def open_(caller: Caller, request: OpenTasks, end: float | None) -> OpenTa
         wanted = {"format": _FORMAT}.get(what, discipline)
         return Mismatch(what, reply[2].decode(errors="replace"), wanted)
     found = load(reply[1])
-    return ExistingTasks(found) if status == EXISTS else OpenedTasks(found)
+    return t.ExistingTasks(found) if status == EXISTS else t.OpenedTasks(found)
 
 
-def _put(binding: RedisBinding, request: PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
+def _put(binding: RedisBinding, request: t.PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
     tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key = request
     flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
     options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
     return (*options, waiter, result_ttl, inbox, key, len(tasks), *flat)
 
 
-def _read_put(request: PutTasks, reply: Reply) -> PutTasksReply:
+def _read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
     status = reply[0]
     if status == DONE:
         return reply[2:]
     if status == EXISTS:
-        return TaskThere(reply[2], reply[3].decode())
+        return t.TaskThere(reply[2], reply[3].decode())
     return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
 
 
-def _first_of_put(binding: RedisBinding, request: PutTasks) -> tuple[str, tuple[Any, ...]] | None:
+def _first_of_put(binding: RedisBinding, request: t.PutTasks) -> tuple[str, tuple[Any, ...]] | None:
     tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key = request
     if len(tasks) != 1 or delay or ttl is not None or tube or key or not binding.put_one.is_due():
         return None
     return "put_one", (ids, encode_priority(priority), result_ttl, inbox, *tasks[0])
 
 
-def _read_put_one(request: PutTasks, reply: Reply) -> PutTasksReply | None:
+def _read_put_one(request: t.PutTasks, reply: Reply) -> t.PutTasksReply | None:
     if reply[0] == DONE:
         return reply[1:]
     return Outcome.MISSING if reply[0] == MISSING else None
 
 
 async def _rest_of_put(
-    caller: Caller, request: PutTasks, end: float | None, reply: Reply | None
-) -> PutTasksReply:
+    caller: Caller, request: t.PutTasks, end: float | None, reply: Reply | None
+) -> t.PutTasksReply:
     if reply is not None:
         caller.binding.put_one.close()
     return _read_put(request, await ask(caller, "put", _put(caller.binding, request), end))
@@ -146,13 +96,15 @@ async def _rest_of_put(
 put = FirstScript(_first_of_put, _read_put_one, _rest_of_put)
 
 
-async def put_awaited(caller: Caller, request: PutAwaited, end: float | None) -> PutTasksReply:
+async def put_awaited(caller: Caller, request: t.PutAwaited, end: float | None) -> t.PutTasksReply:
     """:class:`PutAwaited`"""
     args = _put(caller.binding, request.put, waiter_of(caller).ticket.encode())
     return _read_put(request.put, await ask(caller, "put", args, end))
 
 
-def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tuple[Any, ...]] | None:
+def _first_of_take(
+    binding: RedisBinding, request: t.TakeTasks
+) -> tuple[str, tuple[Any, ...]] | None:
     """With an ``ack`` the fast path is one script that does both, if each is ordinary."""
     done = request.ack
     if done is None:
@@ -168,15 +120,15 @@ def _first_of_take(binding: RedisBinding, request: TakeTasks) -> tuple[str, tupl
     return "next", (bell, done.id, done.record.call, owner, call, *times, *done.result, mode)
 
 
-def _read_taken(request: TakeTasks, reply: Reply) -> TakenTasks | None:
+def _read_taken(request: t.TakeTasks, reply: Reply) -> t.TakenTasks | None:
     if reply[0] != DONE or len(reply) == 1:
         return None
     done = request.ack
     if done is None:
-        return None if bells_in(reply) else TakenTasks(read_tasks(reply[2:]))
+        return None if bells_in(reply) else t.TakenTasks(read_tasks(reply[2:]))
     if bells_in(reply[1:]) or _is_idle(reply):
         return None
-    return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
+    return t.TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
 
 
 def _is_idle(reply: Reply) -> bool:
@@ -185,27 +137,27 @@ def _is_idle(reply: Reply) -> bool:
 
 
 async def _take(
-    caller: Caller, request: TakeTasks, end: float | None, reply: Reply | None
-) -> TakeTasksReply:
+    caller: Caller, request: t.TakeTasks, end: float | None, reply: Reply | None
+) -> t.TakeTasksReply:
     if request.ack is None:
         return await task_waiting.take(caller, request, end, reply)
     done, owner = request.ack, request.owner
     if reply == [DONE]:  # it was done before, and the reply lost
         moment, tasks = await task_waiting.had(caller, owner, request.call, end)
-        return TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
+        return t.TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
     if reply is not None and reply[0] == DONE:
         if _is_idle(reply):
             moment, _, soon = reply[1].partition(b" ")
             waiter_of(caller).begin(b"", request, end)
             later = NoTask("", int(soon) if soon else None)
-            return TakenTasks([], done.record.into("X", int(moment)), later)
+            return t.TakenTasks([], done.record.into("X", int(moment)), later)
         await caller.script("ring", bells_in(reply[1:]))
-        return TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
+        return t.TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
     args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0, *done.result)
     settled = _settled(done.id, await ask(caller, "ack", args, end))
     if isinstance(settled, StoredTask):
         caller.binding.keeps_processed = settled.record.state != "X"
-        return TakenTasks([], settled.record)
+        return t.TakenTasks([], settled.record)
     assert settled is not Outcome.CHANGED
     return settled
 
@@ -213,49 +165,49 @@ async def _take(
 take = FirstScript(_first_of_take, _read_taken, _take)
 
 
-def _ack(binding: RedisBinding, request: AckTask) -> tuple[Any, ...]:
+def _ack(binding: RedisBinding, request: t.AckTask) -> tuple[Any, ...]:
     id, owner, call, delay, tube, edit, whole, result = request
     fence = id, owner.encode(), call
     return (*fence, or_none(delay), *_shift(tube), *_edit(edit), 1 if whole else 0, *result)
 
 
-def _release(binding: RedisBinding, request: ReleaseTask) -> tuple[Any, ...]:
+def _release(binding: RedisBinding, request: t.ReleaseTask) -> tuple[Any, ...]:
     id, owner, call, delay, ttl, priority, tube, error, edit, whole, result = request
     urgency = b"" if priority is None else encode_priority(priority)
     times = delay, or_none(ttl), urgency
     return (id, owner, call, *times, *_shift(tube), error, *_edit(edit), int(whole), *result)
 
 
-def _bury(binding: RedisBinding, request: BuryTask) -> tuple[Any, ...]:
+def _bury(binding: RedisBinding, request: t.BuryTask) -> tuple[Any, ...]:
     id, owner, call, ttl, tube, error, edit, whole, result = request
     return (id, owner, call, ttl, *_shift(tube), error, *_edit(edit), int(whole), *result)
 
 
-def _touch(binding: RedisBinding, request: TouchTask) -> tuple[Any, ...]:
+def _touch(binding: RedisBinding, request: t.TouchTask) -> tuple[Any, ...]:
     id, owner, call, increment, edit, whole = request
     return (id, owner, call, or_none(increment), *_edit(edit), int(whole))
 
 
-def _read_settled(request: SettleRequest, reply: Reply) -> SettledReply:
+def _read_settled(request: t.SettleRequest, reply: Reply) -> t.SettledReply:
     return _settled(request.id, reply)
 
 
-def _first_of_ack(binding: RedisBinding, request: AckTask) -> tuple[str, tuple[Any, ...]] | None:
+def _first_of_ack(binding: RedisBinding, request: t.AckTask) -> tuple[str, tuple[Any, ...]] | None:
     id, owner, call, delay, tube, edit, whole, result = request
     if delay is not None or tube is not None or edit is not None or whole:
         return None
     return ("ack_one", (id, owner, call, *result)) if binding.ack_one.is_due() else None
 
 
-def _read_ack_one(request: AckTask, reply: Reply) -> SettledReply | None:
+def _read_ack_one(request: t.AckTask, reply: Reply) -> t.SettledReply | None:
     if reply[0] == DONE and not bells_in(reply):
         return StoredTask(request.id, PackedRecord(reply[1]), b"")
     return Outcome.MISSING if reply[0] == MISSING else None
 
 
 async def _rest_of_ack(
-    caller: Caller, request: AckTask, end: float | None, reply: Reply | None
-) -> SettledReply:
+    caller: Caller, request: t.AckTask, end: float | None, reply: Reply | None
+) -> t.SettledReply:
     if reply is not None and reply[0] == DONE:
         await caller.script("ring", bells_in(reply))
         return StoredTask(request.id, PackedRecord(reply[2]), b"")
@@ -270,7 +222,7 @@ bury = OneScript("bury", _bury, _read_settled)
 touch = OneScript("touch", _touch, _read_settled)
 
 
-def _ack_many(binding: RedisBinding, request: AckTasks) -> tuple[Any, ...]:
+def _ack_many(binding: RedisBinding, request: t.AckTasks) -> tuple[Any, ...]:
     tasks = request.tasks
     flat: list[Any] = [part for task in tasks for part in task]
     for place, result in request.results:
@@ -278,29 +230,29 @@ def _ack_many(binding: RedisBinding, request: AckTasks) -> tuple[Any, ...]:
     return (request.owner, len(tasks), *flat)
 
 
-def _read_problems(request: AckTasks, reply: Reply) -> AckTasksReply:
+def _read_problems(request: t.AckTasks, reply: Reply) -> t.AckTasksReply:
     if reply[0] != DONE:
         return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
     return {place - 1: _problem(why) for place, why in zip(reply[2::2], reply[3::2], strict=True)}
 
 
-def _problem(why: bytes) -> Refusal:
+def _problem(why: bytes) -> t.Refusal:
     if why == ABSENT:
         return Outcome.ABSENT
-    return OtherOwner("") if why == FOREIGN else OtherState(why.decode())
+    return t.OtherOwner("") if why == FOREIGN else t.OtherState(why.decode())
 
 
 ack_many = OneScript("ack_many", _ack_many, _read_problems)
 
 
-def _change(binding: RedisBinding, request: ChangeTask) -> tuple[Any, ...]:
+def _change(binding: RedisBinding, request: a.ChangeTask) -> tuple[Any, ...]:
     id, origins, to, delay, ttl, tube, edit = request
     return (id, origins, to, delay, or_none(ttl), *_shift(tube), *_edit(edit))
 
 
-def _read_changed(request: ChangeTask, reply: Reply) -> ChangeTaskReply:
+def _read_changed(request: a.ChangeTask, reply: Reply) -> a.ChangeTaskReply:
     settled = _settled(request.id, reply)
-    assert not isinstance(settled, OtherOwner)
+    assert not isinstance(settled, t.OtherOwner)
     assert settled is not Outcome.LOST
     return settled
 
@@ -308,13 +260,13 @@ def _read_changed(request: ChangeTask, reply: Reply) -> ChangeTaskReply:
 change = OneScript("change", _change, _read_changed)
 
 
-def _kick(binding: RedisBinding, request: KickTasks) -> tuple[Any, ...]:
+def _kick(binding: RedisBinding, request: a.KickTasks) -> tuple[Any, ...]:
     limit, delay, ttl = request
     return limit, delay, or_none(ttl)
 
 
-def _read_kicked(request: KickTasks, reply: Reply) -> KickTasksReply:
-    return Outcome.MISSING if reply[0] == MISSING else KickedTasks(reply[2], reply[3])
+def _read_kicked(request: a.KickTasks, reply: Reply) -> a.KickTasksReply:
+    return Outcome.MISSING if reply[0] == MISSING else a.KickedTasks(reply[2], reply[3])
 
 
 kick = OneScript("kick", _kick, _read_kicked)
@@ -324,34 +276,34 @@ def _fields(binding: RedisBinding, request: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(request)
 
 
-def _read_list(request: ListTasks, reply: Reply) -> ListTasksReply:
+def _read_list(request: a.ListTasks, reply: Reply) -> a.ListTasksReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
     _, _, looked, ids, records, data = reply
-    return ListedTasks(looked, [*map(StoredTask, ids, map(PackedRecord, records), data)])
+    return a.ListedTasks(looked, [*map(StoredTask, ids, map(PackedRecord, records), data)])
 
 
-list_tasks = OneScript[ListTasks, ListTasksReply]("list", _fields, _read_list)
+list_tasks = OneScript[a.ListTasks, a.ListTasksReply]("list", _fields, _read_list)
 
 
-def _read_task(request: GetTask, reply: Reply) -> GetTaskReply:
+def _read_task(request: t.GetTask, reply: Reply) -> t.GetTaskReply:
     if reply[0] == DONE:
         return StoredTask(request.id, PackedRecord(reply[2]), reply[3])
     return Outcome.ABSENT if reply[0] == ABSENT else Outcome.MISSING
 
 
-get_task = OneScript[GetTask, GetTaskReply]("peek", _fields, _read_task)
+get_task = OneScript[t.GetTask, t.GetTaskReply]("peek", _fields, _read_task)
 
 
 def _read_number(request: object, reply: Reply) -> int | Missing:
     return Outcome.MISSING if reply[0] == MISSING else int(reply[2])
 
 
-count_ready = OneScript[CountReady, CountReadyReply]("length", _fields, _read_number)
-truncate = OneScript[TruncateTasks, TruncateTasksReply]("truncate", _fields, _read_number)
+count_ready = OneScript[t.CountReady, t.CountReadyReply]("length", _fields, _read_number)
+truncate = OneScript[a.TruncateTasks, a.TruncateTasksReply]("truncate", _fields, _read_number)
 
 
-def _read_counts(request: GetTaskCounts, reply: Reply) -> GetTaskCountsReply:
+def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
     _, _, now, created, oldest, closed, flat = reply
@@ -362,33 +314,33 @@ def _read_counts(request: GetTaskCounts, reply: Reply) -> GetTaskCountsReply:
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = int(number)
     first = None if oldest == b"" else int(oldest)
-    return TaskCounts(int(now), int(created), first, bool(closed), total, tubes)
+    return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes)
 
 
 count = OneScript("stats", nothing, _read_counts)
 
 
-def _renew(binding: RedisBinding, request: RenewTaker) -> tuple[Any, ...]:
+def _renew(binding: RedisBinding, request: t.RenewTaker) -> tuple[Any, ...]:
     return request.owner, binding.options.lease, int(request.holds)
 
 
-def _read_takers(request: RenewTaker, reply: Reply) -> RenewTakerReply:
+def _read_takers(request: t.RenewTaker, reply: Reply) -> t.RenewTakerReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
     _, _, now, flat = reply
     names = [name.decode(errors="replace") for name in flat[::2]]
-    return Takers(int(now), dict(zip(names, map(int, flat[1::2]), strict=True)))
+    return t.Takers(int(now), dict(zip(names, map(int, flat[1::2]), strict=True)))
 
 
 renew = OneScript("renew", _renew, _read_takers)
 
 
-def _requeue(binding: RedisBinding, request: RequeueTasks) -> tuple[Any, ...]:
+def _requeue(binding: RedisBinding, request: t.RequeueTasks) -> tuple[Any, ...]:
     owner, error, limit, seen, call = request
     return owner, or_none(seen), or_none(call), error, limit
 
 
-def _read_requeued(request: RequeueTasks, reply: Reply) -> RequeueTasksReply:
+def _read_requeued(request: t.RequeueTasks, reply: Reply) -> t.RequeueTasksReply:
     return Outcome.RENEWED if reply[0] == RENEWED else _read_number(request, reply)
 
 
@@ -403,20 +355,20 @@ def _read_flag(request: object, reply: Reply) -> bool | Missing:
     return Outcome.MISSING if reply[0] == MISSING else bool(reply[2])
 
 
-close = OneScript[CloseTasks, CloseTasksReply]("close", nothing, _read_done)
-closed = OneScript[AreTasksClosed, AreTasksClosedReply]("closed", nothing, _read_flag)
-delete = OneScript[DeleteTasks, DeleteTasksReply]("delete", nothing, _read_done)
+close = OneScript[t.CloseTasks, t.CloseTasksReply]("close", nothing, _read_done)
+closed = OneScript[t.AreTasksClosed, t.AreTasksClosedReply]("closed", nothing, _read_flag)
+delete = OneScript[t.DeleteTasks, t.DeleteTasksReply]("delete", nothing, _read_done)
 
 
-def _settled(id: bytes, reply: Reply) -> StoredTask | Refusal | Changed | Lost | Missing:
+def _settled(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost | Missing:
     """What became of one task."""
     status = reply[0]
     if status == DONE:
         return StoredTask(id, PackedRecord(reply[2]), reply[3])
     if status == WRONG:
-        return OtherState(reply[2].decode())
+        return t.OtherState(reply[2].decode())
     if status == FOREIGN:
-        return OtherOwner(reply[2].decode(errors="replace"))
+        return t.OtherOwner(reply[2].decode(errors="replace"))
     if status == CHANGED:
         return Outcome.CHANGED
     if status == LOST:

@@ -1,0 +1,95 @@
+"""A connection for the tasks of one event loop, which each method suspends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import redis.asyncio.connection
+
+from ..put_off import put_off, settled
+from .wire import READ_SIZE, Buffer, Wire
+
+
+class LoopWire(Wire):
+    """For a task of one event loop: each method suspends it."""
+
+    _module = redis.asyncio.connection
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        # redis-py has no public names for its streams; it must not close them either.
+        self._input: asyncio.StreamReader = connection._reader
+        self._output: asyncio.StreamWriter = connection._writer
+        connection._reader = connection._writer = None
+        self._reading: asyncio.Task[bytes] | None = None
+
+    @classmethod
+    async def _connect(cls, connection: Any) -> Wire:
+        # In a task of its own: redis-py loses a cancellation that comes while it logs in.
+        connecting = asyncio.ensure_future(connection.connect())
+        try:
+            await asyncio.wait({connecting})
+        except asyncio.CancelledError:
+            connecting.cancel()
+            await asyncio.wait({connecting})
+            if not connecting.cancelled() and not connecting.exception():
+                await connection.disconnect(nowait=True)
+            raise
+        connecting.result()
+        return cls(connection)
+
+    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
+        put_off.check()
+        await self._send(packed)
+        if settles:
+            return await settled(self.read(timeout), self.read, timeout)
+        return await self.read(timeout)
+
+    @property
+    def transport(self) -> asyncio.WriteTransport:
+        """What is below it, for one who speaks over it from now on, and keeps this as long: it
+        closes the transport when it is collected."""
+        return self._output.transport
+
+    def after_fork(self) -> None:
+        """In the child: the connection is the parent's alone. Its transport is told nothing, since
+        what that tells the event loop's selector it would tell the parent's."""
+        if self.transport.is_closing():
+            return
+        descriptor = self.transport.get_extra_info("socket").fileno()
+        if descriptor >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, descriptor, inheritable=False)
+            os.close(nothing)
+
+    async def _write(self, data: Buffer) -> None:
+        self._output.write(data)
+        await self._output.drain()
+
+    async def _receive(self, timeout: float | None, most: int = READ_SIZE) -> bytes:
+        if self._reading is None:
+            if timeout is None:
+                return await self._input.read(most)
+            # A task of its own, which a timeout or a cancellation leaves as it is: whatever
+            # happens at the same moment, what it reads is not lost.
+            self._reading = asyncio.ensure_future(self._input.read(most))
+        done, _ = await asyncio.wait({self._reading}, timeout=timeout)
+        if not done:
+            raise TimeoutError("no reply in time")
+        reading, self._reading = self._reading, None
+        return reading.result()
+
+    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
+        received = self._not_end(await self._receive(timeout, room.nbytes))
+        room[: len(received)] = received
+        return len(received)
+
+    def is_stale(self) -> bool:
+        return self._input.at_eof()
+
+    def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+        self._output.transport.abort()

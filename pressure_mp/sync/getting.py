@@ -1,0 +1,252 @@
+"""How a handle gets objects: of its buffer or the broker, so that an interrupted get loses none."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from .. import interrupts
+from ..buffering import unsent
+from ..drivers import drive, drive_on
+from ..effects import AnyOperation
+from ..engines import registry
+from ..exceptions import PressureError, QueueDoesNotExistError, RejectedItemWarning
+from ..operations.control import FIFO
+from . import readable
+from .administered import AdministeredQueue
+from .arguments import check_max_items
+from .item import Item
+from .readable import Readable
+
+T = TypeVar("T")
+
+
+class GettingQueue(AdministeredQueue[Item], Generic[Item]):
+    """The part of every queue of objects that gets them, or tells when there is one to get."""
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._kept: deque[Item] = deque()  # got by calls that were interrupted
+        self._readable: Readable | None = None
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Item:
+        """Take the oldest item out of the queue.
+
+        Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Waiting clients are served in the order in which they came.
+
+        Raises Empty when the time is up (ConsumerInUseError, which is an Empty, when another
+        consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
+        for an item that cannot be decoded and AuthenticationError for one that is not signed with a
+        key of this handle (both are set aside, see :meth:`rejected`), QueueDoesNotExistError,
+        HandleClosedError after :meth:`close`, BrokerUnavailable when the broker did not answer for
+        ``reconnect`` seconds. ``timeout`` limits only the wait for an item: if the connection
+        breaks after the get was sent, finding out its outcome takes up to ``reconnect`` seconds
+        longer, so that a short timeout loses no item. The chunks of a large item are read after
+        that; the time for this is not part of ``timeout``.
+        (``queue.Queue.get``; specification: Get)
+
+        With ``prefetch`` this returns an item that was fetched before, and asks the broker only
+        when none is left. If this process is killed, items that get returned in the last half
+        second, and that were fetched together with others, may be delivered again.
+        """
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
+        if self._readable is not None:
+            after = self._readable.after
+            return after(lambda look: self._get_many(1, bool(block), timeout, look))[0]
+        if self._incoming is None:
+            self._check_open()
+        if self._kept and (kept := self._take_kept()):
+            return kept[0]
+        if self._incoming is not None:
+            found: Item = self._incoming.get(self, block, timeout)
+            return found
+        if timeout is None and block and not unsent.senders:
+            return self._handing_out(self._get_one)
+        return self._get_at_once(bool(block), timeout)
+
+    def get_nowait(self) -> Item:
+        """``get(block=False)``."""
+        return self.get(False)
+
+    def get_many(
+        self, max_items: int, block: bool = True, timeout: float | None = None
+    ) -> list[Item]:
+        """Take the oldest items, 1 to ``max_items`` of them, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`get` does until there is one item; then takes, without waiting, as many
+        more as are queued.
+
+        Raises what :meth:`get` raises. Items that cannot be decoded are set aside (see
+        :meth:`rejected`). If others can be returned, this warns with RejectedItemWarning; else it
+        raises the error of the first.
+
+        With ``prefetch`` this returns items that were fetched before, and asks the broker only when
+        none are left; an item that cannot be decoded raises its error when its turn comes.
+        """
+        self._check_open()
+        check_max_items(max_items)
+        if timeout is not None and block:
+            timeout = self._seconds(timeout)
+        if self._readable is not None:
+            return self._readable.after(
+                lambda look: self._get_many(max_items, bool(block), timeout, look)
+            )
+        return self._get_many(max_items, bool(block), timeout)
+
+    def _get_at_once(self, block: bool, timeout: float | None) -> Item:
+        if unsent.senders:
+            timeout = self._settle_for(block, timeout)
+        return self._handing_out(partial(self._get_one, block=block, timeout=timeout))
+
+    def _get_many(
+        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None = None
+    ) -> list[Item]:
+        """``look`` is called when the items are there. If they do not come to be returned, because
+        it was interrupted, they go back all the same."""
+        if self._incoming is None:
+            self._check_open()
+        if self._kept and (kept := self._take_kept()):
+            return kept
+        if self._incoming is not None:
+            return self._incoming.get_many(self, limit, block, timeout, look)
+        return self._get_many_at_once(limit, block, timeout, look)
+
+    def _get_many_at_once(
+        self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None
+    ) -> list[Item]:
+        if unsent.senders:
+            timeout = self._settle_for(block, timeout)
+
+        def receive(claim: Any) -> list[Item]:
+            found, problem = self._get_some(limit, block, timeout, claim)
+            if problem is not None:
+                warnings.warn(str(problem), RejectedItemWarning, stacklevel=5)
+            return found
+
+        return self._handing_out(self._looking(receive, look))
+
+    def _take_kept(self) -> list[Item]:
+        """The first item that was got by a call that was interrupted, if there is one."""
+        try:
+            for item in interrupts.pops(self._kept):
+                return [item]
+        except IndexError:
+            pass
+        return []
+
+    def _looking(
+        self, receive: Callable[[Any], list[Item]], look: Callable[[], None] | None
+    ) -> Callable[[Any], list[Item]]:
+        """``receive``, and then a look."""
+        if look is None:
+            return receive
+        goes_back = self._goes_back
+
+        def receive_and_look(claim: Any) -> list[Item]:
+            found = receive(claim)
+            if not goes_back:
+                claim.found = found
+            look()
+            return found
+
+        return receive_and_look
+
+    @property
+    def _goes_back(self) -> bool:
+        """Whether the engine can take back what an interrupted get took."""
+        return self._address.capabilities.persistent
+
+    def _give_up(self, claim: Any) -> None:
+        if claim.found is None:
+            super()._give_up(claim)
+            return
+        claim.interrupted()
+        claim.end()
+        # No call from here on: each is kept once, by whichever call and thread that comes first.
+        found, claim.found = claim.found, []
+        self._kept += found
+
+    def _get_one(self, claim: Any, block: bool = True, timeout: float | None = None) -> Item:
+        operation: AnyOperation[Item] = self._operations.get_object(block, timeout, self._eof)
+        return self._getting(operation, claim)
+
+    def _get_some(
+        self, limit: int, block: bool, timeout: float | None, claim: Any
+    ) -> tuple[list[Item], PressureError | None]:
+        """Objects; and the first error, if others could not be used."""
+        return self._getting(self._operations.get_objects(limit, block, timeout, self._eof), claim)
+
+    def _getting(self, operation: AnyOperation[T], claim: Any) -> T:
+        """Run an operation that gets something for good, on the session that is the claim."""
+        if self._eof:
+            with self._here:
+                return drive_on(operation, claim)
+        return drive_on(operation, claim, self._watching)
+
+    def _watching(self) -> contextlib.AbstractContextManager[None]:
+        """Who sees to it, while a get waits, that what a dead process had comes back."""
+        return self._here if self._operations.discipline == FIFO else contextlib.nullcontext()
+
+    def _receive(self, claim: Any) -> Any:
+        return self._getting(self._operations.get(False, None, self._eof), claim)
+
+    def _accept_received(self, received: Any, claim: Any) -> Item:
+        found: Item = drive_on(self._operations.accept(received), claim)
+        return found
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable while the queue has an item to get.
+
+        It is for ``select``, ``selectors``, ``multiprocessing.connection.wait`` and asyncio's
+        ``add_reader``. It is also readable when the queue is empty and shut down, or was deleted:
+        then get raises that. The first call makes it, for this process and this handle: a forked
+        child calls this again. Blocks for one round trip to the broker.
+
+        From then on a thread, one for all queues of the process, asks the broker about a hundred
+        times a second; and each get through this handle asks again before it returns, so that the
+        descriptor is not readable because of the item that was just got. It may be readable for
+        about 0.01 seconds after another consumer got the last item: with several consumers use
+        :meth:`get_nowait`. Raises HandleClosedError, an OSError.
+        """
+        return self._reader.fileno()
+
+    @property
+    def _reader(self) -> Readable:
+        """As of ``multiprocessing.Queue``, for programs that wait for several queues at once; see
+        :meth:`fileno`."""
+        return readable.of(self)
+
+    @property
+    def _poll(self) -> Callable[..., bool]:
+        return self._reader.poll
+
+    _writer = readable.Absent("a put goes to the broker at once; full() says if it would wait")
+    _rlock = readable.Absent("whose turn it is the broker says")
+    _wlock = readable.Absent("whose turn it is the broker says")
+    _sem = readable.Absent("the broker knows the bound; see maxsize and full()")
+    _notempty = readable.Absent(
+        "put() sends the item, or with buffering a thread does; see flush()"
+    )
+    _buffer = readable.Absent("put() sends the item, or with buffering a thread does; see flush()")
+
+    def _may_get(self) -> bool:
+        """Whether a get would not wait, but give an item or raise that there is none to come."""
+        if self._kept or self._incoming:
+            return True
+        # The next look tries again: this one must not keep a get waiting, or other queues.
+        at_once, kind = self._options._replace(reconnect=0), self._operations.discipline
+        try:
+            if self._binding is None:
+                self._attach()
+            if self._incoming is not None:
+                self._incoming.before_look(self)
+            binding = registry.engine(self._address).bind(self._name, kind, at_once)
+            return drive(self._operations.may_get(), binding.session())
+        except QueueDoesNotExistError:
+            return True
