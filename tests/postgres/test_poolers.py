@@ -12,6 +12,7 @@ from brokers.servers import free_port
 from waiting import HOURS, Background, parks, until
 
 from pressure_mp import Queue
+from pressure_mp.exceptions import BrokerError
 
 CONFIGURATION = """
 [databases]
@@ -35,7 +36,7 @@ def pooled(postgres):
     if program is None:
         pytest.skip("pgbouncer is not installed")
     port, folder = free_port(), postgres.directory
-    (folder / "users").write_text(f'"{ROLE}" ""\n')
+    (folder / "users").write_text(f'"{ROLE}" ""\n"serial" ""\n')
     file = folder / "pgbouncer.ini"
     file.write_text(CONFIGURATION.format(server=postgres.port, port=port, folder=folder))
     process = subprocess.Popen([program, "-q", str(file)], preexec_fn=postgres.begin)
@@ -60,6 +61,15 @@ def test_more_threads_than_its_connections_put_and_get(pooled, name):
         one.result()
     for n in range(4):
         assert [at for who, at in found if who == n] == list(range(10))
+
+
+def test_a_role_whose_transactions_it_leaves_serializable_is_told_so(postgres, pooled, name):
+    postgres.execute("CREATE ROLE serial LOGIN SUPERUSER")
+    postgres.execute("ALTER ROLE serial SET default_transaction_isolation = 'serializable'")
+    Queue(name=name, url=f"postgresql://serial@127.0.0.1:{postgres.port}/postgres").put("item")
+    url = f"{pooled.replace(ROLE, 'serial')}?prepare=0&listen=no"
+    with pytest.raises(BrokerError, match=r"SERIALIZABLE.*for the role.*pooler"):
+        Queue(name=name, url=url)
 
 
 def test_who_waits_hears_from_the_server_that_the_url_names(postgres, pooled, name, no_ticks):
