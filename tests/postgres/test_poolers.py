@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
-
 import pytest
+from brokers.pgbouncer import pooling
 from brokers.postgres import ROLE
-from brokers.servers import free_port
 from waiting import HOURS, Background, parks, until
 
 from pressure_mp import Queue
 from pressure_mp.exceptions import BrokerError
 
-CONFIGURATION = """
-[databases]
-postgres = host=127.0.0.1 port={server} dbname=postgres
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = trust
-auth_file = {folder}/users
-pool_mode = transaction
-default_pool_size = 2
-ignore_startup_parameters = options
-"""
-
 
 @pytest.fixture(scope="module")
 def pooled(postgres):
-    """The URL of a pooler that leads to the server."""
-    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-    if program is None:
-        pytest.skip("pgbouncer is not installed")
-    port, folder = free_port(), postgres.directory
-    (folder / "users").write_text(f'"{ROLE}" ""\n"serial" ""\n')
-    file = folder / "pgbouncer.ini"
-    file.write_text(CONFIGURATION.format(server=postgres.port, port=port, folder=folder))
-    process = subprocess.Popen([program, "-q", str(file)], preexec_fn=postgres.begin)
-    try:
-        until(lambda: process.poll() is not None or answers(port))
-        yield f"postgresql://{ROLE}@127.0.0.1:{port}/postgres"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def answers(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    """The URL of a pooler that gives each transaction another connection."""
+    with pooling(postgres, "transaction") as url:
+        yield url
 
 
 def test_more_threads_than_its_connections_put_and_get(pooled, name):

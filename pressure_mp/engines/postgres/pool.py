@@ -39,7 +39,7 @@ class Lane:
 class Pool:
     """Those of all threads. There are as many as calls that were ever under way together."""
 
-    _wire: type[Wire] = BlockingWire
+    kind_of_wire: type[Wire] = BlockingWire
 
     def __init__(self, address: PostgresAddress) -> None:
         self.address = address
@@ -122,7 +122,7 @@ class Pool:
     async def connect(self, timeout: float | None, conninfo: str | None = None) -> Wire:
         """A new connection."""
         address = self.address
-        wire = self._wire(address.url, address.schema, address.prepare)
+        wire = self.kind_of_wire(address.url, address.schema, address.prepare)
         limit = _CONNECT_TIMEOUT if timeout is None else min(timeout, _CONNECT_TIMEOUT)
         await wire.connect(conninfo or self._conninfo, limit)
         self._all.add(wire)
