@@ -196,6 +196,11 @@ class Postgres:
             cursor = connection.execute(text)
             return cursor.fetchall() if cursor.description else []
 
+    @property
+    def has_ended(self) -> bool:
+        """By itself."""
+        return self._process is not None and self._process.poll() is not None
+
     def kill(self) -> None:
         """SIGKILL to all its processes, and wait until they are gone."""
         assert self._process is not None
