@@ -28,10 +28,11 @@ def standby(primary):
     server.stop()
 
 
-def test_nothing_is_lost_or_comes_twice_when_a_standby_takes_over(primary, standby, name):
+def test_nothing_is_lost_or_comes_twice_when_a_standby_takes_over(world, primary, standby, name):
     hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
     url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
-    running = Traffic(name, url, {"reconnect": 60, "lease": 1}).start()
+    options = {"reconnect": 60, "lease": 1}
+    running = Traffic(name, url, options, kind=world(Queue)).start()
     running.wait_for_more()
     primary.kill()
     standby.promote()
@@ -42,6 +43,7 @@ def test_nothing_is_lost_or_comes_twice_when_a_standby_takes_over(primary, stand
     assert running.is_in_order
 
 
+@pytest.mark.usefixtures("world")
 def test_unlogged_queues_are_opened_anew_when_a_standby_takes_over(primary, name):
     installing.install(registry.parse(f"{primary.url}?schema=quick"), unlogged=True)
     standby = primary.standby()

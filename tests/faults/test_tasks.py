@@ -75,8 +75,8 @@ def check(queue, nursery, killed, figures, seed):
     return lives
 
 
-def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, long, figures):
-    tasks, strikes = (50_000, 1_000) if long else (500, 40)
+def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, long, pace, figures):
+    tasks, strikes = (50_000 * pace, 1_000) if long else (500, 40)
     queue = TaskQueue.create(name, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}, "seed": seed}
     population = {"work_tasks": arguments, "put_tasks": {**arguments, "items": 10**9}}
@@ -91,8 +91,10 @@ def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, lo
     assert lives.again or not long
 
 
-def test_no_task_is_lost_over_connections_that_break(server, name, nursery, seed, long, figures):
-    tasks, cuts, limit = (50_000, 1_000, 600.0) if long else (3_000, 30, 10.0)
+def test_no_task_is_lost_over_connections_that_break(
+    server, name, nursery, seed, long, pace, figures
+):
+    tasks, cuts, limit = (int(50_000 * pace), 1_000, 600.0) if long else (3_000, 30, 10.0)
     queue = TaskQueue.create(name, url=server.url)
     with Proxy(server, Faults(seed)) as proxy:
         arguments = {"name": name, "options": {"url": proxy.url}, "seed": seed}

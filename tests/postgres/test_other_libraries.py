@@ -92,8 +92,12 @@ def django_connection(postgres):
     place = {"HOST": "127.0.0.1", "PORT": postgres.port, "USER": "postgres", "NAME": "postgres"}
     settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", **place}})
     django.setup()
-    from django.db import connection
+    from django.db import NotSupportedError, connection
 
+    try:
+        connection.ensure_connection()
+    except NotSupportedError as error:
+        pytest.skip(f"Django: {error}")
     yield connection
     connection.close()
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 #: What chooses the tests' servers, where it was set.
-VARIABLES = ("PRESSURE_TEST_SERVERS", "CI")
+VARIABLES = ("PRESSURE_TEST_SERVERS", "PRESSURE_TEST_POSTGRES", "CI")
 
 
 class Repeating:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...exceptions import PressureError
 from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
@@ -23,6 +24,7 @@ from ..contract.brokers import (
 from ..contract.requests import BrokerRequest
 from ..contract.session import Options
 from .hosts import AsyncHostSession, Database, HostSession
+from .notifications import connect_to_hear, wire_to_hear
 from .outage import persist
 from .pool import Pool
 from .wire import Row, Statement
@@ -59,7 +61,7 @@ class PostgresBroker:
                 return DamagedPage([], "")
             case ExamineServer():
                 rows = await self._ask(pool, end, statements.server_settings)
-                return list(_examine(json.loads(rows[0][0] or b"")))
+                return [*_examine(json.loads(rows[0][0] or b"")), *await _examine_hearing(pool)]
             case AppendSample(data, every, keep, ttl):
                 numbers = (b"%d" % every, b"%d" % keep, b"%d" % ttl)
                 noted = (self._prefix, data, *numbers)
@@ -146,3 +148,20 @@ def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
             "Set it to 0 for the role that uses the queues.",
             loses=False,
         )
+
+
+async def _examine_hearing(pool: Pool) -> list[Finding]:
+    """Whether notifications are heard from here."""
+    address = pool.address
+    if address.listen == "no":
+        return []
+    wire = wire_to_hear(pool.kind_of_wire, address)
+    try:
+        await connect_to_hear(wire, address)
+    except PressureError as error:
+        problem = f"Who waits looks ten times a second, and hears no notifications: {error}."
+        advice = "Name the server itself by ?listen=host:port in the URL, or say ?listen=no."
+        return [Finding("listen", address.listen or "not set", problem, advice, loses=False)]
+    finally:
+        wire.close()
+    return []

@@ -13,8 +13,10 @@ from ...exceptions import (
 )
 
 #: SQLSTATEs after which nothing was done, and the same call may succeed later or elsewhere: the
-#: server starts, ends, recovers, has no connection left, is a standby, or ended one that was idle.
-_NOT_NOW = re.compile(r"57P0[1235]|53300|25006|08...")
+#: server starts, ends, recovers, has no connection left, or ended one that was idle.
+_NOT_NOW = re.compile(r"57P0[1235]|53300|08...")
+#: Like these: a standby refused to write, or the session may only read.
+_READ_ONLY = "25006"
 #: Those after which it may succeed at once: a deadlock, a conflict.
 _AGAIN = re.compile(r"40...")
 #: There is no such schema, table, function or function of these parameters.
@@ -39,6 +41,10 @@ class ConnectionLost(BrokerUnavailable):
 
 class NotNow(BrokerUnavailable):
     """The server did nothing, and may later, or another one may."""
+
+
+class ReadOnly(NotNow):
+    """The session may only read."""
 
 
 class NotInstalled(BrokerError):
@@ -76,6 +82,8 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         return MadeBefore(text)
     if _NOT_NOW.fullmatch(state) or _AGAIN.fullmatch(state):
         return NotNow(f"the database at {shown} cannot do it now: {text}")
+    if state == _READ_ONLY:
+        return ReadOnly(f"the database at {shown} cannot do it now: {text}")
     if _NOT_INSTALLED.fullmatch(state) and "does not exist" in text:
         return NotInstalled(
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "

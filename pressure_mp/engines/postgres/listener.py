@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import select
@@ -13,11 +14,15 @@ from typing import Any
 
 from ...exceptions import PressureError
 from .address import PostgresAddress
-from .wire import BlockingWire, Statement, finish
+from .notifications import connect_to_hear, hear, wire_to_hear
+from .wire import BlockingWire, Wire, finish
 
-#: Seconds to connect; and until the next try, when that failed.
-_CONNECT_TIMEOUT = 5.0
+#: Seconds until the next try, when one failed.
 _PAUSE = 5.0
+#: Seconds for which one who waits gives the first try, before it looks by itself.
+_PATIENCE = 1.0
+
+_log = logging.getLogger("pressure_mp")
 
 
 class Listener:
@@ -32,9 +37,11 @@ class Listener:
         self._lock = threading.RLock()
         self._starting: Future[int | None] | None = None
         self._not_before = 0.0
+        self._late = 0.0
+        self._has_failed = False
         self._bells: dict[str, Callable[[], None]] = {}
         self._stop: int | None = None
-        self._wire: BlockingWire | None = None
+        self._wire: Wire | None = None
         #: The number of the connection, None while there is none.
         self.number: int | None = None
 
@@ -42,6 +49,11 @@ class Listener:
     def may_be_had(self) -> bool:
         """Whether to wait for one makes sense."""
         return self._address.listen != "no" and time.monotonic() >= self._not_before
+
+    @property
+    def patience(self) -> float:
+        """For how many seconds one who waits gives what was started the time to listen."""
+        return 0.0 if self._has_failed else max(self._late - time.monotonic(), 0.0)
 
     def register(self, session: str, ring: Callable[[], None]) -> None:
         """``ring`` is called from another thread when the session may go on."""
@@ -62,6 +74,7 @@ class Listener:
         with self._lock:
             if self._starting is None:
                 self._starting = Future()
+                self._late = time.monotonic() + _PATIENCE
                 self._starting.set_running_or_notify_cancel()  # one who waits for it cancels itself
                 thread = threading.Thread(
                     target=self._run, args=(self._starting,), name="pressure_mp-listener"
@@ -72,15 +85,18 @@ class Listener:
 
     def _run(self, starting: Future[int | None]) -> None:
         number = secrets.randbelow(2**62) + 1
-        wire = BlockingWire(self._address.url, self._address.schema, False)
+        wire = wire_to_hear(BlockingWire, self._address)
         ends, self._stop = os.pipe()
         try:
             try:
-                self._connect(wire, number)
-            except PressureError:
-                self._not_before = time.monotonic() + _PAUSE
+                finish(connect_to_hear(wire, self._address))
+                finish(hear(wire, number))
+            except PressureError as error:
+                self._fail(error)
                 return
+            self._has_failed = False
             self._wire, self.number = wire, number
+            self._ring_all()  # for those who did not have the patience
             starting.set_result(number)
             self._listen(wire, ends)
         finally:
@@ -93,17 +109,21 @@ class Listener:
                 self._stop = self._starting = None
             if not starting.done():
                 starting.set_result(None)
-            for ring in list(self._bells.values()):
-                ring()  # each calls again, and has another listener then
+            self._ring_all()  # each calls again, and has another listener then
 
-    def _connect(self, wire: BlockingWire, number: int) -> None:
-        listen = self._address.listen
-        conninfo = self._address.conninfo(listen or None)
-        finish(wire.connect(conninfo, _CONNECT_TIMEOUT))
-        for text in (f"SELECT pg_advisory_lock({number})", f"LISTEN pressure_mp_{number}"):
-            finish(wire.execute(Statement(b"", text.encode(), ()), (), _CONNECT_TIMEOUT))
+    def _fail(self, error: PressureError) -> None:
+        self._not_before = time.monotonic() + _PAUSE
+        if not self._has_failed:
+            self._has_failed = True
+            _log.warning(
+                "who waits looks ten times a second, and hears no notifications: %s", error
+            )
 
-    def _listen(self, wire: BlockingWire, ends: int) -> None:
+    def _ring_all(self) -> None:
+        for ring in list(self._bells.values()):
+            ring()
+
+    def _listen(self, wire: Wire, ends: int) -> None:
         pgconn: Any = wire.pgconn
         poll = select.poll()
         poll.register(pgconn.socket, select.POLLIN)

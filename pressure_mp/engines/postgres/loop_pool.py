@@ -22,7 +22,7 @@ _MOST = 2
 class LoopPool(Pool):
     """They are closed when the loop ends."""
 
-    _wire = LoopWire
+    kind_of_wire = LoopWire
 
     def __init__(self, address: PostgresAddress) -> None:
         super().__init__(address)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Hashable
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -22,7 +23,6 @@ from ..lines import LARGE, MAY_WAIT, Place, line_of
 from ..put_off import put_off, to_its_end
 from ..undoing import Undoing
 from .bells import LoopBell
-from .listener import Listener
 from .loop_pool import LoopPool, Together
 from .session import LAST_WORDS, BaseSession, Bound, PostgresSession
 
@@ -130,8 +130,12 @@ class AsyncPostgresSession(BaseSession):
                 partial(_give_back, self.binding.session(), self._ticket if placed else "", taken)
             )
 
-    async def _listening(self, listener: Listener) -> int | None:
-        return await asyncio.wrap_future(listener.start())
+    async def _wait_for(self, starting: Future[int | None], seconds: float) -> None:
+        waiting = asyncio.wrap_future(starting)
+        try:
+            await asyncio.wait((waiting,), timeout=seconds)
+        finally:
+            waiting.cancel()
 
     async def _put_back(self, request: Request) -> Taken | None:
         """What was taken, and nobody has, goes back, or the task has it after all."""

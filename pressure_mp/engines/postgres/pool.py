@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from ...exceptions import BrokerError
 from .address import PostgresAddress
-from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared
+from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared, ReadOnly
 from .packing import load
+from .role_settings import check_role, only_reads
 from .schema import VERSION
 from .statements import version
 from .wire import BlockingWire, Row, Statement, Wire
@@ -38,7 +39,7 @@ class Lane:
 class Pool:
     """Those of all threads. There are as many as calls that were ever under way together."""
 
-    _wire: type[Wire] = BlockingWire
+    kind_of_wire: type[Wire] = BlockingWire
 
     def __init__(self, address: PostgresAddress) -> None:
         self.address = address
@@ -47,6 +48,8 @@ class Pool:
         self._idle: list[tuple[Wire, float]] = []
         self._lanes: list[Lane] = []
         self._is_checked = False
+        #: Whether the role's sessions may only read, as far as was known when that was checked.
+        self._only_reads = False
         self.was_connected = False
 
     def lane(self) -> Lane:
@@ -81,13 +84,15 @@ class Pool:
         try:
             found = await execute(wire)
         except (BrokerError, NotNow) as error:
-            if isinstance(error, NotInstalled):
+            if isinstance(error, (NotInstalled, ReadOnly)):
                 self._is_checked = False  # the next connection says what is wrong, or installs it
             if isinstance(error, (NotNow, NotInstalled, NotPrepared)) or not wire.is_usable:
                 wire.close()
                 self.close_idle()
             else:
                 self._keep(wire)
+            if isinstance(error, ReadOnly) and self._only_reads:
+                raise only_reads(self.address.url) from None
             raise
         except ConnectionLost:
             self.close_idle()  # those are as broken, most likely
@@ -117,13 +122,18 @@ class Pool:
     async def connect(self, timeout: float | None, conninfo: str | None = None) -> Wire:
         """A new connection."""
         address = self.address
-        wire = self._wire(address.url, address.schema, address.prepare)
+        wire = self.kind_of_wire(address.url, address.schema, address.prepare)
         limit = _CONNECT_TIMEOUT if timeout is None else min(timeout, _CONNECT_TIMEOUT)
         await wire.connect(conninfo or self._conninfo, limit)
         self._all.add(wire)
         self.was_connected = True
         if not self._is_checked:
-            await self._check(wire, limit)
+            try:
+                self._only_reads = await check_role(wire, address.url, limit)
+                await self._check(wire, limit)
+            except BaseException:
+                wire.close()
+                raise
             self._is_checked = True
         return wire
 
@@ -134,14 +144,14 @@ class Pool:
             found = load((await wire.execute(version(schema), (), limit))[0][0])
         except NotInstalled:
             if not self.address.create:
-                wire.close()
                 raise
+            if self._only_reads:
+                raise only_reads(self.address.url) from None
             from .installing import install_over
 
             await install_over(wire, schema)
             return
         if found != VERSION:
-            wire.close()
             raise NotInstalled(
                 f"the schema {schema} at {self.address.url} is of version {found}, and this "
                 f"package needs {VERSION}: "

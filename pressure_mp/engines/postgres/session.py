@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, TimeoutError
+from contextlib import suppress
 from typing import Any, Protocol
 
 from ...exceptions import BrokerUnavailable, PressureError
@@ -109,10 +111,10 @@ class BaseSession:
         listener = self.binding.listener
         heard = listener.number
         if isinstance(request, AwaitTask) and heard is None and listener.may_be_had:
-            heard = await self._listening(listener)  # first: the task is told only once
+            heard = await self._listening(end)  # first: the task is told only once
         reply = await self._ask(way, request, asked, end, waits, heard)
         if isinstance(reply, Later) and waits and heard is None and listener.may_be_had:
-            heard = await self._listening(listener)
+            heard = await self._listening(end)
             if heard is not None:
                 reply = await self._ask(way, request, asked, end, waits, heard)
         return reply
@@ -240,7 +242,17 @@ class BaseSession:
         self._lane.number += 1
         return self._lane, self._lane.number
 
-    async def _listening(self, listener: Listener) -> int | None:
+    async def _listening(self, end: float | None) -> int | None:
+        """The number of the listener, which is started. None if it takes too long."""
+        listener = self.binding.listener
+        starting = listener.start()
+        patience = listener.patience
+        if end is not None:
+            patience = min(patience, max(end - time.monotonic(), 0.0))
+        await self._wait_for(starting, patience)
+        return listener.number
+
+    async def _wait_for(self, starting: Future[int | None], seconds: float) -> None:
         raise NotImplementedError
 
     async def _wait(self, later: Later, timeout: float | None) -> bool:
@@ -323,5 +335,6 @@ class PostgresSession(BaseSession):
         """From now on this session has the place in line of another one."""
         self._ticket, self._placed = ticket, bool(ticket)
 
-    async def _listening(self, listener: Listener) -> int | None:
-        return listener.start().result()
+    async def _wait_for(self, starting: Future[int | None], seconds: float) -> None:
+        with suppress(TimeoutError):
+            starting.result(seconds)

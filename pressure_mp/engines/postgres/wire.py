@@ -62,7 +62,8 @@ class Wire(ABC):
     closed."""
 
     def __init__(self, shown: str, schema: str, prepares: bool) -> None:
-        self._shown = shown
+        #: The URL of what it leads to, without what is secret.
+        self.shown = shown
         self._schema = schema
         self._prepares = prepares
         self._prepared: set[bytes] = set()
@@ -80,16 +81,16 @@ class Wire(ABC):
             self.pgconn = pgconn = pq.PGconn.connect_start(_with_options(conninfo))
             while True:
                 if pgconn.status == ConnStatus.BAD:
-                    raise unreachable(pgconn.get_error_message(), self._shown)
+                    raise unreachable(pgconn.get_error_message(), self.shown)
                 state = pgconn.connect_poll()
                 if state == PollingStatus.OK:
                     break
                 if state == PollingStatus.FAILED:
-                    raise unreachable(pgconn.get_error_message(), self._shown)
+                    raise unreachable(pgconn.get_error_message(), self.shown)
                 if not await self.ready(
                     state == PollingStatus.READING, max(end - time.monotonic(), 0.0)
                 ):
-                    raise unreachable(f"timeout: no answer within {timeout:.3g} s", self._shown)
+                    raise unreachable(f"timeout: no answer within {timeout:.3g} s", self.shown)
             pgconn.nonblocking = 1
         except BaseException as error:
             self.close()
@@ -178,7 +179,7 @@ class Wire(ABC):
 
     def _lost(self, error: OperationalError) -> ConnectionLost:
         self.close()
-        return ConnectionLost(f"the connection to {self._shown} broke: {error}")
+        return ConnectionLost(f"the connection to {self.shown} broke: {error}")
 
     async def execute_text(self, text: str, timeout: float | None = None) -> None:
         """Several statements in one transaction, whose rows nobody needs."""
@@ -235,7 +236,7 @@ class Wire(ABC):
         if not state:
             raise OperationalError(found.get_error_message())
         message = found.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-        raise refusal(state.decode(), message.decode(errors="replace"), self._shown, self._schema)
+        raise refusal(state.decode(), message.decode(errors="replace"), self.shown, self._schema)
 
     def close(self) -> None:
         """Nothing more is heard of it. In the child of a fork the parent's one goes on."""

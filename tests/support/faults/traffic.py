@@ -23,13 +23,15 @@ class Traffic:
     name: str
     url: str
     options: dict[str, Any] = field(default_factory=dict)
+    #: The class of the handles.
+    kind: Any = Queue
     acknowledged: list[tuple[int, int]] = field(default_factory=list)
     unconfirmed: list[tuple[int, int]] = field(default_factory=list)
     received: list[list[tuple[int, int]]] = field(default_factory=list)
     longest_stall: float = 0.0
 
     def start(self, producers: int = 2, consumers: int = 2) -> Traffic:
-        self._queue = Queue.create(self.name, url=self.url, **self.options)
+        self._queue = self.kind.create(self.name, url=self.url, **self.options)
         self._stopping = threading.Event()
         self.received = [[] for _ in range(consumers)]
         self._producing = [Background(self._produce, who) for who in range(producers)]
@@ -92,7 +94,7 @@ class Traffic:
         return any(not thread.is_alive() for thread in (*self._producing, *self._consuming))
 
     def _produce(self, who: int) -> None:
-        queue = Queue.attach(self.name, url=self.url, **self.options)
+        queue = self.kind.attach(self.name, url=self.url, **self.options)
         number = 0
         while not self._stopping.is_set():
             item = (who, number)
@@ -107,7 +109,7 @@ class Traffic:
             time.sleep(0.001)
 
     def _consume(self, received: list[tuple[int, int]]) -> None:
-        queue = Queue.attach(self.name, url=self.url, **self.options)
+        queue = self.kind.attach(self.name, url=self.url, **self.options)
         while True:
             try:
                 received.append(queue.get())

@@ -1,0 +1,56 @@
+"""Where notifications come from: a connection that keeps its session at the server."""
+
+from __future__ import annotations
+
+from ...exceptions import BrokerUnavailable, PressureError
+from .address import PostgresAddress
+from .wire import Statement, Wire
+
+#: Seconds to connect, and for each reply.
+_TIMEOUT = 5.0
+_ASK_SESSION = Statement(b"", b"SELECT pg_backend_pid()::text", ())
+
+
+def wire_to_hear(kind: type[Wire], address: PostgresAddress) -> Wire:
+    """What :func:`connect_to_hear` connects."""
+    place = address._replace(hosts=address.listen or address.hosts, listen="")
+    return kind(place.url, address.schema, False)
+
+
+async def connect_to_hear(wire: Wire, address: PostgresAddress) -> None:
+    """Raises BrokerUnavailable, also if a pooler gives each transaction another session: what one
+    of them asks to be told, nobody would hear."""
+    conninfo = address.conninfo(address.listen or None)
+    await wire.connect(conninfo, _TIMEOUT)
+    session = await _session(wire)
+    if session != wire.pgconn.backend_pid and not await _is_kept(session, wire, address):
+        wire.close()
+        raise BrokerUnavailable(
+            f"the database at {wire.shown} gives each transaction another session, and sends no "
+            "notifications: a pooler does that"
+        )
+
+
+async def hear(wire: Wire, number: int) -> None:
+    """Hear what is told to that number. As long as the connection lives, the server holds the
+    number's lock."""
+    for text in (f"SELECT pg_advisory_lock({number})", f"LISTEN pressure_mp_{number}"):
+        await wire.execute(Statement(b"", text.encode(), ()), (), _TIMEOUT)
+
+
+async def _session(wire: Wire) -> int:
+    return int((await wire.execute(_ASK_SESSION, (), _TIMEOUT))[0][0] or b"")
+
+
+async def _is_kept(session: int, wire: Wire, address: PostgresAddress) -> bool:
+    """Whether a pooler leaves it to this connection between transactions: another one, which takes
+    a session as long as it has a transaction, has another then. As far as is known, it does."""
+    other = wire_to_hear(type(wire), address)
+    try:
+        await other.connect(address.conninfo(address.listen or None), _TIMEOUT)
+        await other.execute_text("BEGIN", _TIMEOUT)
+        return await _session(other) != session and await _session(wire) == session
+    except PressureError:
+        return True
+    finally:
+        other.close()

@@ -1,0 +1,39 @@
+"""How the sessions of a role are set, where that is nothing that this package can set itself."""
+
+from __future__ import annotations
+
+from ...exceptions import BrokerError
+from .wire import Statement, Wire
+
+_ASK = Statement(
+    b"check_role",
+    b"SELECT current_setting('transaction_isolation'), "
+    b"CASE WHEN current_setting('default_transaction_read_only') = 'on' THEN (SELECT source "
+    b"FROM pg_settings WHERE name = 'default_transaction_read_only') END",
+    (),
+)
+#: Who sets a whole server so for a while may set it back soon: who calls waits for that.
+_OF_THE_SERVER = (b"configuration file", b"command line")
+
+
+async def check_role(wire: Wire, shown: str, timeout: float) -> bool:
+    """Whether the session was set to only read, for the role or the database or by the URL. Raises
+    BrokerError if its transactions are not READ COMMITTED."""
+    isolation, source = (await wire.execute(_ASK, (), timeout))[0]
+    found = (isolation or b"").decode()
+    if found not in ("read committed", "read uncommitted"):
+        raise BrokerError(
+            f"the database at {shown} makes the transactions of this session {found.upper()}, and "
+            "queues need READ COMMITTED: set default_transaction_isolation so for the role. This "
+            "package sets it itself, unless a pooler or the URL's options= prevent that"
+        )
+    return source is not None and source not in _OF_THE_SERVER
+
+
+def only_reads(shown: str) -> BrokerError:
+    """The error for a session that was set so."""
+    return BrokerError(
+        f"the database at {shown} lets this session only read: default_transaction_read_only is on "
+        "for the role, for the database, or in the URL. Set it to off there, or use another role; "
+        "nothing was done"
+    )

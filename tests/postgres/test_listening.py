@@ -1,0 +1,192 @@
+"""Who hears no notifications looks by itself, and says so; once they can be heard, they are."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+
+import pytest
+from brokers import postgres as servers
+from brokers.pgbouncer import pooling
+from waiting import HOURS, Background, until
+
+from pressure_mp import Empty, Queue, examine_broker
+from pressure_mp.engines import registry
+from pressure_mp.engines.postgres import listener, notifications, session
+
+
+@pytest.fixture
+def warnings(caplog):
+    """What was logged so far of notifications that are not heard."""
+    caplog.set_level(logging.WARNING, "pressure_mp")
+    return lambda: [text for text in caplog.messages if "hears no notifications" in text]
+
+
+@pytest.fixture(scope="module")
+def own_postgres():
+    """A server that only tests of poolers use."""
+    with servers.serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def pooled(own_postgres):
+    """The URL of a pooler that gives each transaction another session."""
+    with pooling(own_postgres, "transaction") as url:
+        yield f"{url}?prepare=0&application_name="
+
+
+#: What those hold who listen.
+LOCKS = "SELECT pid, objid FROM pg_locks WHERE locktype = 'advisory'"
+
+
+def get(caller, url, name, **options):
+    """What a program gets."""
+    q = caller.queues.Queue(name=name, url=url)
+    return caller.do(q.get(**options))
+
+
+def findings(url):
+    """What is said of where notifications come from."""
+    return [found for found in examine_broker(url=url) if found.subject == "listen"]
+
+
+def test_an_address_at_which_nobody_listens_is_named_once(
+    caller, postgres, name, warnings, monkeypatch
+):
+    monkeypatch.setattr(listener, "_PAUSE", 0.0)  # it tries again each time that it looks
+    url = f"{postgres.limited_url}?listen=127.0.0.1:1&application_name={name}"
+    q = Queue(name=name, url=postgres.limited_url)
+    for number in range(3):
+        getting = Background(get, caller, url, name)
+        getting.join(0.3)
+        assert getting.is_alive()
+        q.put(number)
+        assert getting.result() == number
+    (warning,) = warnings()
+    assert "127.0.0.1:1/postgres" in warning
+    assert "refused" in warning
+
+
+def test_it_is_named_by_doctor(postgres):
+    (found,) = findings(f"{postgres.limited_url}?listen=127.0.0.1:1")
+    assert found.value == "127.0.0.1:1"
+    assert "127.0.0.1:1/postgres" in found.problem
+    assert findings(f"{postgres.limited_url}?listen=no") == findings(postgres.limited_url) == []
+
+
+class Silent:
+    """An address that answers nothing, until it leads to the server."""
+
+    def __init__(self, server):
+        self._server = server
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._open = []
+        self._threads = []
+
+    def lead(self):
+        self._start(self._accept)
+
+    def _start(self, call, *args):
+        self._threads.append(threading.Thread(target=call, args=args, daemon=True))
+        self._threads[-1].start()
+
+    def _accept(self):
+        while True:
+            try:
+                self._open.append(self._listening.accept()[0])
+            except OSError:
+                return  # it was closed
+            self._open.append(socket.create_connection(("127.0.0.1", self._server.port)))
+            near, far = self._open[-2:]
+            self._start(self._copy, near, far)
+            self._start(self._copy, far, near)
+
+    def _copy(self, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        for one in (self._listening, *self._open):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for one in (self._listening, *self._open):
+            one.close()
+
+
+@pytest.fixture
+def silent(postgres):
+    found = Silent(postgres)
+    yield found
+    found.close()
+
+
+def test_who_waits_does_not_wait_for_an_address_that_says_nothing(
+    caller, postgres, silent, name, monkeypatch
+):
+    monkeypatch.setattr(notifications, "_TIMEOUT", HOURS)
+    url = f"{postgres.limited_url}?listen=127.0.0.1:{silent.port}"
+    with pytest.raises((Empty, asyncio.QueueEmpty)):
+        get(caller, url, name, timeout=0.05)
+    getting = Background(get, caller, url, name)
+    getting.join(0.3)
+    Queue(name=name, url=postgres.limited_url).put("item")
+    assert getting.result() == "item"
+    silent.lead()
+
+
+def test_who_looks_hears_notifications_as_soon_as_there_are_any(
+    postgres, silent, name, no_ticks, monkeypatch
+):
+    monkeypatch.setattr(session, "_POLL", HOURS)
+    monkeypatch.setattr(listener, "_PATIENCE", 0.01)
+    monkeypatch.setattr(notifications, "_TIMEOUT", HOURS)
+    url = f"{postgres.limited_url}?listen=127.0.0.1:{silent.port}"
+    q = Queue(name=name, url=url, lease=HOURS)
+    engine = registry.engine(registry.parse(url))
+    getting = Background(q.get)
+    slot = f"pressure_mp.slot('{engine.prefix}', 'items', '{name}')"
+    looks = f"SELECT 1 FROM pressure_mp.waiting WHERE slot = {slot} AND listener IS NULL"
+    until(lambda: servers.look(engine, looks))
+    silent.lead()
+    until(lambda: servers.waiters(engine, name) == 1)
+    Queue(name=name, url=postgres.url).put("item")
+    assert getting.result() == "item"
+
+
+def test_a_pooler_that_sends_none_is_named(caller, own_postgres, pooled, name, warnings):
+    url = f"{pooled}{name}"
+    getting = Background(get, caller, url, name)
+    getting.join(0.3)
+    assert getting.is_alive()
+    Queue(name=name, url=own_postgres.limited_url).put("item")
+    assert getting.result() == "item"
+    (warning,) = warnings()
+    assert "a pooler does that" in warning
+    (found,) = findings(url)
+    assert found.value == "not set"
+    assert findings(f"{url}&listen=127.0.0.1:{own_postgres.port}") == []
+    assert own_postgres.execute(LOCKS) == []  # nobody is taken for one who listens
+
+
+def test_a_pooler_that_leaves_sessions_to_its_users_sends_them(
+    own_postgres, name, warnings, no_ticks
+):
+    with pooling(own_postgres, "session", size=10) as url:
+        q = Queue(name=name, url=url, lease=HOURS)
+        engine = registry.engine(registry.parse(url))
+        getting = Background(q.get)
+        until(lambda: engine.listener.number is not None)
+        Queue(name=name, url=own_postgres.url).put("item")
+        assert getting.result() == "item"
+        assert warnings() == []
+        assert findings(url) == []
+        engine.close()
