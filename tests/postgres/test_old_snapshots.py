@@ -10,7 +10,7 @@ from waiting import until
 
 from pressure_mp import Empty, FairQueue, JoinableQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.engines import registry
-from pressure_mp.engines.postgres import installing
+from pressure_mp.engines.postgres import installing, quick
 
 
 class Watched:
@@ -113,6 +113,26 @@ def test_a_put_and_a_get_cost_what_they_cost_before(watched, name, kind):
     first = watched.pairs(q, 100)
     watched.pairs(q, 300)
     assert watched.pairs(q, 100) < 2 * first
+
+
+@pytest.mark.usefixtures("no_looks", "old_snapshot")
+def test_a_get_after_a_pause_costs_what_it_cost_before(watched, name, monkeypatch):
+    monkeypatch.setattr(quick, "_FRESH", 0.0)  # as after a pause, a handle asks for its queue again
+    q = LifoQueue(name=name, url=watched.url)
+    first = watched.pairs(q, 100)
+    watched.pairs(q, 400)
+    assert 2 * watched.pairs(q, 100) < 3 * first
+
+
+@pytest.mark.usefixtures("no_looks")
+def test_of_the_calls_of_a_process_few_are_kept(postgres, watched, name):
+    q = LifoQueue(name=name, url=watched.url)
+    for _ in range(2):
+        for number in range(150):  # one of the two is kept: the odd calls, and then the even ones
+            q.put(number)
+            assert q.get() == number
+        q.put("one more")
+    assert postgres.execute(f"SELECT count(*) FROM {watched.name}.calls")[0][0] < 110
 
 
 @pytest.mark.usefixtures("no_looks", "old_snapshot")

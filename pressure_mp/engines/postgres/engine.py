@@ -58,12 +58,14 @@ class PostgresEngine:
         return pool
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> PostgresQueue:
-        kind = _TASKS if discipline == _TASKS else "items"
-        return PostgresQueue(self, name, kind, discipline, options)
+        return self._bind(name, _TASKS if discipline == _TASKS else "items", discipline, options)
 
     def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> PostgresQueue:
-        kind = "items" if discipline == _TASKS else _TASKS
-        return PostgresQueue(self, name, kind, discipline, options)
+        return self._bind(name, "items" if discipline == _TASKS else _TASKS, discipline, options)
+
+    def _bind(self, name: str, kind: str, discipline: str, options: Options) -> PostgresQueue:
+        quick = Quick(self.statements, self.prefix, name, discipline, options)
+        return PostgresQueue(self, name, kind, discipline, options, quick)
 
     def broker(self, options: Options = DEFAULTS) -> PostgresBroker:
         return PostgresBroker(self, options)
@@ -110,7 +112,7 @@ class PostgresQueue:
     kind: str
     discipline: str
     options: Options
-    quick: Quick = field(default_factory=Quick, compare=False)
+    quick: Quick = field(compare=False)
     #: Whether tasks of an event loop that wait for the same ask together.
     tries: Mapping[type, Shortcut] = field(
         default_factory=lambda: {kind: Shortcut() for kind in (Put, Take, TakeTasks)}, compare=False

@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...exceptions import BrokerUnavailable, WrongServerError
 from ..contract.session import ONE_TRY, SHORTEST_TRY, Options
@@ -26,6 +26,13 @@ _GRACE = 1.0
 _random = random.SystemRandom()
 
 _log = logging.getLogger("pressure_mp")
+
+
+class Failed(NamedTuple):
+    """A call that its caller tried once: what was raised, and when it was begun."""
+
+    error: BrokerUnavailable | MadeBefore
+    tried: float
 
 
 class Calls(Protocol):
@@ -48,21 +55,24 @@ async def persist(
     end: float | None,
     call: Callable[[bool], Call],
     settles: bool = False,
+    failed: Failed | None = None,
 ) -> list[Row]:
     """Make a call until there is a reply: over new connections, when the one in use is lost.
 
     ``call`` is told whether the same may have been made before. What was never sent is tried
     until ``end`` or for ``SHORTEST_TRY`` seconds, unless it ``settles`` something; what was sent
-    for ``reconnect`` seconds. Raises BrokerUnavailable when the time is up.
+    for ``reconnect`` seconds. ``failed`` is the first try, if that was made. Raises
+    BrokerUnavailable when the time is up.
     """
-    tried = time.monotonic()
+    tried = time.monotonic() if failed is None else failed.tried
     began: float | None = None
     pause, again, is_told = 0.0, False, False
     while True:
         try:
-            return await pool.execute(
-                *call(again), _patience(options, end, began, tried, again or settles)
-            )
+            if failed is not None:
+                first, failed = failed.error, None
+                raise first
+            return await pool.execute(*call(again), patience(options, end, began, again or settles))
         except MadeBefore:
             again = True
             continue
@@ -95,10 +105,16 @@ def _until(options: Options, end: float | None, began: float, settles: bool) -> 
     return min(ends)
 
 
-def _patience(
-    options: Options, end: float | None, began: float | None, tried: float, settles: bool
+def patience(
+    options: Options,
+    end: float | None,
+    began: float | None = None,
+    settles: bool = False,
 ) -> float | None:
-    """For how many seconds a reply is waited for; None for no limit."""
+    """For how many seconds a reply is waited for; None for no limit. ``began``: when the first try
+    failed."""
+    if end is None and began is None and options.until is None:
+        return None
     now = time.monotonic()
     limits = []
     if began is not None and end != ONE_TRY:

@@ -6,9 +6,13 @@ import time
 from typing import NamedTuple
 
 from ...encoding.large import is_manifest
+from ...identity.client import client_id_bytes
+from ..contract.items import Added, Put, Take, Taken
+from ..contract.requests import Request
+from ..contract.session import Options
+from .outage import Call
+from .pool import Lane
 from .statements import Statements
-from .ways import Asked, Reply
-from .wire import Row, Statement
 
 #: How many calls are made as any other, after one that could not be made quickly: somebody waits
 #: at the queue, say.
@@ -17,6 +21,8 @@ _PAUSE = 8
 _FRESH = 0.1
 #: Bytes of a number as the server sends and reads it.
 _NUMBER = 8
+
+_ADDED = Added(1)
 
 
 class Known(NamedTuple):
@@ -29,55 +35,75 @@ class Known(NamedTuple):
 
 
 class Quick:
-    """Whether calls to one queue are tried so; and what the last one of each operation told."""
+    """Whether calls to one queue are tried so, and how; and what the last put and the last take
+    told."""
 
-    __slots__ = ("_known", "_pause")
+    __slots__ = ("_known", "_name", "_pause", "_puts", "_statements", "_takes")
 
-    def __init__(self) -> None:
+    def __init__(
+        self, statements: Statements, prefix: str, name: str, discipline: str, options: Options
+    ) -> None:
+        self._statements = statements
+        self._name = prefix.encode(), name.encode()
+        is_plain = options.durability is None
+        self._puts = is_plain and discipline == "fifo"
+        self._takes = is_plain and discipline in ("fifo", "lifo", "priority")
         self._pause = 0
-        self._known: dict[str, Known] = {}
+        self._known: dict[type, Known] = {}
 
-    def may_do(self, asked: Asked, discipline: str) -> bool:
+    def may_do(self, request: Request) -> bool:
         """Whether that is tried first."""
-        args = asked.args
-        if asked.op == "put":
+        if type(request) is Put:
+            items, _, overfill, has_content, _, _, _ = request
             if (
-                discipline != "fifo"
-                or len(asked.items) != 1
-                or len(args) != ("waits" in args)
-                or is_manifest(asked.items[0])
+                not self._puts
+                or len(items) != 1
+                or overfill
+                or has_content
+                or is_manifest(items[0])
             ):
                 return False
-        elif asked.op != "take" or discipline == "fair" or args["limit"] != 1 or "durable" in args:
+        elif type(request) is Take:
+            limit, hold, until_ended, _ = request
+            if not self._takes or limit != 1 or hold is not None or until_ended:
+                return False
+        else:
             return False
         if self._pause:
             self._pause -= 1
             return False
         return True
 
-    def known(self, op: str) -> Known | None:
+    def known(self, request: Request) -> Known | None:
         """What the last such call told, if that was lately."""
-        known = self._known.get(op)
+        known = self._known.get(type(request))
         return known if known is not None and time.monotonic() - known.at < _FRESH else None
 
-    def statement(self, statements: Statements, asked: Asked, known: Known | None) -> Statement:
+    def call(self, request: Put | Take, known: Known | None, lane: Lane, number: int) -> Call:
         """What it is tried by, as the schema says."""
-        if asked.op == "put":
-            return statements.put_one if known is None else statements.put_next
-        return statements.take_one if known is None else statements.take_next
+        statements = self._statements
+        params = [
+            *(self._name if known is None else known[:3]),
+            client_id_bytes(),
+            lane.id.encode(),
+            b"%d" % number,
+        ]
+        if isinstance(request, Put):
+            params.append(bytes(request.items[0]))
+            return statements.put_one if known is None else statements.put_next, params
+        return statements.take_one if known is None else statements.take_next, params
 
-    def read(self, asked: Asked, known: Known | None, row: Row) -> Reply | None:
+    def read(
+        self, request: Put | Take, known: Known | None, said: bytes | None
+    ) -> Added | Taken | None:
         """The reply to such a call; None if nothing was done."""
-        said = row[0]
         if said is None:
             self._pause = _PAUSE
-            self._known.pop(asked.op, None)
+            self._known.pop(type(request), None)
             return None
         if known is None:
             slot, queue, said = said[:_NUMBER], said[_NUMBER : 2 * _NUMBER], said[2 * _NUMBER :]
         else:
-            slot, queue = known.slot, known.queue
-        self._known[asked.op] = Known(slot, queue, said[:_NUMBER], time.monotonic())
-        if asked.op == "put":
-            return Reply("added", 1, [])
-        return Reply("taken", None, [said[_NUMBER:]])
+            slot, queue, _, _ = known
+        self._known[type(request)] = Known(slot, queue, said[:_NUMBER], time.monotonic())
+        return _ADDED if isinstance(request, Put) else Taken([said[_NUMBER:]])

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ...identity.client import client_id_bytes, ticket
-from ..contract.items import EndReservation, ReleaseSpace, Reserve, Settled, TakeBack, Taken
+from ..contract.items import (
+    EndReservation,
+    Put,
+    ReleaseSpace,
+    Reserve,
+    Settled,
+    Take,
+    TakeBack,
+    Taken,
+)
 from ..contract.queues import Exists, Unlock
 from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
@@ -19,11 +28,12 @@ from ..contract.tasks import AwaitTask
 from ..shortcut import Shortcut
 from . import table
 from .bells import Bell, ThreadBell
+from .errors import MadeBefore
 from .listener import Listener
-from .outage import Call, Calls, persist
+from .outage import Call, Calls, Failed, patience, persist
 from .packing import array, dump, load, read_array
 from .pool import Lane, Pool
-from .quick import Known, Quick
+from .quick import Quick
 from .statements import Statements
 from .ways import Asked, Reply, Way
 from .wire import finish
@@ -37,6 +47,15 @@ _GRACE = 0.002
 LAST_WORDS = 5.0
 
 _NO_PARTS = array(())
+
+
+class First(NamedTuple):
+    """A call of which a first try was made: its lane and number there; and how it failed, unless it
+    is known that nothing was done."""
+
+    lane: Lane | None
+    number: int
+    failed: Failed | None
 
 
 class Bound(Protocol):
@@ -92,6 +111,38 @@ class BaseSession:
         self._taken: tuple[str, int] | None = None
 
     async def _call(self, request: Request, end: float | None) -> Any:
+        # Of those who ask together each is to have its reply before the next one has.
+        is_alone = self._calls is self._pool and not self._placed
+        if is_alone and self.binding.quick.may_do(request):
+            assert isinstance(request, (Put, Take))
+            return await self._call_quickly(request, end)
+        return await self._call_in_full(request, end)
+
+    async def _call_quickly(self, request: Put | Take, end: float | None) -> Any:
+        """Where that does nothing it is made in full, as the same call."""
+        binding, quick = self.binding, self.binding.quick
+        known = quick.known(request)
+        lane, number = self._next_call()
+        failed = None
+        if type(request) is Take:
+            self._taken = lane.id, number
+        tried = time.monotonic()
+        try:
+            statement, params = quick.call(request, known, lane, number)
+            rows = await self._pool.execute(statement, params, patience(binding.options, end))
+            reply = quick.read(request, known, rows[0][0])
+            if reply is not None:
+                return reply
+        except (BrokerUnavailable, MadeBefore) as error:
+            failed = Failed(error, tried)
+        except PressureError:
+            self._taken = None  # a statement that fails does nothing
+            raise
+        return await self._call_in_full(request, end, First(lane, number, failed))
+
+    async def _call_in_full(
+        self, request: Request, end: float | None, first: First | None = None
+    ) -> Any:
         if isinstance(request, Reserve):
             return Outcome.SHARED
         if isinstance(request, EndReservation):
@@ -112,7 +163,7 @@ class BaseSession:
         heard = listener.number
         if isinstance(request, AwaitTask) and heard is None and listener.may_be_had:
             heard = await self._listening(end)  # first: the task is told only once
-        reply = await self._ask(way, request, asked, end, waits, heard)
+        reply = await self._ask(way, request, asked, end, waits, heard, first)
         if isinstance(reply, Later) and waits and heard is None and listener.may_be_had:
             heard = await self._listening(end)
             if heard is not None:
@@ -142,15 +193,11 @@ class BaseSession:
         end: float | None,
         waits: bool,
         heard: int | None,
+        first: First | None = None,
     ) -> Any:
+        """``first``: what was tried of that call."""
         binding = self.binding
-        lane, number = self._number(way)
-        is_quick = False
-        # Of those who ask together each is to have its reply before the next one has.
-        is_alone = self._calls is self._pool and not self._placed
-        if lane is not None and is_alone and binding.kind == "items":
-            is_quick = binding.quick.may_do(asked, binding.discipline)
-        known = binding.quick.known(asked.op) if is_quick else None
+        lane, number, failed = first or (*self._number(way), None)
         if way.takes:
             assert lane is not None
             self._taken = lane.id, number
@@ -158,26 +205,18 @@ class BaseSession:
         def call(again: bool) -> Call:
             if again:
                 self._is_lane_clean = False
-            elif is_quick and lane is not None:
-                return self._in_short(asked, known, lane, number)
             return self._in_full(asked, waits, heard, lane, number, again)
 
         settles = asked.op in _SETTLING or "ack" in asked.args
         try:
-            row = (await persist(self._calls, binding.options, end, call, settles))[0]
-            if is_quick and len(row) == 1:
-                reply = binding.quick.read(asked, known, row)
-                if reply is not None:
-                    return way.read(request, reply)
-                is_quick = False
-                row = (await persist(self._calls, binding.options, end, call, settles))[0]
+            rows = await persist(self._calls, binding.options, end, call, settles, failed)
         except PressureError as error:
             if isinstance(error, BrokerUnavailable):
                 self._lane = None  # what was sent may come later, and note its number
             if way.takes and not isinstance(error, ConnectionError):
                 self._taken = None  # a statement that fails does nothing
             raise
-        *said, woken = row
+        *said, woken = rows[0]
         for session in read_array(woken):
             binding.listener.ring(session.decode())
         told = way.read(request, _reply(said))
@@ -186,19 +225,6 @@ class BaseSession:
         if asked.op in _PLACED and not (waits and isinstance(told, Later)):
             self._placed = False
         return told
-
-    def _in_short(self, asked: Asked, known: Known | None, lane: Lane, number: int) -> Call:
-        binding = self.binding
-        queue: Sequence[bytes] = (
-            (binding.prefix.encode(), binding.name.encode()) if known is None else known[:3]
-        )
-        return binding.quick.statement(binding.statements, asked, known), [
-            *queue,
-            client_id_bytes(),
-            lane.id.encode(),
-            b"%d" % number,
-            *map(bytes, asked.items),
-        ]
 
     def _in_full(
         self,
@@ -235,12 +261,14 @@ class BaseSession:
         return binding.statements.call(binding.kind), [*name, *common, *what]
 
     def _number(self, way: Way) -> tuple[Lane | None, int]:
-        if not way.once:
-            return None, 0
-        if self._lane is None:
-            self._lane = self._pool.lane()
-        self._lane.number += 1
-        return self._lane, self._lane.number
+        return self._next_call() if way.once else (None, 0)
+
+    def _next_call(self) -> tuple[Lane, int]:
+        lane = self._lane
+        if lane is None:
+            lane = self._lane = self._pool.lane()
+        lane.number += 1
+        return lane, lane.number
 
     async def _listening(self, end: float | None) -> int | None:
         """The number of the listener, which is started. None if it takes too long."""

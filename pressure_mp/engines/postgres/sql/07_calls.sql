@@ -15,12 +15,13 @@ BEGIN
 END $$;
 
 -- Forget the calls of a lane that nobody will ask for. One may be undone while its session makes
--- others.
+-- others. It is done by each sixteenth call, whether that is kept or not; and what was forgotten long ago
+-- is not looked at again.
 CREATE OR REPLACE FUNCTION pressure_mp.forget_calls(a_lane text, a_number bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     DELETE FROM pressure_mp.calls v
-        WHERE v.lane = a_lane AND v.number >= a_number - 16 AND v.number < a_number - 8;
+        WHERE v.lane = a_lane AND v.number >= a_number - 96 AND v.number < a_number - 8;
 END $$;
 
 -- Keep a reply. A call of that number that was made before is an error: then nothing is done.
@@ -29,7 +30,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.keep_call(a_lane text, a_number bigint, a
 BEGIN
     INSERT INTO pressure_mp.calls VALUES (a_lane, a_number, a_queue, r.status, r.info,
         CASE WHEN r.undo IS NULL THEN r.items END, r.undo, clock_timestamp());
-    IF a_number % 8 = 0 THEN
+    IF a_number % 16 = 0 THEN
         PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
 END $$;

@@ -48,8 +48,8 @@ BEGIN
 END $$;
 
 -- A queue, by its name. The note of puts, or of takes, is that of a lane from now on.
-CREATE OR REPLACE FUNCTION pressure_mp.give_note(a_slot bigint, a_prefix text, a_name text, a_lane text,
-    a_number bigint, for_puts boolean) RETURNS pressure_mp.queues LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.give_note(a_slot bigint, a_prefix text, a_name text,
+    a_lane text, for_puts boolean) RETURNS pressure_mp.queues LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
 BEGIN
@@ -67,7 +67,6 @@ BEGIN
             SET version = v.version + 1, take_lane = a_lane, take_number = 0, taken = NULL
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     END IF;
-    DELETE FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number < a_number - 8;
     RETURN q;
 END $$;
 
@@ -87,7 +86,7 @@ BEGIN
     END IF;
     a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     PERFORM pg_advisory_xact_lock(a_slot);
-    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, a_number, true);
+    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, true);
     IF q.discipline IS DISTINCT FROM 'fifo' THEN
         RETURN NULL;
     END IF;
@@ -135,9 +134,9 @@ BEGIN
     IF noted <> a_lane THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, info)
             VALUES (a_lane, a_number, a_queue, 'added', '1');
-        IF a_number % 8 = 0 THEN
-            PERFORM pressure_mp.forget_calls(a_lane, a_number);
-        END IF;
+    END IF;
+    IF a_number % 16 = 0 THEN
+        PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
     RETURN now_at;
 END $$;
@@ -158,7 +157,7 @@ BEGIN
     END IF;
     a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     PERFORM pg_advisory_xact_lock(a_slot);
-    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, a_number, false);
+    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, false);
     IF q.discipline IS NULL OR q.discipline = 'fair' THEN
         RETURN NULL;
     END IF;
@@ -243,9 +242,9 @@ BEGIN
     IF NOT is_noted THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, undo)
             VALUES (a_lane, a_number, a_queue, 'taken', ARRAY[one]);
-        IF a_number % 8 = 0 THEN
-            PERFORM pressure_mp.forget_calls(a_lane, a_number);
-        END IF;
+    END IF;
+    IF a_number % 16 = 0 THEN
+        PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
     RETURN int8send(now_at + 1) || one.item;
 END $$;
