@@ -12,8 +12,8 @@ from ..encoding.showing import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
 from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
-from ..identity.client import is_gone, is_lost
-from ..identity.processes import incarnation
+from ..identity.client import is_gone
+from ..identity.processes import incarnation, is_lost, state
 from ..operations.brokers import examine_server, find_damaged
 from ..operations.control import FIFO
 from ..operations.task_leases import TaskLeaseOperations
@@ -192,8 +192,9 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
         ),
     ):
         for owner, until in owners.items():
-            if is_lost(owner, until, there.now):
-                ended = "the process has ended" if is_gone(owner) else "its lease has ended"
+            seen = state(owner)
+            if is_lost(seen, until, there.now):
+                ended = "the process has ended" if seen == "dead" else "its lease has ended"
                 fix = partial(_run, queue, mend, owner, until)
                 yield Trouble(
                     f"queue {queue.name!r}", problem.format(owner, ended), advice, fix=fix
@@ -201,15 +202,19 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
 
 
 def _of_takers(queue: Named) -> Iterator[Trouble]:
-    requeue = TaskLeaseOperations(queue.name).requeue
+    operations = TaskLeaseOperations(queue.name)
+    leases = queue.run(operations.renew(incarnation(), False)).leases
     for taker in queue.run(queue.tasks.why_blocked(incarnation())).takers:
-        if taker.tasks and taker.is_lost:
-            lease = "" if taker.peer.alive is False else ", and its lease has ended"
+        if taker.tasks and taker.lost:
+            has_ended = taker.peer.alive is False
+            lease = "" if has_ended else ", and its lease has ended"
+            error = f"its worker {'has ended' if has_ended else 'let its lease end'}"
+            seen = leases.get(taker.peer.id)
             yield Trouble(
                 f"queue {queue.name!r}",
                 f"{taker.peer} has {taker.tasks} {'task' if taker.tasks == 1 else 'tasks'}{lease}.",
                 "They are ready again when a worker waits; --fix gives them back now.",
-                fix=partial(_run, queue, requeue, taker.peer.id, "its worker has ended"),
+                fix=partial(_run, queue, operations.requeue, taker.peer.id, error, seen),
             )
 
 
