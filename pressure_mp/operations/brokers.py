@@ -12,6 +12,8 @@ from ..engines.contract.brokers import (
     FindDamaged,
     FindDamagedReply,
     Finding,
+    Identify,
+    IdentifyReply,
     ListQueues,
     ListQueuesReply,
     QueuePage,
@@ -35,6 +37,12 @@ def list_page(after: str = "", limit: int = 1000) -> Operation[QueuePage]:
 def examine_server() -> Operation[list[Finding]]:
     """What at the server loses data, or may."""
     reply: ExamineServerReply = yield ExamineServer()
+    return reply
+
+
+def identify() -> Operation[str]:
+    """What tells these queues from those of another broker or prefix, by whatever URL."""
+    reply: IdentifyReply = yield Identify()
     return reply
 
 

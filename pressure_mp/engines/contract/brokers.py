@@ -149,6 +149,14 @@ class ExamineServer(NamedTuple):
 ExamineServerReply = list[Finding]
 
 
+class Identify(NamedTuple):
+    """What tells this broker's queues of one prefix from all others: the same for whoever uses
+    them, by whatever URL, as long as the broker keeps what it has."""
+
+
+IdentifyReply = str
+
+
 class Sample(NamedTuple):
     """What was noted of all queues: when, in milliseconds of the broker's clock, and what."""
 

@@ -13,6 +13,7 @@ from ..contract.brokers import (
     ExamineServer,
     FindDamaged,
     Finding,
+    Identify,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -60,6 +61,9 @@ class PostgresBroker:
             case ExamineServer():
                 rows = await self._ask(pool, end, statements.server_settings)
                 return list(_examine(json.loads(rows[0][0] or b"")))
+            case Identify():
+                rows = await self._ask(pool, end, statements.identify)
+                return (rows[0][0] or b"").decode() + f"-{self._database.prefix}"
             case AppendSample(data, every, keep, ttl):
                 numbers = (b"%d" % every, b"%d" % keep, b"%d" % ttl)
                 noted = (self._prefix, data, *numbers)

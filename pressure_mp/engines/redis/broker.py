@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from ..contract.brokers import (
     ExamineServer,
     FindDamaged,
     Finding,
+    Identify,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -82,11 +84,18 @@ class RedisBroker:
                 return await self._find_damaged(request, commands)
             case ExamineServer():
                 return await self._examine(commands)
+            case Identify():
+                drawn = os.urandom(8).hex()
+                key = keys.identity(self._prefix)
+                _, told = await self._run(commands, "identify", key, drawn)
+                return told.decode()
             case AppendSample(data, every, keep, ttl):
-                (status,) = await self._on_samples(commands, "append", every, keep, ttl, data)
+                key, args = keys.samples(self._prefix), (every, keep, ttl, data)
+                (status,) = await self._run(commands, "append", key, *args)
                 return status == b"done"
             case ReadSamples(after):
-                _, told = await self._on_samples(commands, "samples", after)
+                key = keys.samples(self._prefix)
+                _, told = await self._run(commands, "samples", key, after)
                 return [Sample(int(time), data) for time, data in _pairs(told)]
             case _:
                 assert_never(request)
@@ -161,9 +170,8 @@ class RedisBroker:
                 found.update(zip((name for name, _ in some), told, strict=True))
         return found
 
-    async def _on_samples(self, commands: PlainCommands, name: str, *args: Any) -> list[Any]:
-        """What a script says that is about what was noted."""
-        key = keys.samples(self._prefix)
+    async def _run(self, commands: PlainCommands, name: str, key: bytes, *args: Any) -> list[Any]:
+        """What a script says that is about one key."""
         slot, script = self._server.slot(key), scripts.load_for_broker(name)
         await _load(commands, slot, script)
         return await _call(commands, slot, script, [key], args)

@@ -162,6 +162,12 @@ def samples(prefix: str) -> bytes:
     return f"{prefix}:mp:samples".encode()
 
 
+def identity(prefix: str) -> bytes:
+    """What tells the queues of one prefix at this server from all others; there since somebody
+    asked for it."""
+    return f"{prefix}:mp:identity".encode()
+
+
 def registry(prefix: str, host: str) -> bytes:
     """The set of the anonymous queues that processes of one host use."""
     return f"{prefix}:mp:hosts:{host}".encode()
