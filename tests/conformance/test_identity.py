@@ -22,19 +22,25 @@ def identity(url, prefix):
     return found
 
 
-def test_a_broker_has_an_identity_for_each_prefix(url, name):
-    found = identity(url, name)
+@pytest.fixture
+def prefix(name):
+    """One that the user of the documents may use."""
+    return f"__pressure__:{name}"
+
+
+def test_a_broker_has_an_identity_for_each_prefix(url, prefix):
+    found = identity(url, prefix)
     assert found
-    assert identity(url, name) == found
-    assert identity(url, f"{name}-other") != found
+    assert identity(url, prefix) == found
+    assert identity(url, f"{prefix}-other") != found
 
 
-def test_the_identity_is_the_same_by_whatever_url(url, name):
+def test_the_identity_is_the_same_by_whatever_url(url, prefix):
     if "127.0.0.1" not in url:
         pytest.skip("it can be spelled in one way only")
     spelled = url.replace("127.0.0.1", "localhost")
     assert registry.resolve(spelled) != registry.resolve(url)
-    assert identity(spelled, name) == identity(url, name)
+    assert identity(spelled, prefix) == identity(url, prefix)
 
 
 def test_two_databases_of_a_server_have_two_identities(valkey, name):
