@@ -42,9 +42,9 @@ def _of_items(found: Diagnosis) -> list[dict[str, Any]]:
         holder = side.holder
         if holder and holder.peer and holder.state == "waiting":
             rows[side.role, holder.peer.id] |= {"waited": holder.held}
-    having = found.in_flight.having
-    number = found.in_flight.number if len(having) == 1 else None
-    for one in having:
+    owners = found.in_flight.owners
+    number = found.in_flight.number if len(owners) == 1 else None
+    for one in owners:
         same = [row for (role, _), row in rows.items() if role == "consumer" and _is(row, one.peer)]
         new = {"role": "consumer", **_peer(one.peer)}
         row = same[0] if same else rows.setdefault(("consumer", one.peer.id), new)

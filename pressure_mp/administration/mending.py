@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..identity.client import is_lost
-from ..identity.processes import incarnation
+from ..identity.processes import incarnation, is_lost, state
 from ..operations.task_queue import DecodedTask
 from ..states import BURIED, READY, VOID
 from .place import Named
@@ -47,7 +46,7 @@ def return_lost(queue: Named) -> None:
     somebody waits for an item."""
     there = queue.run(queue.items.renew(incarnation(), False, False))
     for owner, until in there.consumers.items():
-        if is_lost(owner, until, there.now):
+        if is_lost(state(owner), until, there.now):
             queue.run(queue.items.requeue(owner, until))
 
 

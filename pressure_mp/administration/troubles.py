@@ -10,13 +10,15 @@ from typing import Any
 from ..effects import Operation
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
+from ..engines.contract.queues import How
 from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
-from ..identity.client import is_gone, is_lost
-from ..identity.processes import incarnation
+from ..identity.client import is_gone
+from ..identity.processes import incarnation, is_lost, state
 from ..operations.brokers import examine_server, find_damaged
 from ..operations.control import FIFO
 from ..operations.task_leases import TaskLeaseOperations
+from ..operations.task_queue import TASKS
 from .place import Named, Place
 from .wording import are
 
@@ -59,8 +61,8 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
         yield _of_damage(place, name, damaged[name])
     for page in place.pages():
         for summary in page:
-            if summary.discipline == FIFO and summary.name in damaged:
-                continue  # to look at it would remove what is not its own
+            if summary.name in damaged:
+                continue  # to look at it would remove what is not its own, or fail
             queue = place.named(summary.name, summary.discipline)
             try:
                 yield from _of_queue(queue, summary)
@@ -92,9 +94,26 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             f"queue {name!r}",
             "Its bound is missing: clients are told that there is no such queue. The server or "
             "somebody removed keys of it, and items may be missing too.",
-            f"Open it with the bound that it had: `pressure-mp put {name} --maxsize N </dev/null`. "
-            "It has its items then.",
+            "Open it with the bound that it had, in a program with its own class, or, if that is "
+            f"Queue, by `pressure-mp put {name} --maxsize N </dev/null`. It has its items then.",
             loses=True,
+        )
+    if damage is Damage.NO_SETTINGS:
+        return Trouble(
+            f"queue {name!r}",
+            "It has tasks, and what says so is missing, with its settings: clients are told that "
+            "there is no such queue. The server or somebody removed keys of it.",
+            f"Open it by a program, with the options that it had: TaskQueue({name!r}, …). It has "
+            "its tasks then, and is open if it was shut down. Then call doctor again.",
+            loses=True,
+        )
+    if damage is Damage.INCOMPLETE:
+        return Trouble(
+            f"queue {name!r}",
+            "Keys of this queue of tasks are missing: the server or somebody removed them.",
+            "--fix makes them again from what is kept of each task. Then call doctor again.",
+            loses=True,
+            fix=partial(_mend_tasks, place.named(name, TASKS)),
         )
     queue = place.named(name, FIFO)
     return Trouble(
@@ -192,8 +211,9 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
         ),
     ):
         for owner, until in owners.items():
-            if is_lost(owner, until, there.now):
-                ended = "the process has ended" if is_gone(owner) else "its lease has ended"
+            seen = state(owner)
+            if is_lost(seen, until, there.now):
+                ended = "the process has ended" if seen == "dead" else "its lease has ended"
                 fix = partial(_run, queue, mend, owner, until)
                 yield Trouble(
                     f"queue {queue.name!r}", problem.format(owner, ended), advice, fix=fix
@@ -201,33 +221,33 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
 
 
 def _of_takers(queue: Named) -> Iterator[Trouble]:
-    requeue = TaskLeaseOperations(queue.name).requeue
+    operations = TaskLeaseOperations(queue.name)
+    leases = queue.run(operations.renew(incarnation(), False)).leases
     for taker in queue.run(queue.tasks.why_blocked(incarnation())).takers:
-        if taker.tasks and taker.is_lost:
-            lease = "" if taker.peer.alive is False else ", and its lease has ended"
+        if taker.tasks and taker.lost:
+            has_ended = taker.peer.alive is False
+            lease = "" if has_ended else ", and its lease has ended"
+            error = f"its worker {'has ended' if has_ended else 'let its lease end'}"
+            seen = leases.get(taker.peer.id)
             yield Trouble(
                 f"queue {queue.name!r}",
                 f"{taker.peer} has {taker.tasks} {'task' if taker.tasks == 1 else 'tasks'}{lease}.",
                 "They are ready again when a worker waits; --fix gives them back now.",
-                fix=partial(_run, queue, requeue, taker.peer.id, "its worker has ended"),
+                fix=partial(_run, queue, operations.requeue, taker.peer.id, error, seen),
             )
 
 
 def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
-    """Tasks that are counted, of which keys are gone. That is certain only if no task changed its
-    state between the count and the look."""
+    """Tasks that are not there as they are counted, or of which keys are gone. That is certain only
+    if no task changed its state between the count and the look."""
     for _ in range(_LOOKS):
         stats = queue.run(queue.tasks.stats())
-        seen = {
-            state: queue.run(queue.tasks.list(state, "", _FEW))
-            for state, number in stats.counts.items()
-            if number
-        }
-        fewer = any(len(tasks) < min(stats.counts[state], _FEW) for state, tasks in seen.items())
-        if not fewer or queue.run(queue.tasks.stats()).transitions == stats.transitions:
+        seen = {state: queue.run(queue.tasks.list(state, "", _FEW)) for state in stats.counts}
+        differ = any(len(tasks) != min(stats.counts[state], _FEW) for state, tasks in seen.items())
+        if not differ or queue.run(queue.tasks.stats()).transitions == stats.transitions:
             break
     else:
-        fewer = False  # workers are at work
+        differ = False  # workers are at work
     if any(task.data is LOST_DATA for tasks in seen.values() for task in tasks):
         yield Trouble(
             f"queue {queue.name!r}",
@@ -237,15 +257,22 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
             "made it.",
             loses=True,
         )
-    elif fewer:
+    elif differ:
         yield Trouble(
             f"queue {queue.name!r}",
-            "Tasks are counted that are not there: the server or somebody removed keys of the "
+            "Its tasks are not those that are counted: the server or somebody removed keys of the "
             "queue.",
-            "What is gone cannot be known here. Put these tasks again by the program that made "
-            "them, into a new queue; move the others there, and delete this one.",
+            "--fix finds and counts those again of which the data are there. Which others there "
+            "were cannot be known here: put them again by the program that made them.",
             loses=True,
+            fix=partial(_mend_tasks, queue),
         )
+
+
+def _mend_tasks(queue: Named) -> None:
+    """Where its tasks are looked for, and how many there are, is known again."""
+    settings = queue.run(queue.tasks.recorded())
+    queue.run(queue.tasks.open(How.ATTACH, settings, mends=True))
 
 
 def _run(queue: Named, make: Callable[..., Operation[Any]], *args: Any) -> None:

@@ -3,9 +3,7 @@
 The broker keeps a lease for each process that is responsible for items in flight, or is a producer.
 One thread in the background renews those of this process, and looks after the others: what a
 process had in flight goes back to the queue when it is known to have ended, or when its lease has
-run out.
-As long as a process of this host can be seen to live, and is not stopped, its lease does not
-matter: a call into C that holds Python's lock keeps the thread from renewing it, and loses nothing.
+run out (:func:`~pressure_mp.identity.processes.is_lost`).
 
 Nothing here is needed on an engine whose queues end with the process.
 """
@@ -24,7 +22,7 @@ from ..drivers import drive, ending
 from ..effects import Operation, T
 from ..engines.contract.session import Engine, Options
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
-from ..identity.processes import is_there, state
+from ..identity.processes import is_lost, is_there, state
 from ..in_flight import Claim
 from . import at_exit, lease_thread
 
@@ -182,7 +180,9 @@ class Lease:
 
     def those_over(self, others: dict[str, int], now: int) -> list[tuple[str, int]]:
         """Those of the others that are no longer there, and the end of each one's lease."""
-        return [(one, until) for one, until in self._in_turn(others) if _is_over(one, until, now)]
+        return [
+            (one, until) for one, until in self._in_turn(others) if is_lost(state(one), until, now)
+        ]
 
     def _in_turn(self, others: dict[str, int]) -> list[tuple[str, int]]:
         """Those to look at: of many on this host, some at each look, and all of which there is not
@@ -238,15 +238,6 @@ def _caller() -> object:
     if asyncio is not None and asyncio._get_running_loop() is not None:
         return asyncio.current_task() or threading.get_ident()
     return threading.get_ident()
-
-
-def _is_over(other: str, until: int, now: int) -> bool:
-    """Whether a process is no longer there: it has ended, or it let its lease run out.
-
-    A lease does not count while the process is seen to run.
-    """
-    seen = state(other)
-    return seen == "dead" or (seen != "alive" and until < now)
 
 
 class Holder(LeaseHolder, Protocol):

@@ -25,6 +25,14 @@ _CARRIED = READY, WAITING, BURIED
 _HELD = 3_600_000
 
 
+class OtherData(click.ClickException):
+    """A task of that id is there already, with other data."""
+
+    def __init__(self, id: int | str, message: str) -> None:
+        super().__init__(message)
+        self.id = id
+
+
 class CarriedTask(NamedTuple):
     """A task. ``delay`` says for how many milliseconds it still waits, and ``ttl`` for how many it
     is still ready, None for the queue's own time."""
@@ -133,7 +141,7 @@ class Loader:
     def _check_same(self, error: TaskExists, task: CarriedTask, data: bytes) -> None:
         there = self._target.run(self._target.tasks.peek(encode_id(task.id)))
         if there.data != data:
-            raise click.ClickException(f"{error}, and its data are not the same") from error
+            raise OtherData(task.id, f"{error}, and its data are not the same") from error
 
     def _bury(self, task: CarriedTask) -> None:
         operations, id = self._target.tasks, encode_id(task.id)

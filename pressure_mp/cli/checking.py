@@ -27,8 +27,8 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
     Found are server settings that lose data; missing keys of queues; roles, items and tasks of
     processes that have ended; anonymous queues that nobody uses; items that were set aside; and
     unsigned items among signed ones. --fix gives back the items and tasks of ended processes of
-    this host, and removes their anonymous queues and the data of former queues. Exit status 5:
-    something loses data.
+    this host, makes again what can be known of missing keys, and removes anonymous queues of ended
+    processes and the data of former queues. Exit status 5: something loses data.
     """
     # A server that removes keys is looked at as well: to say so is what this is for.
     warnings.simplefilter("ignore", EvictionWarning)

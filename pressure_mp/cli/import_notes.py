@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from ..identity.client import client_id
+from ..operations.brokers import identify
 from .exported import Exported
 from .place import Named
 
@@ -44,8 +45,8 @@ class Progress:
     """The note of one import: of a file, into one queue."""
 
     def __init__(self, file: Path, exported: Exported, queue: Named) -> None:
-        address = queue.place.address
-        target = json.dumps([address.url, address.prefix, queue.name])
+        # The same queue has the same note, however its broker's URL is spelled.
+        target = json.dumps([queue.place.run(identify()), queue.name])
         digest = hashlib.sha256(target.encode()).hexdigest()[:12]
         self._file = file
         self._exported = exported

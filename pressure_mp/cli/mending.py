@@ -12,7 +12,7 @@ import click
 from ..administration.mending import buried, drop_each, empty, remove, requeue_each, shut_down
 from ..encoding.showing import content_of
 from ..encoding.task_values import encode_id
-from ..exceptions import QueueDoesNotExistError
+from ..exceptions import QueueDoesNotExistError, TaskNotFound
 from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses
@@ -161,12 +161,25 @@ def _rejected(
 def _buried(queue: Named, ids: tuple[str, ...], everything: bool, match: str | None) -> list[bytes]:
     _check_selection(ids, everything, match)
     if ids:
-        return [encode_id(int(one) if one.isdecimal() else one) for one in ids]
+        return [_find_id(queue, one) for one in ids]
 
     def is_wanted(task: DecodedTask) -> bool:
         return match is None or match in task.record.error or match in content_of(task.data).text
 
     return [task.id for task in buried(queue) if is_wanted(task)]
+
+
+def _find_id(queue: Named, text: str) -> bytes:
+    """The id of the task that a command line names: 2 is the number, or a text if only that is
+    there."""
+    if text.isdecimal():
+        number = encode_id(int(text))
+        try:
+            queue.run(queue.tasks.peek(number))
+            return number
+        except TaskNotFound:
+            pass
+    return encode_id(text)
 
 
 def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) -> None:

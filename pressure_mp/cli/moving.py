@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..exceptions import PressureError
+from ..exceptions import PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from . import carrying, carrying_tasks, exported
@@ -192,7 +192,7 @@ def import_(
     ways = _ways(head["discipline"])
     queue = ways.open_target(Place(url, prefix), name or head["name"], head["discipline"], head)
     progress = Progress(file, found, queue)
-    done = progress.find_start(skip, resume)
+    done = start = progress.find_start(skip, resume)
     loader = ways.Loader(queue, Translator((head["prefix"], head["name"]), context_of(queue)))
     read = carrying_tasks.CarriedTask.read if head["discipline"] == TASKS else Carried.read
     items = map(read, exported.read(file, done))
@@ -202,6 +202,14 @@ def import_(
             loader.load_all(itertools.islice(items, trying))
             done += trying
         progress.end()
+    except carrying_tasks.OtherData as error:
+        place = start + loader.number + 1
+        raise click.ClickException(
+            f"{error}: to keep the one that is there, go on behind it with --skip {place}; to have "
+            f"the other one, `pressure-mp drop {queue.name} {error.id!s}` and then --resume"
+        ) from error
+    except ShutDown as error:
+        raise click.ClickException(str(error)) from error
     except (PressureError, click.ClickException) as error:
         raise click.ClickException(f"{error}; to go on: --resume") from error
     except KeyboardInterrupt:

@@ -116,12 +116,6 @@ def is_gone(who: str) -> bool | None:
     return None if seen == "unknown" else seen == "dead"
 
 
-def is_lost(who: str, until: int, now: int) -> bool:
-    """Whether the process has ended; or, where that is not known, its lease has."""
-    gone = is_gone(who)
-    return bool(gone) or (gone is None and until < now)
-
-
 def _after_fork_in_child() -> None:
     global _identity
     _identity = threading.local()

@@ -135,6 +135,16 @@ def state(who: str) -> State:
     return seen.state
 
 
+def is_lost(seen: State, until: int, now: int) -> bool:
+    """Whether what a process holds goes back: it has ended; or its lease has, ``until`` being when,
+    and it is not seen to run.
+
+    A process of this host that is seen to run keeps what it has, with or without a lease: a call
+    into C that holds Python's lock keeps its lease from being renewed, and loses nothing.
+    """
+    return seen == "dead" or (seen != "alive" and until < now)
+
+
 def is_there(who: str) -> bool | None:
     """Whether any process has the pid of ``who``, which takes far less time than :func:`state`;
     None for a process of another host."""

@@ -12,6 +12,8 @@ from ..engines.contract.brokers import (
     FindDamaged,
     FindDamagedReply,
     Finding,
+    Identify,
+    IdentifyReply,
     ListQueues,
     ListQueuesReply,
     QueuePage,
@@ -22,7 +24,7 @@ from ..engines.contract.brokers import (
 from ..engines.contract.queues import GetDiscipline, GetDisciplineReply
 from ..engines.contract.replies import Outcome
 from ..engines.contract.session import DEFAULTS, Engine, Options
-from ..exceptions import QueueDoesNotExistError
+from ..exceptions import IncompleteQueueError, QueueDoesNotExistError
 from .control import FIFO
 
 
@@ -35,6 +37,12 @@ def list_page(after: str = "", limit: int = 1000) -> Operation[QueuePage]:
 def examine_server() -> Operation[list[Finding]]:
     """What at the server loses data, or may."""
     reply: ExamineServerReply = yield ExamineServer()
+    return reply
+
+
+def identify() -> Operation[str]:
+    """What tells these queues from those of another broker or prefix, by whatever URL."""
+    reply: IdentifyReply = yield Identify()
     return reply
 
 
@@ -59,9 +67,15 @@ def find_damaged(after: str = "", limit: int = 1000) -> Operation[DamagedPage]:
 
 def find_discipline(engine: Engine, name: str, options: Options = DEFAULTS) -> Operation[str]:
     """The discipline of the queue of that name. Raises QueueDoesNotExistError."""
-    for binding in (engine.bind(name, FIFO, options), engine.rival(name, FIFO, options)):
+    rival = engine.rival(name, FIFO, options)
+    for binding in (engine.bind(name, FIFO, options), rival):
         if binding is not None:
             found: str | None = yield On(binding, _discipline())
+            if found == FIFO and binding is rival:
+                raise IncompleteQueueError(
+                    f"queue {name!r} has lost what says of which kind it is: the server removed "
+                    "it, or somebody did; `pressure-mp doctor` says what to do"
+                )
             if found is not None:
                 return found
     raise QueueDoesNotExistError(f"queue {name!r} does not exist at {engine.address.url}")

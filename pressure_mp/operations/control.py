@@ -187,11 +187,11 @@ class ControlOperations(QueueOperations):
     def why_blocked(self) -> Operation[Diagnosis]:
         """What a put and a get would wait for at this moment, and who is in the way."""
         from .diagnosis import diagnose
-        from .holding import look_for_holders
+        from .holding import look_for_owners
 
         reply: InspectReply = yield Inspect(_MANY)
         seen = self._found(reply)
-        return diagnose(self.name, seen, (yield from look_for_holders()))
+        return diagnose(self.name, seen, (yield from look_for_owners()))
 
     def _why(self, side: str, block: bool, timeout: float | None) -> Operation[str]:
         """The end of the text of an error: after a wait, what was in the way."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..engines.contract.queues import End, Inspection
 from ..identity.client import is_gone, parse_client, process_of
-from .holding import NOTHING, InFlight
+from .holding import NOTHING, Unacknowledged
 from .sides import Holder, Peer, Side, Waiter
 from .summing_up import sum_up
 
@@ -36,7 +36,7 @@ class Diagnosis(NamedTuple):
     put: Side
     get: Side
     partial: bool
-    in_flight: InFlight
+    in_flight: Unacknowledged
 
     def __str__(self) -> str:
         details = (
@@ -46,7 +46,7 @@ class Diagnosis(NamedTuple):
         )
         lines = [self.sentence, *(f"{head}: {text}" for head, text in details)]
         if self.in_flight.number:
-            who = [str(one) for one in self.in_flight.having] or ["it is not known where"]
+            who = [str(one) for one in self.in_flight.owners] or ["it is not known where"]
             lines.append(f"{self.in_flight}: {'; '.join(who)}")
         return "\n".join(lines)
 
@@ -115,7 +115,7 @@ def _partners(side: Side) -> str:
     return ""
 
 
-def diagnose(queue: str, seen: Inspection, in_flight: InFlight = NOTHING) -> Diagnosis:
+def diagnose(queue: str, seen: Inspection, in_flight: Unacknowledged = NOTHING) -> Diagnosis:
     """Make the diagnosis of a queue that an engine looked at."""
     known = _Peers()
     put_holder = _holder_of(seen.producer, seen.now, known)

@@ -7,45 +7,42 @@ from typing import NamedTuple
 from ..effects import Operation
 from ..engines.contract.items import Attendance, Renew, RenewReply
 from ..engines.contract.queues import GetStats, GetStatsReply, Stats
-from ..identity.processes import State, incarnation, state
+from ..identity.processes import State, incarnation, is_lost, state
 from .sides import Peer, peer_of
 
 
-class Having(NamedTuple):
+class Owner(NamedTuple):
     """A process that has items in flight, or had some a moment ago. ``stopped`` is True when it
     lives, but was stopped, as by SIGSTOP. ``left`` is in how many seconds its lease ends, None when
-    it has none any more."""
+    it has none any more. ``lost`` is True when what it has goes back as soon as somebody waits for
+    an item: it has ended; or its lease has, and it is not seen to run."""
 
     peer: Peer
     stopped: bool
     left: float | None
+    lost: bool
 
     def __str__(self) -> str:
         stopped = ", but stopped" if self.stopped else ""
         lease = "its lease has ended" if self.left is None else f"lease for {self.left:.1f} s more"
         return f"{self.peer}{stopped}, {lease}"
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether what it has goes back as soon as somebody waits for an item."""
-        return self.peer.alive is False or self.left is None
 
-
-class InFlight(NamedTuple):
-    """``number`` items were taken and not yet acknowledged. ``having`` are the processes that may
+class Unacknowledged(NamedTuple):
+    """``number`` items were taken and not yet acknowledged. ``owners`` are the processes that may
     have them, those first that have ended: if it is only one, it has all of them."""
 
     number: int
-    having: tuple[Having, ...]
+    owners: tuple[Owner, ...]
 
     def __str__(self) -> str:
         return f"{self.number} item{' is' if self.number == 1 else 's are'} in flight"
 
 
-NOTHING = InFlight(0, ())
+NOTHING = Unacknowledged(0, ())
 
 
-def look_for_holders() -> Operation[InFlight]:
+def look_for_owners() -> Operation[Unacknowledged]:
     """Who has items in flight."""
     stats: GetStatsReply = yield GetStats()
     if not isinstance(stats, Stats) or not stats.in_flight:
@@ -54,34 +51,35 @@ def look_for_holders() -> Operation[InFlight]:
     if not isinstance(there, Attendance):
         return NOTHING  # it was deleted meanwhile
     found = [
-        _having(owner, seen, until - there.now)
+        _owner(owner, seen, until, there.now)
         for owner, until in there.consumers.items()
         # One that is alive, and has anything, renews its lease.
         if (seen := state(owner)) != "alive" or until >= there.now
     ]
-    return InFlight(stats.in_flight, tuple(sorted(found, key=_urgency)))
+    return Unacknowledged(stats.in_flight, tuple(sorted(found, key=_urgency)))
 
 
-def _having(owner: str, seen: State, left: int) -> Having:
-    return Having(peer_of(owner), seen == "stopped", left / 1000 if left >= 0 else None)
+def _owner(owner: str, seen: State, until: int, now: int) -> Owner:
+    left = (until - now) / 1000 if until >= now else None
+    return Owner(peer_of(owner, seen), seen == "stopped", left, is_lost(seen, until, now))
 
 
-def _urgency(one: Having) -> tuple[bool, bool, bool]:
-    return one.peer.alive is not False, not one.is_lost, not one.stopped
+def _urgency(one: Owner) -> tuple[bool, bool, bool]:
+    return one.peer.alive is not False, not one.lost, not one.stopped
 
 
-def sum_up_lost(in_flight: InFlight, closed: bool) -> str:
+def sum_up_lost(in_flight: Unacknowledged, closed: bool) -> str:
     """The sentence of an empty queue, if what it lacks is with a process that will not go on by
     itself; else nothing."""
-    number, having = in_flight
-    first = having[0] if having else None
-    if first is None or not (first.is_lost or first.stopped):
+    number, owners = in_flight
+    first = owners[0] if owners else None
+    if first is None or not (first.lost or first.stopped):
         return ""
     it, goes = ("it", "it goes") if number == 1 else ("them", "they go")
     who = f"{first.peer.name} has {it}, and"
-    if len(having) > 1:
+    if len(owners) > 1:
         who, goes = f"{first.peer.name}, which may have some of them,", "these go"
-    if first.is_lost:
+    if first.lost:
         # Who asks for an item of a queue that is shut down and empty does not wait.
         when = "somebody waits in join()" if closed else "a consumer waits for an item: start one"
         fix = "" if first.peer.alive else ", or `pressure-mp doctor --fix`"
@@ -92,7 +90,9 @@ def sum_up_lost(in_flight: InFlight, closed: bool) -> str:
     return f"{queue}, but {in_flight}: {who} {_state(first)}{advice}."
 
 
-def _state(one: Having) -> str:
+def _state(one: Owner) -> str:
     if one.peer.alive is False:
         return "has ended"
-    return "is stopped" if one.stopped else "let its lease end"
+    if not one.stopped:
+        return "let its lease end"
+    return "is stopped, and let its lease end" if one.lost else "is stopped"

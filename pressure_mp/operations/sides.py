@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..identity.client import is_gone
+from ..identity.processes import State
 
 #: A process, as it names itself where it takes items and tasks: host and mark, pid, start,
 #: incarnation.
@@ -40,12 +40,11 @@ class Peer(NamedTuple):
         return repr(self.id) if self.host is None else f"pid {self.pid} on host {self.host}"
 
 
-def peer_of(owner: str) -> Peer:
-    """A process by the name under which it takes items or tasks."""
-    gone = is_gone(owner)
+def peer_of(owner: str, seen: State) -> Peer:
+    """A process by the name under which it takes items or tasks, and as it is seen."""
     named = _PROCESS.fullmatch(owner)
     host, pid = (named[1], int(named[2])) if named else (None, None)
-    return Peer(owner, host, pid, None, None if gone is None else not gone)
+    return Peer(owner, host, pid, None, None if seen == "unknown" else seen != "dead")
 
 
 class Holder(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .holding import InFlight, sum_up_lost
+from .holding import Unacknowledged, sum_up_lost
 from .sides import Side
 
 
@@ -18,7 +18,7 @@ class _Found(NamedTuple):
     deleting: bool
     put: Side
     get: Side
-    in_flight: InFlight
+    in_flight: Unacknowledged
 
 
 def sum_up(
@@ -29,7 +29,7 @@ def sum_up(
     deleting: bool,
     put: Side,
     get: Side,
-    in_flight: InFlight,
+    in_flight: Unacknowledged,
 ) -> str:
     """The sentence."""
     found = _Found(queue, length, maxsize, closed, deleting, put, get, in_flight)
@@ -67,11 +67,11 @@ def _state(found: _Found) -> str:
     return f"The queue holds {bound}"
 
 
-def _with_holders(in_flight: InFlight) -> str:
+def _with_holders(in_flight: Unacknowledged) -> str:
     if not in_flight.number:
         return ""
-    having = in_flight.having
-    at = f" at {having[0].peer.name}" if len(having) == 1 else ""
+    owners = in_flight.owners
+    at = f" at {owners[0].peer.name}" if len(owners) == 1 else ""
     return f" ({in_flight}{at})"
 
 

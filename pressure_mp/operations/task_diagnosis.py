@@ -10,22 +10,21 @@ from .. import states
 from ..engines.contract.task_administration import TaskCounts
 from ..engines.contract.task_records import StoredTask
 from ..engines.contract.tasks import Takers
+from ..identity.processes import is_lost, state
 from .sides import Peer, peer_of
 from .task_stats import Counts, count
 
 
 class Taker(NamedTuple):
     """A process that has taken tasks: so many of those that were looked at. ``left`` is in how many
-    seconds its lease ends, None when it has none any more."""
+    seconds its lease ends, None when it has none any more. ``lost`` is True when its tasks are
+    ready again as soon as a worker waits: it has ended; or its lease has, and it is not seen to
+    run."""
 
     peer: Peer
     tasks: int
     left: float | None
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it has ended; or, where that is not known, its lease has."""
-        return self.peer.alive is False or (self.peer.alive is None and self.left is None)
+    lost: bool
 
 
 class FullKey(NamedTuple):
@@ -110,7 +109,7 @@ class TaskDiagnosis(NamedTuple):
 
     @property
     def _working(self) -> list[Taker]:
-        return [taker for taker in self.takers if taker.tasks and not taker.is_lost]
+        return [taker for taker in self.takers if taker.tasks and not taker.lost]
 
     @property
     def _ended(self) -> str:
@@ -143,10 +142,10 @@ def diagnose_tasks(
         numbers[task.record.owner] = numbers.get(task.record.owner, 0) + 1
     found = []
     for owner, number in numbers.items():
-        ends = takers.leases.get(owner)
-        left = None if ends is None or ends < takers.now else (ends - takers.now) / 1000
+        until, now, seen = takers.leases.get(owner, -1), takers.now, state(owner)
+        left = (until - now) / 1000 if until >= now else None
         if number or left is not None:
-            found.append(Taker(peer_of(owner), number, left))
+            found.append(Taker(peer_of(owner, seen), number, left, is_lost(seen, until, now)))
     full = _full_keys(taken, ready, per_key) if per_key else ()
     return TaskDiagnosis(
         queue=queue,

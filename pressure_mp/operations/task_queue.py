@@ -86,15 +86,20 @@ class TaskQueueOperations(QueueOperations):
         super().__init__(name, TASKS)
 
     def open(
-        self, how: How, settings: TaskSettings, user: str = "", stated: Collection[str] = ()
+        self,
+        how: How,
+        settings: TaskSettings,
+        user: str = "",
+        stated: Collection[str] = (),
+        mends: bool = False,
     ) -> Operation[TaskSettings]:
-        """Create, attach, or either.
+        """Create, attach, or either; ``mends`` is as of :class:`OpenTasks`.
 
         It is created with ``settings``. Returns the queue's own, which are to agree with these in
         those that were ``stated``. Raises QueueAlreadyExistsError, QueueDoesNotExistError,
         QueueMismatchError.
         """
-        reply: OpenTasksReply = yield OpenTasks(how, settings, user)
+        reply: OpenTasksReply = yield OpenTasks(how, settings, user, mends)
         match reply:
             case ExistingTasks():
                 raise QueueAlreadyExistsError(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 
 import inside
+import psutil
 import pytest
 from brokers.servers import Server
 from click.testing import CliRunner
@@ -17,6 +19,8 @@ from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
 from pressure_mp.cli import statuses
 from pressure_mp.cli.app import app
 from pressure_mp.engines.redis import keys
+
+HERE = socket.gethostname()
 
 
 @pytest.fixture
@@ -35,6 +39,24 @@ def run_and_die(program, *arguments):
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.fixture
+def stopped():
+    """Starts a process that takes something, and is stopped then."""
+    started = []
+
+    def start(take, queue):
+        process = quickly.Process(target=programs.take_and_stop, args=(take, queue))
+        process.start()
+        started.append(process)
+        until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
 
 
 def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
@@ -73,6 +95,29 @@ def test_what_a_machine_held_that_is_gone_is_found_when_the_leases_have_ended(ca
         "No task is ready: 1 task is taken by processes that have ended or let their leases end, "
         "and ready again as soon as a worker waits: start a worker."
     )
+    assert fixable(call("doctor", "--json", "--fix", status=statuses.FOUND)) == both
+    assert (items.get_nowait(), tasks.take(0).data) == ("item", "task")
+
+
+def test_what_a_stopped_process_holds_is_found_when_its_lease_has_ended(
+    call, valkey, name, stopped
+):
+    """`why` and doctor judge it as those do who wait for what it has."""
+    items = JoinableQueue(0, "items", url=valkey.url, prefix=name, lease=1)
+    tasks = TaskQueue("tasks", url=valkey.url, prefix=name, lease=1)
+    items.put("item")
+    tasks.put("task")
+    consumer, worker = stopped("get", items), stopped("take", tasks)
+    both = {"queue 'items'", "queue 'tasks'"}
+    until(lambda: fixable(call("doctor", "--json", status=statuses.FOUND)) == both)
+    assert (
+        f"pid {consumer.pid} on host {HERE} has it, and is stopped, and let its lease end; it goes "
+        "back when a consumer waits"
+    ) in items.why_blocked().sentence
+    assert tasks.why_blocked().sentence.startswith(
+        "No task is ready: 1 task is taken by processes that have ended or let their leases end"
+    )
+    assert [taker.peer.pid for taker in tasks.why_blocked().takers] == [worker.pid]
     assert fixable(call("doctor", "--json", "--fix", status=statuses.FOUND)) == both
     assert (items.get_nowait(), tasks.take(0).data) == ("item", "task")
 

@@ -141,6 +141,18 @@ def test_an_import_that_was_killed_while_it_waited_goes_on_behind_what_was_put(
     assert (process.returncode, found, queue.empty()) == (0, [*range(1000)], True)
 
 
+def test_an_import_goes_on_at_its_broker_by_another_url(run, call, make, tmp_path, url):
+    if "127.0.0.1" not in url:
+        pytest.skip("it can be spelled in one way only")
+    file = tmp_path / "file"
+    queue = interrupted(run, call, make, file)
+    queue.maxsize = 5000
+    spelled = "--url", url.replace("127.0.0.1", "localhost")
+    assert "was interrupted" in call("import", file, "jobs", *spelled, status=statuses.FAILED)
+    assert call("import", file, "jobs", "--resume", *spelled) == "750 imported.\n"
+    assert all_of(queue) == [*range(1000)]
+
+
 def test_an_import_begins_again_only_where_it_is_told_to(run, call, make, tmp_path):
     file = tmp_path / "file"
     queue = interrupted(run, call, make, file)

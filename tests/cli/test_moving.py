@@ -155,6 +155,36 @@ def test_tasks_keep_their_ids_states_and_times(places, tmp_path, command):
     assert tasks.put("next") == 4
 
 
+@pytest.mark.parametrize("keep", ["theirs", "ours"])
+def test_the_advice_where_a_task_has_other_data_leads_to_either(places, tmp_path, keep):
+    here, _ = places
+    file = tmp_path / "tasks.jsonl"
+    TaskQueue("tasks", **here).put_many(["a", "b", "c"], ids=["1", "2", "3"])
+    call("export", "tasks", file, *options(here))
+    other = TaskQueue("other", **here)
+    other.put("theirs", id="2")
+    refusal = call("import", file, "other", *options(here), status=1)
+    assert "to keep the one that is there, go on behind it with --skip 2" in refusal
+    assert "`pressure-mp drop other 2` and then --resume" in refusal
+    if keep == "ours":
+        call("drop", "other", "2", "--yes", *options(here))
+    go_on = ("--resume",) if keep == "ours" else ("--skip", 2)
+    call("import", file, "other", *go_on, *options(here))
+    found = {task.id: task.data for task in other.list("ready")}
+    assert found == {"1": "a", "2": "b" if keep == "ours" else "theirs", "3": "c"}
+
+
+def test_an_import_into_a_queue_that_is_shut_down_does_not_advise_to_try_again(places, tmp_path):
+    here, _ = places
+    file = tmp_path / "items.jsonl"
+    Queue(0, "source", **here).put("item")
+    call("export", "source", file, *options(here))
+    Queue(0, "other", **here).shutdown()
+    refusal = call("import", file, "other", *options(here), status=1)
+    assert "shut down" in refusal
+    assert "--resume" not in refusal
+
+
 def test_another_task_of_that_id_is_left_alone(places):
     here, _ = places
     TaskQueue("tasks", **here).put("this", id=1)

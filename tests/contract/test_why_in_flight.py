@@ -63,9 +63,10 @@ def test_the_only_item_is_at_a_consumer_that_is_alive(q):
     at = f"The queue is empty (1 item is in flight at pid {os.getpid()} on host {HERE})"
     assert found.sentence.startswith(at)
     assert found.in_flight.number == 1
-    (having,) = found.in_flight.having
-    assert (having.peer.pid, having.peer.alive, having.stopped) == (os.getpid(), True, False)
-    assert 0 < having.left <= 30
+    (owner,) = found.in_flight.owners
+    assert (owner.peer.pid, owner.peer.alive) == (os.getpid(), True)
+    assert (owner.stopped, owner.lost) == (False, False)
+    assert 0 < owner.left <= 30
     assert re.search(
         rf"\n1 item is in flight: pid {os.getpid()} on {HERE} \(alive\), lease", str(found)
     )
@@ -108,7 +109,7 @@ def test_items_are_at_a_consumer_that_is_stopped(q, consumer):
     q.put_many([1, 2])
     process = consumer(2)
     os.kill(process.pid, signal.SIGSTOP)
-    until(lambda: processes.state(q.why_blocked().in_flight.having[0].peer.id) == "stopped")
+    until(lambda: processes.state(q.why_blocked().in_flight.owners[0].peer.id) == "stopped")
     assert q.why_blocked().sentence == (
         f"The queue is empty, but 2 items are in flight: pid {process.pid} on host {HERE} has "
         "them, and is stopped: let it go on, or end it."
@@ -129,7 +130,7 @@ def test_one_of_several_consumers_has_ended(q, consumer):
         "have some of them, has ended; these go back when a consumer waits for an item: start one, "
         "or `pressure-mp doctor --fix`."
     )
-    assert [one.peer.pid for one in found.in_flight.having] == [ended.pid, os.getpid()]
+    assert [one.peer.pid for one in found.in_flight.owners] == [ended.pid, os.getpid()]
 
 
 @pytest.mark.only_threads("the command is the same")
@@ -144,7 +145,7 @@ def test_the_command_names_a_consumer_that_has_ended_and_what_it_has(url, q, con
     kill(process)
     assert f"in flight: pid {process.pid} on host {HERE} has them" in call("why", q.name)
     seen = json.loads(call("why", q.name, "--json"))["in_flight"]
-    assert (seen["number"], seen["having"][0]["peer"]["alive"]) == (2, False)
+    assert (seen["number"], seen["owners"][0]["peer"]["alive"]) == (2, False)
     rows = [json.loads(line) for line in call("workers", q.name, "--json").splitlines()]
     (row,) = [one for one in rows if one["role"] == "consumer"]
     assert (row["pid"], row["alive"], row["in_flight"]) == (process.pid, False, 2)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from waiting import Background
 
-from pressure_mp import Empty, IncompleteQueueError, TaskQueue
+from pressure_mp import Empty, IncompleteQueueError, LifoQueue, TaskQueue
 from pressure_mp.cli import statuses
 from pressure_mp.cli.app import app
 
@@ -75,18 +75,138 @@ def test_the_command_shows_tasks_without_data_and_drops_them(tasks, remove, call
     assert call("drop", name, "--all", "--yes") == "2 removed.\n"
 
 
-@pytest.mark.parametrize(
-    ("part", "problem"),
-    [("payloads", "The data of tasks are missing"), ("ready", "are counted that are not there")],
+def fill(tasks):
+    """Tasks of all kinds that use the keys of a queue."""
+    tasks.put_many(range(10))
+    tasks.take_many(4)
+    tasks.put("held")
+    tasks.put_many(["k"] * 4, key="k")
+    tasks.put_many(["t"] * 2, tube="tube", ttl=1000)
+    tasks.put("later", delay=1000)
+    tasks.take(0, tube="tube")
+    tasks.put("buried", id="b", priority=-1)
+    tasks.take(0).bury(error="once")
+
+
+def named(found, name):
+    return [line for line in found.splitlines() if f": queue '{name}': " in line]
+
+
+def ready(tasks):
+    """The data of those that can be taken."""
+    taken = []
+    while True:
+        try:
+            taken.append(tasks.take(0))
+        except Empty:
+            return sorted(str(task.data) for task in taken)
+
+
+#: Where tasks are looked for, and how many there are: all of that is known from their records.
+KNOWN = (
+    *("bound", "counts", "ready", "behind", "groups", "tubes", "due", "expiry", "taken"),
+    *("bundles", "shelf"),
 )
-def test_doctor_names_a_queue_of_tasks_that_lost_keys(tasks, remove, call, name, part, problem):
-    tasks.put_many(range(3))
+
+
+@pytest.mark.parametrize("part", KNOWN)
+def test_doctor_mends_what_is_known_from_the_tasks_themselves(tasks, remove, call, name, part):
+    fill(tasks)
+    counts = tasks.stats().counts
+    assert named(call("doctor", status=statuses.FOUND), name) == [
+        f"note: queue '{name}': 1 task is buried."
+    ]
+    remove(part)
+    (found,) = named(call("doctor", "--fix", status=statuses.FOUND), name)
+    assert found.startswith(f"LOSES DATA: queue '{name}': Keys of this queue of tasks are missing")
+    assert tasks.stats().counts == counts
+    assert named(call("doctor", status=statuses.FOUND), name) == [
+        f"note: queue '{name}': 1 task is buried."
+    ]
+    assert [task.error for task in tasks.list("buried")] == ["once"]
+    assert tasks.peek(tasks.list("waiting")[0].id).data == "later"
+    before = sorted(str(task.data) for task in tasks.list("ready", limit=100))
+    assert ready(tasks) == before
+    assert tasks.stats().counts["R"] == 0
+
+
+@pytest.mark.parametrize("part", ["groups", "bundles"])
+def test_a_worker_is_told_of_the_key_that_is_missing(tasks, remove, call, part):
+    """And not a word of Lua."""
+    tasks.put_many(["k"] * 3, key="k")
+    tasks.put_many([1, 2], priority=-1)
+    one, _ = tasks.take_many(2)
+    remove(part)
+    with pytest.raises(IncompleteQueueError, match=rf"lost its key `{part}`.*doctor --fix"):
+        tasks.take(0) if part == "groups" else one.bury()
+    call("doctor", "--fix", status=statuses.FOUND)
+    one.bury()
+    assert [tasks.take(0).data for _ in range(3)] == ["k"] * 3
+
+
+def test_as_many_of_a_key_are_taken_as_before_when_its_groups_were_lost(server, name, remove, call):
+    tasks = TaskQueue(name, url=server.url, per_key=2)
+    tasks.put_many(["k"] * 4, key="k")
+    first, _ = tasks.take(0), tasks.take(0)
+    remove("groups")
+    call("doctor", "--fix", status=statuses.FOUND)
+    with pytest.raises(Empty):
+        tasks.take(0)
+    first.ack()
+    assert tasks.take(0).data == "k"
+    with pytest.raises(Empty):
+        tasks.take(0)
+
+
+@pytest.mark.parametrize("bound_too", [False, True])
+def test_a_queue_of_tasks_that_lost_its_settings_has_its_tasks_when_it_is_opened(
+    server, tasks, remove, call, name, bound_too
+):
+    tasks.put_many(["a", "b"])
+    tasks.put("c", id=3)
+    remove("meta")
+    if bound_too:
+        remove("bound")
+    (found,) = named(call("doctor", status=statuses.FOUND), name)
+    assert "what says so is missing, with its settings" in found
+    if not bound_too:
+        assert "has lost what says of which kind it is" in call("info", name, status=1)
+    assert call("ls", f"*{name}*") == ""
+    again = TaskQueue(name, url=server.url, id="auto_increment")
+    assert named(call("doctor", status=statuses.FOUND), name) == []
+    assert again.put("d") == 4, "no id is given twice"
+    assert ready(again) == ["a", "b", "c", "d"]
+
+
+def test_tasks_whose_records_were_lost_are_ready_again(tasks, remove, call, name):
+    """Nobody knows any more who had them, or with which priority."""
+    fill(tasks)
+    remove("records")
+    found = named(call("doctor", "--fix", status=statuses.FOUND), name)
+    assert found[0].startswith(f"LOSES DATA: queue '{name}': ")
+    held = [str(number) for number in range(10)]
+    assert ready(tasks) == sorted([*held, "held", *["k"] * 4, "t", "t", "later", "buried"])
+
+
+def test_doctor_names_a_queue_of_tasks_that_lost_their_data(tasks, remove, call, name):
+    tasks.put_many(range(3), ttl=1000)
     tasks.take(0)
     assert f"queue '{name}'" not in call("doctor", status=statuses.FOUND)
-    remove(part)
+    remove("payloads")
     found = call("doctor", status=statuses.FOUND)
-    assert f"LOSES DATA: queue '{name}': " in found
-    assert problem in found
+    assert f"LOSES DATA: queue '{name}': The data of tasks are missing" in found
+
+
+def test_doctor_names_a_queue_of_another_order_that_lost_its_bound(server, remove, call, name):
+    queue = LifoQueue(5, name, url=server.url)
+    queue.put_many([1, 2])
+    remove("bound")
+    (found,) = named(call("doctor", status=statuses.FOUND), name)
+    assert "Its bound is missing" in found
+    again = LifoQueue(5, name, url=server.url)
+    assert [again.get(), again.get()] == [2, 1]
+    assert named(call("doctor", status=statuses.FOUND), name) == []
+    again.delete()
 
 
 def test_doctor_finds_nothing_lost_in_a_queue_at_which_workers_are_at_work(tasks, call, name):

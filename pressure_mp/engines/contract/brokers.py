@@ -105,12 +105,18 @@ class Damage(Enum):
     """What this package keeps beside its items is not known to be this queue's: another
     implementation deleted a queue of that name and created this one, or something copied its keys
     without their times to live. The next call that reads what is kept removes it first."""
+    NO_SETTINGS = "no settings"
+    """It has tasks, and has lost what says so, and with which settings it was created: clients are
+    told that there is no such queue. Who opens it states its settings, and has its tasks."""
+    INCOMPLETE = "incomplete"
+    """It has tasks, and has lost other keys, which what is kept of each task tells again: to open
+    it with ``mends`` puts that right."""
 
 
 class FindDamaged(NamedTuple):
-    """Some of the first-in, first-out queues that are damaged, each with its damage. Brokers that
-    cannot lose a part of a queue have none. ``after`` and ``limit`` are as of :class:`ListQueues`,
-    and so may one be told twice."""
+    """Some of the queues that are damaged, each with its damage. Brokers that cannot lose a part of
+    a queue have none. ``after`` and ``limit`` are as
+    of :class:`ListQueues`, and so may one be told twice."""
 
     after: str = ""
     limit: int = 1000
@@ -147,6 +153,14 @@ class ExamineServer(NamedTuple):
 
 
 ExamineServerReply = list[Finding]
+
+
+class Identify(NamedTuple):
+    """What tells this broker's queues of one prefix from all others: the same for whoever uses
+    them, by whatever URL, as long as the broker keeps what it has."""
+
+
+IdentifyReply = str
 
 
 class Sample(NamedTuple):

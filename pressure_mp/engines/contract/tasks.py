@@ -35,11 +35,13 @@ class ExistingTasks(NamedTuple):
 
 class OpenTasks(NamedTuple):
     """Create a queue of tasks with these options, attach to one, or whichever applies. ``user`` is
-    as of :class:`~.queues.Open`."""
+    as of :class:`~.queues.Open`. With ``mends`` a broker that lost a part of what it kept of the
+    queue puts right what the rest tells; that takes as long as there are tasks."""
 
     how: How
     settings: TaskSettings
     user: str = ""
+    mends: bool = False
 
 
 OpenTasksReply = OpenedTasks | ExistingTasks | Mismatch | Missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,6 +14,7 @@ from ..contract.brokers import (
     ExamineServer,
     FindDamaged,
     Finding,
+    Identify,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -38,6 +40,7 @@ class MemoryBroker:
     def __init__(self, summaries: Callable[[], Iterable[QueueSummary]]) -> None:
         self._summaries = summaries
         self._lock = threading.Lock()
+        self._identity = os.urandom(8).hex()
         self._samples: list[Sample] = []
         self._end = 0
 
@@ -50,6 +53,8 @@ class MemoryBroker:
                 return DamagedPage([], "")
             case ExamineServer():
                 return [_NOTHING_STAYS]
+            case Identify():
+                return self._identity
             case AppendSample():
                 with self._lock:
                     return self._append(request)

@@ -14,6 +14,7 @@ from ..contract.brokers import (
     ExamineServer,
     FindDamaged,
     Finding,
+    Identify,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -62,6 +63,9 @@ class PostgresBroker:
             case ExamineServer():
                 rows = await self._ask(pool, end, statements.server_settings)
                 return [*_examine(json.loads(rows[0][0] or b"")), *await _examine_hearing(pool)]
+            case Identify():
+                rows = await self._ask(pool, end, statements.identify)
+                return (rows[0][0] or b"").decode() + f"-{self._database.prefix}"
             case AppendSample(data, every, keep, ttl):
                 numbers = (b"%d" % every, b"%d" % keep, b"%d" % ttl)
                 noted = (self._prefix, data, *numbers)

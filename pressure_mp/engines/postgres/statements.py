@@ -30,6 +30,14 @@ class Statements:
         self.list_queues = _make(schema, "list_queues", "queue", 3)
         self.append_sample = _make(schema, "append_sample", "append_sample::text", 5, 2)
         self.read_samples = _make(schema, "read_samples", "at::text, data", 2)
+        #: What the catalogs tell, so no function is installed for it.
+        self.identify = Statement(
+            b"identify",
+            b"SELECT concat_ws('-', system_identifier, d.oid, '%s'::regnamespace::oid) "
+            b"FROM pg_control_system(), pg_database d WHERE d.datname = current_database()"
+            % schema.encode(),
+            (),
+        )
         self.server_settings = _make(schema, "server_settings", "server_settings", 0)
 
     def call(self, kind: str) -> Statement:

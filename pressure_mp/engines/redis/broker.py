@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from ..contract.brokers import (
     ExamineServer,
     FindDamaged,
     Finding,
+    Identify,
     ListQueues,
     QueuePage,
     QueueSummary,
@@ -38,6 +40,8 @@ _AT_ONCE = 500
 _KEYS_OF_ONE = 4
 #: A counter that each queue of the protocol has, from when it is created.
 _COUNTER = "consumed_bytes"
+#: Before the place of a search for damaged queues that is among those of other disciplines.
+_OWN = "own "
 #: Of a queue that is neither closed nor used by anybody now.
 _NOTHING_MORE = (0, 0, 0, 0, 0, 0)
 _WAYS = tuple(f"{before}-{after}" for before, after in permutations(states.TaskState, 2))
@@ -82,11 +86,18 @@ class RedisBroker:
                 return await self._find_damaged(request, commands)
             case ExamineServer():
                 return await self._examine(commands)
+            case Identify():
+                drawn = os.urandom(8).hex()
+                key = keys.identity(self._prefix)
+                _, told = await self._run(commands, "identify", key, drawn)
+                return told.decode()
             case AppendSample(data, every, keep, ttl):
-                (status,) = await self._on_samples(commands, "append", every, keep, ttl, data)
+                key, args = keys.samples(self._prefix), (every, keep, ttl, data)
+                (status,) = await self._run(commands, "append", key, *args)
                 return status == b"done"
             case ReadSamples(after):
-                _, told = await self._on_samples(commands, "samples", after)
+                key = keys.samples(self._prefix)
+                _, told = await self._run(commands, "samples", key, after)
                 return [Sample(int(time), data) for time, data in _pairs(told)]
             case _:
                 assert_never(request)
@@ -96,7 +107,11 @@ class RedisBroker:
         return QueuePage(await self._summaries(found, commands), after)
 
     async def _scan(
-        self, pattern: str, request: ListQueues | FindDamaged, commands: PlainCommands
+        self,
+        pattern: str,
+        request: ListQueues | FindDamaged,
+        commands: PlainCommands,
+        type: str = "string",
     ) -> tuple[set[bytes], str]:
         """What one step of the server's own iteration finds: nothing holds the server up."""
         if request.after:
@@ -104,18 +119,30 @@ class RedisBroker:
         else:
             place = _Place(tuple(await commands.slots()), "0")
         slot, *others = place.slots
-        asked = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit, "TYPE", "string")
+        asked = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit, "TYPE", type)
         cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked)
         if cursor == b"0":
             return set(found), str(_Place(tuple(others), "0"))
         return set(found), str(place._replace(cursor=cursor.decode()))
 
     async def _find_damaged(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:
+        if request.after.startswith(_OWN):
+            return await self._find_damaged_own(request, commands)
         found, after = await self._scan(keys.every(self._prefix, _COUNTER), request, commands)
         names = [keys.name_of(self._prefix, _COUNTER, counter) for counter in found]
         told = await self._ask("damages", scripts.EXAMINED, names, commands)
-        damaged = [(name, Damage(word.decode())) for name, word in told.items() if word]
-        return DamagedPage(damaged, after)
+        return DamagedPage(_damages(told), after or _OWN)
+
+    async def _find_damaged_own(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:
+        request = request._replace(after=request.after.removeprefix(_OWN))
+        found, after = await self._scan(keys.every_own(self._prefix), request, commands, "hash")
+        names = {keys.name_of_own(self._prefix, key) for key in found}
+        told = await self._damages_of_own(list(filter(None, names)), commands)
+        return DamagedPage(_damages(told), after and _OWN + after)
+
+    async def _damages_of_own(self, names: list[str], commands: PlainCommands) -> dict[str, Any]:
+        parts = scripts.EXAMINED_OWN
+        return await self._ask("own_damages", parts, names, commands, _WAYS, is_own=True)
 
     async def _summaries(
         self, bounds: Iterable[bytes], commands: PlainCommands
@@ -129,8 +156,11 @@ class RedisBroker:
             else:
                 own[own_name] = name
         found = await self._ask("list", scripts.LISTED_OWN, list(own), commands, (1, *_WAYS), True)
-        plain += [name for own_name, name in own.items() if not found[own_name]]
-        # A queue of the protocol can have a name that looks like another discipline's key.
+        # A queue of the protocol can have a name that looks like another discipline's key. So does
+        # one of tasks that lost what says so.
+        unknown = [own_name for own_name in own if not found[own_name]]
+        damages = await self._damages_of_own(unknown, commands)
+        plain += [own[own_name] for own_name in unknown if not damages[own_name]]
         others = await self._ask("list", scripts.LISTED, plain, commands, (0,))
         told = [*found.items(), *others.items()]
         return [_read(name, queue) for name, queue in told if queue]
@@ -161,9 +191,8 @@ class RedisBroker:
                 found.update(zip((name for name, _ in some), told, strict=True))
         return found
 
-    async def _on_samples(self, commands: PlainCommands, name: str, *args: Any) -> list[Any]:
-        """What a script says that is about what was noted."""
-        key = keys.samples(self._prefix)
+    async def _run(self, commands: PlainCommands, name: str, key: bytes, *args: Any) -> list[Any]:
+        """What a script says that is about one key."""
         slot, script = self._server.slot(key), scripts.load_for_broker(name)
         await _load(commands, slot, script)
         return await _call(commands, slot, script, [key], args)
@@ -223,6 +252,10 @@ def _read(name: str, told: list[Any]) -> QueueSummary:
         tasks={},
         returned=int(returned),
     )
+
+
+def _damages(told: dict[str, Any]) -> list[tuple[str, Damage]]:
+    return [(name, Damage(word.decode())) for name, word in told.items() if word]
 
 
 def _pairs(flat: list[Any]) -> Iterator[tuple[Any, Any]]:

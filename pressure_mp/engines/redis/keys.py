@@ -126,6 +126,18 @@ def every(prefix: str, part: str) -> str:
     return re.sub(r"([*?\[\]\\])", r"\\\1", prefix) + f":*{_SUFFIXES[part]}"
 
 
+def every_own(prefix: str) -> str:
+    """A pattern that names of hashes match by which the queues that are not the protocol's are
+    found: each has one of them, also when a server removed others. Other keys match it too."""
+    return re.sub(r"([*?\[\]\\])", r"\\\1", prefix) + f":{_BEGIN}*{_END}:[mp]*"
+
+
+def name_of_own(prefix: str, found: bytes) -> str | None:
+    """The queue that has this key, if it is one that each has, or each of tasks."""
+    begin, _, part = found.decode(errors="replace").rpartition(f"{_END}:")
+    return begin[len(prefix) + 1 + len(_BEGIN) :] if part in ("meta", "payloads") else None
+
+
 def name_of(prefix: str, part: str, found: bytes) -> str:
     """The queue of the protocol that has this key."""
     return found.decode(errors="replace")[len(prefix) + 1 : -len(_SUFFIXES[part])]
@@ -160,6 +172,12 @@ def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:
 def samples(prefix: str) -> bytes:
     """The list of what was noted of all queues, with the newest last."""
     return f"{prefix}:mp:samples".encode()
+
+
+def identity(prefix: str) -> bytes:
+    """What tells the queues of one prefix at this server from all others; there since somebody
+    asked for it."""
+    return f"{prefix}:mp:identity".encode()
 
 
 def registry(prefix: str, host: str) -> bytes:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from ...exceptions import BrokerError, ItemTooLargeError, PressureError, WrongKeyTypeError
+from ...exceptions import (
+    BrokerError,
+    IncompleteQueueError,
+    ItemTooLargeError,
+    PressureError,
+    WrongKeyTypeError,
+)
 from . import keys
 from .binding import RedisBinding
 from .errors import not_done, refusal
@@ -12,6 +19,9 @@ from .wire import Carrier
 
 #: Digits; the scripts take a longer number for none.
 _LONGEST_BOUND = 300
+
+#: What a script says that cannot go on without a key, in the words that the server puts around it.
+_LOST = re.compile(r"LOST (\w+)")
 
 #: What a server answers when a key holds what no pressure client writes there.
 _WRONG_VALUE = ("WRONGTYPE", "not an integer", "increment or decrement would overflow")
@@ -50,6 +60,11 @@ async def translate(
         )
     if elsewhere := not_done(text, address):
         return elsewhere
+    if lost := _LOST.search(text):
+        return IncompleteQueueError(
+            f"queue {queue!r} has lost its key `{lost[1]}`: the server removed it, or somebody "
+            "did; `pressure-mp doctor --fix` puts it right"
+        )
     if any(sign in text for sign in _WRONG_VALUE):
         wrong = await _wrong_key(binding, op, wire)
         if wrong:

@@ -156,6 +156,11 @@ EXAMINED = (
     *("meta", "done", "finished", "rejected", "users", "in_flight", "deliveries", "presence"),
     *("returned", "producers", "fetched", "readers", "uploads", "chunks"),
 )
+#: The same of one that is of another discipline.
+EXAMINED_OWN = (
+    *("meta", "bound", "data", "records", "payloads", "counts", "ready", "behind", "groups"),
+    *("tubes", "due", "expiry", "taken", "bundles", "shelf"),
+)
 
 
 @functools.cache

@@ -22,6 +22,12 @@ def take_elsewhere_and_die(take: str, queue: Any) -> None:
     take_and_die(take, queue)
 
 
+def take_and_stop(take: str, queue: Any) -> None:
+    """The same, but it is stopped, as by somebody who may let it go on."""
+    getattr(queue, take)()
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def put_and_die(url: str, prefix: str) -> None:
     """With an anonymous queue that nobody else uses."""
     Queue(url=url, prefix=prefix).put("x")

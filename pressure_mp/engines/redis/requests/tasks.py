@@ -43,7 +43,8 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
     settings, discipline = request.settings, caller.binding.discipline
     times = settings.ttr, settings.ttl, settings.zombie
     numbers = (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
-    args = (request.how.value, dump(settings), discipline, _FORMAT, request.user, *numbers)
+    named = (request.how.value, dump(settings), discipline, _FORMAT, request.user)
+    args = (*named, *numbers, int(request.mends))
     reply = await caller.script("open", args, end)
     status = reply[0]
     if status == MISSING:

@@ -9,7 +9,8 @@ local GROUP = '>I8I4'
 -- Those of which something becomes, as they are then.
 local touched = {}
 
-local function group_of(tube, key)
+-- `has_tasks`: some of its tasks are ready or taken, and so it is in `groups`, unless the server removed that.
+local function group_of(tube, key, has_tasks)
   local name = tube .. '\0' .. key
   local group = touched[name]
   if not group then
@@ -18,6 +19,8 @@ local function group_of(tube, key)
     if text then
       local last, number, at = struct.unpack(GROUP, text)
       group.last, group.taken, group.first = last, number, string.sub(text, at)
+    elseif has_tasks then
+      error('LOST groups')
     end
     touched[name] = group
   end

@@ -61,9 +61,14 @@ local function bundled(start, number)
   return start .. '\0' .. struct.pack('>I2', number)
 end
 
+-- What is kept of a bundle that is in `taken`.
+local function text_of(bundle)
+  return redis.call('HGET', bundles, bundle) or error('LOST bundles')
+end
+
 -- The ids of a bundle's tasks.
 local function ids_bundled(bundle)
-  local text, ids = redis.call('HGET', bundles, bundle), {}
+  local text, ids = text_of(bundle), {}
   local _, _, _, _, at = struct.unpack(BUNDLE, text)
   for id in string.gmatch(string.sub(text, at), '%Z+') do ids[#ids + 1] = id end
   return ids
@@ -87,7 +92,7 @@ end
 -- The same: so many of its tasks, which are `leaving`, go another way; the others are kept each by itself.
 local function unbind(bundle, leaving, number)
   forget(bundle)
-  if number == struct.unpack(BUNDLE, redis.call('HGET', bundles, bundle)) then return end
+  if number == struct.unpack(BUNDLE, text_of(bundle)) then return end
   local rest = {}
   for _, id in ipairs(ids_bundled(bundle)) do
     if not leaving[id] then rest[#rest + 1] = id end
@@ -143,7 +148,7 @@ local function leave(task)
   if state == 'R' then
     local member = place(task)
     if task.key ~= '' then
-      quit(group_of(task.tube, task.key), member)
+      quit(group_of(task.tube, task.key, true), member)
     else
       note(removed, ready, member)
       if task.tube ~= '' then note(removed, tubes, tube_of(task.tube) .. member) end
@@ -159,7 +164,7 @@ local function leave(task)
       if task.ends > 0 then note(removed, due, task.id) end
     end
     if task.key ~= '' then
-      local group = group_of(task.tube, task.key)
+      local group = group_of(task.tube, task.key, true)
       group.taken = group.taken - 1
     end
   elseif state == 'Z' then

@@ -1,24 +1,32 @@
 -- open: create a queue of tasks, attach to one, or whichever applies.
 -- keys: bound users
--- args: how options discipline format user ttr ttl zombie keep max_deliveries per_key
+-- args: how options discipline format user ttr ttl zombie keep max_deliveries per_key mends
 --   how      open | create | attach
 --   options  all of them as text, to create it with; whether they are the queue's own the caller sees
 --   user     the process that uses an anonymous queue; empty for a named one
+--   mends    1: where tasks are looked for is known again by what is kept of each, see `mend`; else 0
 -- replies: done options | exists options | missing | mismatch what have
--- uses: storage
+-- uses: storage hearing told groups life mend
 -- once: yes
 local how, options, discipline, format, user = unpack(ARGV, 1, 5)
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  local have = redis.call('HMGET', meta, 'discipline', 'format', 'options')
+local have = redis.call('HMGET', meta, 'discipline', 'format', 'options')
+-- It has tasks, and what says of which kind it is was removed by the server, or by somebody: as of a queue
+-- of items that lost its bound, whoever opens it says so.
+local is_lost = not have[1] and redis.call('EXISTS', payloads, records, counts) > 0
+if have[1] or (not is_lost and redis.call('EXISTS', KEYS[1]) == 1) then
   if how == 'create' then return {'exists', have[3] or ''} end
   if have[1] ~= discipline then return {'mismatch', 'discipline', have[1] or 'fifo'} end
   if have[2] ~= format then return {'mismatch', 'format', have[2] or ''} end
   if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
+  redis.call('SET', KEYS[1], '0') -- it may be missing
+  if ARGV[12] == '1' then mend() end
   return {'done', have[3]}
 end
-if how == 'attach' then return {'missing'} end
+if how == 'attach' and not is_lost then return {'missing'} end
 redis.call('SET', KEYS[1], '0')
 redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', options,
   'settings', struct.pack('>I8I8i8I8I8I8', unpack(ARGV, 6, 11)), 'created', string.format('%d', now))
+-- No id of a task that is there is given again.
+if is_lost then redis.call('HSET', meta, 'named', '1', 'id', last_id()) end
 if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
 return {'done', options}

@@ -97,7 +97,7 @@ end
 
 -- The one in line for a key is taken: the group is the last in line from now on.
 local function begin(kind)
-  local group = group_of(kind.of, kind.key)
+  local group = group_of(kind.of, kind.key, true)
   step_out(group)
   settings.seq = next_seq()
   group.last, group.taken = settings.seq, group.taken + 1

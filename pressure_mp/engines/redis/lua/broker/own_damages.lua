@@ -1,0 +1,69 @@
+-- own_damages: what is wrong with the keys of some queues that are not the protocol's. Changes nothing.
+-- args: way...
+--   way  the ways of tasks that are counted
+-- replies: done damages
+-- The keys are those of each queue in turn, see `EXAMINED_OWN` in scripts.py. A damage is '' for none.
+local PARTS = 15
+-- Of so many tasks it is looked where they have to be.
+local SOME = 500
+
+local function is_there(key)
+  return redis.call('EXISTS', key) == 1
+end
+
+-- Whether a key is missing that a task has to be in; `found` says which are there.
+local function lacks(records, found)
+  local some = redis.call('HRANDFIELD', records, SOME, 'WITHVALUES')
+  for i = 2, #some, 2 do
+    local state, ends, bundle = string.sub(some[i], 1, 1), struct.unpack('>I8I4', some[i], 34)
+    local tube, key = struct.unpack('>ss', some[i], 66)
+    local is_ready, is_taken = state == 'R', state == 'T'
+    if (is_ready or is_taken) and key ~= '' and not found.groups then return true end
+    if is_ready and key == '' and tube ~= '' and not found.tubes then return true end
+    if is_taken and not (found.taken and (bundle == 0 or found.bundles)) then return true end
+    if (is_taken or state == 'W') and ends > 0 and not found.due then return true end
+    if not is_taken and state ~= 'W' and ends > 0 and not found.expiry then return true end
+  end
+  return false
+end
+
+-- Whether as many tasks are ready, and as many buried or kept, as are counted.
+local function are_counted(counts, ready, behind, shelf)
+  local there = {R = redis.call('ZCARD', ready) + redis.call('ZCARD', behind), S = redis.call('ZCARD', shelf)}
+  for i, number in ipairs(redis.call('HMGET', counts, unpack(ARGV))) do
+    local before, after = string.match(ARGV[i], '^(%a)-(%a)$')
+    local from, to = before, after
+    if from == 'B' or from == 'D' then from = 'S' end
+    if to == 'B' or to == 'D' then to = 'S' end
+    if there[from] then there[from] = there[from] + (number or 0) end
+    if there[to] then there[to] = there[to] - (number or 0) end
+  end
+  return there.R == 0 and there.S == 0
+end
+
+local function of_tasks(at)
+  local _, bound, _, records, payloads, counts, ready, behind, groups, tubes, due, expiry, taken, bundles, shelf =
+    unpack(KEYS, at + 1, at + PARTS)
+  if not is_there(bound) or not are_counted(counts, ready, behind, shelf) then return 'incomplete' end
+  if is_there(behind) and not is_there(groups) then return 'incomplete' end
+  local found = {
+    groups = is_there(groups), tubes = is_there(tubes), taken = is_there(taken), due = is_there(due),
+    expiry = is_there(expiry), bundles = is_there(bundles),
+  }
+  return lacks(records, found) and 'incomplete' or ''
+end
+
+local damages = {}
+for at = 0, #KEYS - 1, PARTS do
+  local meta, bound, data, records, payloads, counts = unpack(KEYS, at + 1, at + 6)
+  local discipline, damage = redis.call('HGET', meta, 'discipline'), ''
+  if discipline == 'tasks' then
+    damage = of_tasks(at)
+  elseif discipline then
+    if not is_there(bound) and is_there(data) then damage = 'no bound' end
+  elseif is_there(records) or is_there(payloads) or is_there(counts) then
+    damage = 'no settings'
+  end
+  damages[#damages + 1] = damage
+end
+return {'done', damages}

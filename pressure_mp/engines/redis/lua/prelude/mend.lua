@@ -1,0 +1,62 @@
+-- A queue of tasks of which a server removed keys, or somebody did. What is kept of each task, its data and
+-- its record, says all that the other keys do, but which way tasks went before.
+
+-- How many tasks are looked at together.
+local AT_ONCE = 500
+
+-- Calls `act` for each task, with its id and its record, which it may not have.
+local function each_task(act)
+  local ids = redis.call('HKEYS', payloads)
+  for _, id in ipairs(redis.call('HKEYS', records)) do
+    if redis.call('HEXISTS', payloads, id) == 0 then ids[#ids + 1] = id end
+  end
+  for first = 1, #ids, AT_ONCE do
+    local last = math.min(first + AT_ONCE - 1, #ids)
+    for i, record in ipairs(redis.call('HMGET', records, unpack(ids, first, last))) do
+      act(ids[first + i - 1], record)
+    end
+  end
+end
+
+-- A task is where its state is looked for.
+local function put_in_place(task)
+  local is_bundled = task.bundle > 0
+  task.bundle = 0
+  enter(task)
+  if task.state == 'T' and task.key ~= '' then
+    local group = group_of(task.tube, task.key)
+    group.taken = group.taken + 1
+  end
+  if is_bundled then tell(task) end
+  count('X', task.state, task.tube, 1)
+end
+
+-- Where tasks are looked for, and how many there are, is known again.
+local function mend()
+  redis.call('DEL', ready, tubes, behind, groups, due, expiry, taken, bundles, shelf, counts)
+  local number = 0
+  each_task(function(id, record)
+    local task = read(id, record or unrecorded(id))
+    if not record and not tonumber(id) then
+      -- It had a record, which is lost, so that nobody knows when it was put.
+      settings.seq = next_seq()
+      task.seq, task.created, task.since = settings.seq, now, now
+      tell(task)
+    end
+    put_in_place(task)
+    number = number + 1
+    if number % AT_ONCE == 0 then flush() end
+  end)
+  flush()
+  raise_sign(redis.call('LLEN', wake))
+end
+
+-- The largest number that is a task's id, but of those that are times.
+local function last_id()
+  local last = 0
+  each_task(function(id)
+    local number = tonumber(id)
+    if number and number > last and number < 1000000000000000 then last = number end
+  end)
+  return string.format('%d', last)
+end
