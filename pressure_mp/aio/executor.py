@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,32 +25,72 @@ T = TypeVar("T")
 _END: Any = object()
 
 
+class Call(Coroutine[Any, Any, T]):
+    """A call of an :class:`Executor`: await it for its result, or make a task of it.
+
+    It is submitted when somebody awaits it, as any coroutine begins then.
+    """
+
+    def __init__(self, id: str, coroutine: Coroutine[Any, Any, T]) -> None:
+        #: The call's id: from when it is submitted, :meth:`Executor.result` of any executor that is
+        #: attached to the same name waits for it too.
+        self.id = id
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:
+        """As of a coroutine; and so are the next two."""
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+
 class Caller:
     """``submit`` and ``map`` for asyncio."""
+
+    def _next_id(self) -> str:
+        """An id for a call, which none ever had."""
+        raise NotImplementedError
 
     async def _submitter(self) -> Submitter:
         """What submits the calls, in threads."""
         raise NotImplementedError
 
-    async def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         """Let a worker call ``fn(*args, **kwargs)``, wait for the result, and return it.
 
-        ``fn`` may be a coroutine function: the worker runs it in an event loop of its own. If the
-        asyncio task is cancelled while it waits, the call is withdrawn; if a worker has taken the
-        call already, the call runs to its end, and its result is dropped.
+        What this returns is to be awaited, and has the ``id`` of the call. ``fn`` may be a
+        coroutine function: the worker runs it in an event loop of its own. If the asyncio task is
+        cancelled while it waits, the call is withdrawn; if a worker has taken the call already, the
+        call runs to its end, and its result is dropped.
 
         Raises what the call raised, and what :meth:`pressure_mp.Executor.submit` raises.
         """
+        id = self._next_id()
+        return Call(id, self._run(id, fn, args, kwargs))
+
+    async def _run(
+        self, id: str, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> T:
         submitter = await self._submitter()
-        submitting = asyncio.get_running_loop().run_in_executor(
-            None, lambda: submitter.submit(fn, *args, **kwargs)
-        )
+        loop = asyncio.get_running_loop()
+        submitting = loop.run_in_executor(None, submitter._submit, fn, args, kwargs, id)
         try:
             future = await asyncio.shield(submitting)
         except asyncio.CancelledError:
             submitting.add_done_callback(_cancel_submitted)
             raise
-        return await _result(future)
+        try:
+            return await _result(future)
+        except asyncio.CancelledError:
+            _cancel(loop, future)
+            raise
 
     async def map(
         self,
@@ -127,6 +169,11 @@ class Executor(Caller):
         """Make an executor, with the options of :class:`pressure_mp.Executor`; does no I/O."""
         self._make = lambda: sync.Executor(max_workers, name, **hide_in(options))
         self._opening: asyncio.Future[sync.Executor] | None = None
+        self._prefix = os.urandom(8).hex()
+        self._ids = itertools.count(1)
+
+    def _next_id(self) -> str:
+        return f"{self._prefix}-{next(self._ids)}"
 
     @classmethod
     async def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:
@@ -156,9 +203,8 @@ class Executor(Caller):
     async def result(self, id: str) -> Any:
         """Wait for the result of a call by its id; see :meth:`pressure_mp.Executor.future`.
 
-        If the asyncio task is cancelled while it waits, the call is withdrawn, as that of
-        :meth:`submit` is, whoever submitted it: to wait for a limited time only, give
-        ``asyncio.shield(executor.result(id))`` to ``asyncio.wait_for``.
+        If the asyncio task is cancelled while it waits, nothing becomes of the call: others may
+        wait for it too. To wait for a limited time only, use ``asyncio.wait_for``.
         """
         executor = await self._submitter()
         return await _result(await asyncio.to_thread(executor.future, id))
@@ -182,6 +228,9 @@ class _WithOptions(Caller):
         self._executor = executor
         self._options = options
 
+    def _next_id(self) -> str:
+        return self._executor._next_id()
+
     async def _submitter(self) -> Submitter:
         return (await self._executor._submitter()).options(**self._options)
 
@@ -198,7 +247,7 @@ def _cancel(loop: asyncio.AbstractEventLoop, future: futures.Future[Any]) -> Non
 
 
 async def _result(future: futures.Future[T]) -> T:
-    """Wait for a future; who is cancelled takes the call back."""
+    """Wait for a future, of which a cancelled wait makes nothing."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -207,9 +256,5 @@ async def _result(future: futures.Future[T]) -> T:
             loop.call_soon_threadsafe(done.set)
 
     future.add_done_callback(tell)
-    try:
-        await done.wait()
-    except asyncio.CancelledError:
-        _cancel(loop, future)
-        raise
+    await done.wait()
     return future.result()

@@ -99,7 +99,9 @@ class Client:
             for thread in self._threads:
                 thread.start()
 
-    def submit(self, payload: bytes, options: Options, block: bool) -> Future[Any]:
+    def submit(
+        self, payload: bytes, options: Options, block: bool, id: str | None = None
+    ) -> Future[Any]:
         """Send a call, at once or in the background. Raises Full, ExecutorBroken,
         ExecutorShutDown; and, where none is sent in the background, what a put raises.
 
@@ -107,7 +109,7 @@ class Client:
         """
         with self._fewer:
             self._wait_for_space(block)
-            future: Future[Any] = Future(f"{self._prefix}-{next(self._ids)}", self)
+            future: Future[Any] = Future(id or f"{self._prefix}-{next(self._ids)}", self)
             is_alone = not self._futures
             self._futures[future.id] = future
             self._queued.add(future.id)

@@ -190,8 +190,9 @@ class Executor(Submitter, futures.Executor):
         fn: Callable[..., T],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        id: str | None = None,
     ) -> Future[T]:
-        return self._submit_with(_NO_OPTIONS, True, fn, args, kwargs)
+        return self._submit_with(_NO_OPTIONS, True, fn, args, kwargs, id)
 
     def _weakly(self) -> mapping.Submit:
         return weakref.WeakMethod(self.submit)
@@ -203,6 +204,7 @@ class Executor(Submitter, futures.Executor):
         fn: Callable[..., T],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        id: str | None,
     ) -> Future[T]:
         manager = self._manager
         client = manager.client
@@ -212,7 +214,7 @@ class Executor(Submitter, futures.Executor):
         except Exception as error:
             return client.failed(error)
         manager.start(self._begin_with)
-        future = client.submit(payload, options, block)
+        future = client.submit(payload, options, block, id)
         manager.workers.fill(client.pending)
         return future
 
@@ -304,8 +306,9 @@ class _WithOptions(Submitter):
         fn: Callable[..., T],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        id: str | None = None,
     ) -> Future[T]:
-        return self._executor._submit_with(self._options, self._block, fn, args, kwargs)
+        return self._executor._submit_with(self._options, self._block, fn, args, kwargs, id)
 
     def _weakly(self) -> mapping.Submit:
         there, asked = weakref.ref(self._executor), (self._options, self._block)

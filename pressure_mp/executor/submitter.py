@@ -24,7 +24,9 @@ class Submitter:
         fn: Callable[..., T],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        id: str | None = None,
     ) -> Future[T]:
+        """Submit a call. ``id``: one that no call has; with None, it gets one."""
         raise NotImplementedError
 
     def _weakly(self) -> mapping.Submit:

@@ -98,3 +98,47 @@ def test_the_result_of_a_call_is_awaited_by_its_id(executor, workers, url):
                 await other.result("nobody-1")
 
     asyncio.run(main())
+
+
+def test_a_call_has_an_id_by_which_another_waits_for_it(executor, workers, url):
+    async def main():
+        options = {"url": url}
+        async with (
+            await aio.Executor.attach(executor.name, **options) as one,
+            await aio.Executor.attach(executor.name, **options) as other,
+        ):
+            calls = [one.submit(divmod, 7, 2), one.options(priority=-1).submit(divmod, 8, 2)]
+            assert len({call.id for call in calls}) == 2
+            with pytest.raises(TaskNotFound):  # it is submitted when somebody awaits it
+                await other.result(calls[0].id)
+            submitted = [asyncio.create_task(call) for call in calls]
+            await asyncio.to_thread(until, lambda: executor._queue.qsize() == 2)
+            waiting = [asyncio.create_task(other.result(call.id)) for call in calls]
+            workers.begin()
+            assert await asyncio.gather(*submitted) == [(3, 1), (4, 0)]
+            assert await asyncio.gather(*waiting) == [(3, 1), (4, 0)]
+            with pytest.raises(RuntimeError):
+                await calls[0]
+
+    asyncio.run(main())
+
+
+def test_who_no_longer_waits_for_a_result_by_its_id_leaves_the_call(executor, workers, url):
+    future = executor.submit(divmod, 7, 2)
+
+    async def main():
+        async with await aio.Executor.attach(executor.name, url=url) as other:
+            waiting = asyncio.create_task(other.result(future.id))
+            client = (await other._submitter())._manager.client
+            await asyncio.to_thread(until, lambda: client.pending)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(other.result(future.id), 0.01)
+            assert await asyncio.to_thread(executor._queue.qsize) == 1
+            workers.begin()
+            assert await other.result(future.id) == (3, 1)
+
+    asyncio.run(main())
+    assert future.result() == (3, 1)
