@@ -123,17 +123,18 @@ def test_who_was_told_that_the_server_is_away_waits_for_it_no_longer(
     ends = []
 
     async def note(pool, options, end, call, settles=False):
-        if threading.current_thread() is getting:
+        if threading.current_thread() is putting:
             ends.append(end)
         return await outage.persist(pool, options, end, call, settles)
 
-    q = Queue(name=name, url=own_postgres.limited_url, reconnect=0.5)
-    getting = Background(q.get)
-    until(lambda: parks(getting))
+    q = Queue(name=name, maxsize=1, url=own_postgres.limited_url, reconnect=0.5)
+    q.put(1)
+    putting = Background(q.put, 2)
+    until(lambda: parks(putting))
     monkeypatch.setattr(session, "persist", note)
     own_postgres.kill()
     with pytest.raises(BrokerUnavailable):
-        getting.result()
+        putting.result()
     assert ends == [None, ONE_TRY]  # the call, and to leave the line
 
 
