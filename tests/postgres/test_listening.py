@@ -113,12 +113,16 @@ class Silent:
             sink.shutdown(socket.SHUT_WR)
 
     def close(self):
-        for one in (self._listening, *self._open):
+        self._end([self._listening], self._threads[:1])  # from now on there are no more of either
+        self._end(self._open, self._threads)
+
+    def _end(self, sockets, threads):
+        for one in sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
+        for thread in threads:
             thread.join()
-        for one in (self._listening, *self._open):
+        for one in sockets:
             one.close()
 
 
