@@ -169,11 +169,9 @@ def test_who_looks_hears_notifications_as_soon_as_there_are_any(
 def test_a_pooler_that_sends_none_is_named(caller, own_postgres, pooled, name, warnings):
     url = f"{pooled}{name}"
     getting = Background(get, caller, url, name)
-    getting.join(0.3)
-    assert getting.is_alive()
+    (warning,) = until(warnings)
     Queue(name=name, url=own_postgres.limited_url).put("item")
     assert getting.result() == "item"
-    (warning,) = warnings()
     assert "a pooler does that" in warning
     (found,) = findings(url)
     assert found.value == "not set"
