@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def _check(ctx: click.Context, parameter: click.Parameter, schema: str | None) -> str | None:
     if schema is not None and not is_schema(schema):
-        raise click.BadParameter(f"it is not of {SCHEMA_LETTERS}")
+        raise click.BadParameter(f"its name has {SCHEMA_LETTERS}")
     return schema
 
 

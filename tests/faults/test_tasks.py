@@ -21,12 +21,17 @@ pytestmark = pytest.mark.timeout(900)
 
 PRODUCERS, WORKERS = 2, 4
 PAUSE = 0.2  # seconds between two strikes, on average: most find a worker that has a task
-#: Seconds in which everything is worked off, once nothing happens any more.
+#: Seconds in which a task is worked off at least, once nothing happens any more.
 QUIET = 30.0
 
 
 def processed(queue):
     return queue.stats().transitions.get("T-X", 0)
+
+
+def unfinished(queue):
+    counts = queue.stats().counts
+    return counts["R"] + counts["W"] + counts["T"]
 
 
 def end_producers(nursery):
@@ -38,7 +43,9 @@ def end_producers(nursery):
 def work_off(queue, nursery):
     """Kick what is buried, and wait until no task is left but what is buried then; shut down."""
     queue.kick_many()
-    until(lambda: not (counts := queue.stats().counts)["R"] + counts["W"] + counts["T"], QUIET)
+    while unfinished(queue):
+        before = processed(queue)
+        until(lambda before=before: processed(queue) > before or not unfinished(queue), QUIET)
     queue.shutdown()
     nursery.wait(QUIET)
 

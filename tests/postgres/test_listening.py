@@ -39,7 +39,7 @@ def pooled(own_postgres):
         yield f"{url}?prepare=0&application_name="
 
 
-#: What those hold who listen.
+#: What those hold who listen, and for a moment those who make a call.
 LOCKS = "SELECT pid, objid FROM pg_locks WHERE locktype = 'advisory'"
 
 
@@ -113,12 +113,16 @@ class Silent:
             sink.shutdown(socket.SHUT_WR)
 
     def close(self):
-        for one in (self._listening, *self._open):
+        self._end([self._listening], self._threads[:1])  # from now on there are no more of either
+        self._end(self._open, self._threads)
+
+    def _end(self, sockets, threads):
+        for one in sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
+        for thread in threads:
             thread.join()
-        for one in (self._listening, *self._open):
+        for one in sockets:
             one.close()
 
 
@@ -165,16 +169,14 @@ def test_who_looks_hears_notifications_as_soon_as_there_are_any(
 def test_a_pooler_that_sends_none_is_named(caller, own_postgres, pooled, name, warnings):
     url = f"{pooled}{name}"
     getting = Background(get, caller, url, name)
-    getting.join(0.3)
-    assert getting.is_alive()
+    (warning,) = until(warnings)
     Queue(name=name, url=own_postgres.limited_url).put("item")
     assert getting.result() == "item"
-    (warning,) = warnings()
     assert "a pooler does that" in warning
     (found,) = findings(url)
     assert found.value == "not set"
     assert findings(f"{url}&listen=127.0.0.1:{own_postgres.port}") == []
-    assert own_postgres.execute(LOCKS) == []  # nobody is taken for one who listens
+    until(lambda: not own_postgres.execute(LOCKS))  # nobody is taken for one who listens
 
 
 def test_a_pooler_that_leaves_sessions_to_its_users_sends_them(

@@ -6,14 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from brokers import postgres as servers
-from waiting import HOURS, LIMIT, Background, until
+from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Empty, Queue
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract.session import ONE_TRY
+from pressure_mp.engines.postgres import outage, session
 from pressure_mp.exceptions import BrokerUnavailable
 
 WAITING = """
@@ -112,6 +115,27 @@ def test_backends_that_are_ended_lose_nothing(own_postgres, name):
     q.put(None)
     consuming.join(LIMIT)
     assert got == list(range(number))
+
+
+def test_who_was_told_that_the_server_is_away_waits_for_it_no_longer(
+    own_postgres, name, monkeypatch
+):
+    ends = []
+
+    async def note(pool, options, end, call, settles=False):
+        if threading.current_thread() is putting:
+            ends.append(end)
+        return await outage.persist(pool, options, end, call, settles)
+
+    q = Queue(name=name, maxsize=1, url=own_postgres.limited_url, reconnect=0.5)
+    q.put(1)
+    putting = Background(q.put, 2)
+    until(lambda: parks(putting))
+    monkeypatch.setattr(session, "persist", note)
+    own_postgres.kill()
+    with pytest.raises(BrokerUnavailable):
+        putting.result()
+    assert ends == [None, ONE_TRY]  # the call, and to leave the line
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_that_names_it(name):

@@ -100,6 +100,21 @@ def test_a_statement_timeout_of_an_event_loop_is_an_error_after_which_nothing_wa
     assert asyncio.run(put_and_get()) == [1, 3]
 
 
+def test_a_transaction_timeout_is_told_when_it_was_tried_long_enough(own_postgres, for_role, name):
+    if not own_postgres.execute("SELECT 1 FROM pg_settings WHERE name = 'transaction_timeout'"):
+        pytest.skip("PostgreSQL has transaction_timeout since version 17")
+    q = Queue(name=name, url=own_postgres.limited_url, reconnect=0.5)
+    for_role("SET transaction_timeout = '200ms'")
+    with (
+        lock(own_postgres, name),
+        pytest.raises(BrokerUnavailable, match="transaction timeout"),
+    ):
+        q.put("lost")
+    q.put("item")
+    assert q.get() == "item"
+    assert q.empty()
+
+
 def test_no_transaction_is_left_open_between_two_calls(own_postgres, for_role, name):
     for_role("SET idle_in_transaction_session_timeout = '20ms'")
     q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)

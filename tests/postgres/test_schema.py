@@ -205,6 +205,7 @@ def test_the_role_of_the_other_tests_may_not_read_the_tables(postgres):
     ("url", "problem"),
     [
         ("postgresql://host/db?schema=Own", "lower case"),
+        *((f"postgresql://host/db?schema={name}", "public") for name in ("public", "pg_own")),
         ("postgresql://host/db?create=yes", "1, or 0"),
         ("postgresql://host/one/two", "more than a database"),
         ("postgresql://user:p/w@host/db", "cannot be read"),
@@ -213,6 +214,25 @@ def test_the_role_of_the_other_tests_may_not_read_the_tables(postgres):
 def test_a_url_that_cannot_be_meant_is_an_error(url, problem):
     with pytest.raises(exceptions.AddressError, match=problem):
         registry.parse(url)
+
+
+def test_a_schema_that_others_use_is_neither_filled_nor_removed(postgres, schema):
+    address = registry.parse(f"{postgres.url}?schema={schema}")
+    postgres.execute(f"CREATE SCHEMA {schema}")
+    postgres.execute(
+        f"CREATE FUNCTION {schema}.theirs() RETURNS text LANGUAGE sql AS $$SELECT ''$$"
+    )
+    for change in (installing.install, installing.uninstall):
+        with pytest.raises(exceptions.BrokerError, match=r"other things.*nothing was done"):
+            change(address)
+    assert postgres.execute(f"SELECT {schema}.theirs()") == [("",)]
+
+
+def test_names_with_zero_characters_are_refused(postgres, name):
+    with pytest.raises(exceptions.ArgumentError, match="zero character"):
+        Queue(name=f"{name}\0", url=postgres.url)
+    with pytest.raises(exceptions.AddressError, match="zero character"):
+        registry.parse(postgres.url, prefix="a\0b")
 
 
 def test_an_option_that_libpq_does_not_know_is_an_error(postgres, name):

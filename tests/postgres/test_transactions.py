@@ -224,6 +224,22 @@ def test_connections_that_cannot_be_used_say_why(own, postgres, url, q):
         refused(without_rights, "grant", BrokerError)
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_connection_has_any_encoding(caller, url, name, encoding):
+    do, queues = caller.do, caller.queues
+    connection = caller.connect(url, client_encoding=encoding)
+    do(queues.Queue(name=name, url=url).put("ä", connection=connection))
+    tasks = queues.TaskQueue(f"{name}-tasks", url=url)
+    assert do(tasks.put("ä", id="ä", connection=connection)) == "ä"
+    do(connection.commit())
+    with pytest.raises(TaskExists, match="ä"):
+        do(tasks.put("ä", id="ä", connection=connection))
+    do(connection.close())
+    assert Queue(name=name, url=url).get() == "ä"
+    with TaskQueue(f"{name}-tasks", url=url).take() as task:
+        assert (task.id, task.data) == ("ä", "ä")
+
+
 def test_each_world_names_the_connection_that_it_needs(url, name):
     for caller, other, needed in (
         (Threads(), Asyncio(), r"psycopg\.Connection"),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from ... import urls
+from ...exceptions import AddressError
 from ...hidden import hide
 from ...urls import Url
 from ..contract.address import DEFAULT_PREFIX, Capabilities, Endpoint
@@ -19,7 +20,11 @@ _CAPABILITIES = Capabilities(persistent=True, durable=True, relaxed=True)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 #: A host, or the directory of a socket, and its port.
 _ONE_HOST = re.compile(r"(\[[^],]+\]|[^:,]+)(?::(\d+))?")
-SCHEMA_LETTERS = "lower case letters, digits and _, up to 63 of them"
+#: Others have things in these.
+_NOT_OWN = re.compile(r"public|information_schema|pg_.*")
+SCHEMA_LETTERS = (
+    "up to 63 lower case letters, digits and _, and is not public, information_schema or pg_…"
+)
 
 
 class PostgresAddress(NamedTuple):
@@ -95,7 +100,7 @@ class PostgresAddress(NamedTuple):
 
 def is_schema(name: str) -> bool:
     """Whether a schema can be called so: not every name that PostgreSQL takes."""
-    return _SCHEMA.fullmatch(name) is not None
+    return _SCHEMA.fullmatch(name) is not None and _NOT_OWN.fullmatch(name) is None
 
 
 def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> PostgresAddress:
@@ -108,7 +113,9 @@ def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> PostgresAddres
     own = url.take("schema", "create", "listen", "prepare")
     schema = own.get("schema", DEFAULT_SCHEMA)
     if not is_schema(schema):
-        raise url.error(f"names a schema that is not of {SCHEMA_LETTERS}")
+        raise url.error(f"names a schema that queues cannot have: its name has {SCHEMA_LETTERS}")
+    if "\0" in prefix:
+        raise AddressError(f"prefix {prefix!r} has a zero character, which PostgreSQL cannot keep")
     return PostgresAddress(
         scheme=url.scheme,
         hosts=url.place,

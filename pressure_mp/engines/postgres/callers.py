@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
@@ -18,6 +19,12 @@ IDENTITY = (
 )
 
 AnyConnection = Connection[Any] | AsyncConnection[Any]
+
+
+def as_read(row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row of which the texts are texts: psycopg has them as bytes where the encoding is not known
+    (SQL_ASCII). The contents of a queue are in arrays."""
+    return tuple(one.decode() if isinstance(one, bytes) else one for one in row)
 
 
 def unwrap(connection: Any) -> AnyConnection:

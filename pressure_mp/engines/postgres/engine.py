@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ...exceptions import PressureError
+from ...exceptions import ArgumentError, PressureError
 from ..contract.items import Put, Take
 from ..contract.session import DEFAULTS, ONE_TRY, Options
 from ..contract.tasks import TakeTasks
@@ -58,6 +58,10 @@ class PostgresEngine:
         return pool
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> PostgresQueue:
+        if "\0" in name:
+            raise ArgumentError(
+                f"queue {name!r} has a zero character in its name, which PostgreSQL cannot keep"
+            )
         return self._bind(name, _TASKS if discipline == _TASKS else "items", discipline, options)
 
     def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> PostgresQueue:

@@ -105,8 +105,8 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         error.refused = refused
         return error
     advice = "nothing was done"
-    if state in ("57014", "25P04"):
-        advice = "its statement_timeout, a like one, or somebody ended the statement: " + advice
+    if state == "57014":
+        advice = "its statement_timeout, or somebody, ended the statement: " + advice
     elif state == "55P03":
         advice = "its lock_timeout is shorter than others needed at this queue: " + advice
     return BrokerError(f"{refused}; {advice}")

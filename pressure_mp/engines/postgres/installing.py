@@ -28,12 +28,24 @@ _THERE = Statement(
 )
 
 
+#: A row if there is anything in the schema.
+_OCCUPIED = Statement(
+    b"occupied",
+    b"SELECT '' FROM pg_namespace n WHERE n.nspname = $1 AND "
+    b"(EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid) "
+    b"OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = n.oid) "
+    b"OR EXISTS (SELECT FROM pg_type t WHERE t.typnamespace = n.oid))",
+    (0,),
+)
+
+
 async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
     """Install it, or bring the one that is there up to date. Raises BrokerError if that is to be
     ``unlogged``, and is not; or if it is newer than this package."""
     async with _alone(wire):
         found = await wire.execute(_THERE, (name.encode(),), None)
         if not found or found[0][0] is None:
+            await _check_empty(wire, name)
             await wire.execute_text(schema.install_sql(name, unlogged, is_there=bool(found)))
         elif unlogged and found[0][0] != b"u":
             raise BrokerError(
@@ -42,6 +54,15 @@ async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
             )
         else:
             await _upgrade(wire, name)
+
+
+async def _check_empty(wire: Wire, name: str) -> None:
+    """Raise BrokerError if others have something in the schema, which has no queues."""
+    if await wire.execute(_OCCUPIED, (name.encode(),), None):
+        raise BrokerError(
+            f"the schema {name} has other things in it than queues: use a schema of their own; "
+            "nothing was done"
+        )
 
 
 async def _upgrade_over(wire: Wire, name: str) -> None:
@@ -79,6 +100,9 @@ async def _alone(wire: Wire) -> AsyncIterator[None]:
 
 async def _uninstall_over(wire: Wire, name: str) -> None:
     async with _alone(wire):
+        found = await wire.execute(_THERE, (name.encode(),), None)
+        if found and found[0][0] is None:
+            await _check_empty(wire, name)
         await wire.execute_text(schema.uninstall_sql(name))
 
 

@@ -8,6 +8,8 @@ from .wire import Statement, Wire
 
 #: Seconds to connect, and for each reply.
 _TIMEOUT = 5.0
+#: How often one looks whether a session is kept: that it is not is hidden if others use it then.
+_LOOKS = 5
 _ASK_SESSION = Statement(b"", b"SELECT pg_backend_pid()::text", ())
 
 
@@ -48,8 +50,12 @@ async def _is_kept(session: int, wire: Wire, address: PostgresAddress) -> bool:
     other = wire_to_hear(type(wire), address)
     try:
         await other.connect(address.conninfo(address.listen or None), _TIMEOUT)
-        await other.execute_text("BEGIN", _TIMEOUT)
-        return await _session(other) != session and await _session(wire) == session
+        for _ in range(_LOOKS):
+            await other.execute_text("BEGIN", _TIMEOUT)
+            if await _session(other) == session or await _session(wire) != session:
+                return False
+            await other.execute_text("COMMIT", _TIMEOUT)
+        return True
     except PressureError:
         return True
     finally:

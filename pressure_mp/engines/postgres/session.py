@@ -107,6 +107,8 @@ class BaseSession:
         #: What the session is called in line; empty while it never asked for a place.
         self._ticket = ""
         self._placed = False
+        #: Whether the server did not answer in time, so that it is not waited for again.
+        self._is_away = False
         #: The lane and the number of the last call that took items for good.
         self._taken: tuple[str, int] | None = None
 
@@ -212,6 +214,7 @@ class BaseSession:
             rows = await persist(self._calls, binding.options, end, call, settles, failed)
         except PressureError as error:
             if isinstance(error, BrokerUnavailable):
+                self._is_away = True
                 self._lane = None  # what was sent may come later, and note its number
             if way.takes and not isinstance(error, ConnectionError):
                 self._taken = None  # a statement that fails does nothing
@@ -309,7 +312,8 @@ class BaseSession:
         params = tuple(
             text.encode() for text in (binding.prefix, binding.kind, binding.name, self._ticket)
         )
-        end = time.monotonic() + LAST_WORDS if binding.options.reconnect else ONE_TRY
+        has_time = binding.options.reconnect and not self._is_away
+        end = time.monotonic() + LAST_WORDS if has_time else ONE_TRY
         try:
             await persist(
                 self._pool, binding.options, end, lambda again: (binding.statements.leave, params)

@@ -27,6 +27,7 @@ from .callers import (
     CallersTransaction,
     Known,
     as_of_queues,
+    as_read,
     check,
     unwrap,
 )
@@ -166,7 +167,7 @@ class TransactionSession(BaseTransactionSession):
         with Cursor(self._cursors, row_factory=tuple_row) as cursor:
             row = cursor.execute(text, params).fetchone()
         assert row is not None
-        return row
+        return as_read(row)
 
     def call(self, request: Request, end: float | None = None) -> Any:
         return finish(self._call(request, end))
@@ -203,7 +204,7 @@ class AsyncTransactionSession(BaseTransactionSession):
         async with AsyncCursor(self._cursors, row_factory=tuple_row) as cursor:
             row = await (await cursor.execute(text, params)).fetchone()
         assert row is not None
-        return row
+        return as_read(row)
 
     async def call(self, request: Request, end: float | None = None) -> Any:
         return await self._call(request, end)

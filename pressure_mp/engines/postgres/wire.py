@@ -223,7 +223,8 @@ class Wire(ABC):
         pgconn = self.pgconn
         found: Any = None
         while (result := pgconn.get_result()) is not None:
-            if found is None or result.status == ExecStatus.FATAL_ERROR:
+            fails = result.status == ExecStatus.FATAL_ERROR
+            if found is None or (fails and found.status != ExecStatus.FATAL_ERROR):
                 found = result
         return self._rows(found)
 
@@ -233,9 +234,11 @@ class Wire(ABC):
             columns = range(found.nfields)
             return [[found.get_value(row, n) for n in columns] for row in range(found.ntuples)]
         state = found.error_field(DiagnosticField.SQLSTATE)
+        message = found.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
         if not state:
             raise OperationalError(found.get_error_message())
-        message = found.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
+        if found.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in (b"FATAL", b"PANIC"):
+            raise OperationalError(message.decode(errors="replace"))  # perhaps behind a commit
         raise refusal(state.decode(), message.decode(errors="replace"), self.shown, self._schema)
 
     def close(self) -> None:

@@ -105,7 +105,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.put_next(a_slot bigint, a_queue bigint, a
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_position bigint;
-    noted text;
+    noted pg_catalog.text;
     now_at bigint;
 BEGIN
     IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
@@ -148,7 +148,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.take_one(a_prefix text, a_name text, a_cl
 DECLARE
     a_slot bigint;
     q pressure_mp.queues;
-    taken bytea;
+    taken pg_catalog.bytea;
 BEGIN
     IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
         'pg_catalog, pg_temp'::pg_catalog.text
@@ -178,12 +178,12 @@ CREATE OR REPLACE FUNCTION pressure_mp.take_next(a_slot bigint, a_queue bigint, 
 DECLARE
     there pg_catalog.tid;
     now_at bigint;
-    a_discipline text;
-    from_rank bytea;
+    a_discipline pg_catalog.text;
+    from_rank pg_catalog.bytea;
     from_position bigint;
-    from_ranks bytea[];
+    from_ranks pg_catalog.bytea[];
     from_positions bigint[];
-    noted text;
+    noted pg_catalog.text;
     one pressure_mp.items;
     is_noted boolean;
 BEGIN
