@@ -14,7 +14,7 @@ from .address import PostgresAddress
 from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared
 from .packing import load
 from .schema import VERSION
-from .statements import version
+from .statements import versions
 from .wire import BlockingWire, Row, Statement, Wire
 
 T = TypeVar("T")
@@ -128,10 +128,10 @@ class Pool:
         return wire
 
     async def _check(self, wire: Wire, limit: float) -> None:
-        """Raise NotInstalled unless the schema is of this version; or install it."""
+        """Raise NotInstalled unless the schema is of this version, or serves it; or install it."""
         schema = self.address.schema
         try:
-            found = load((await wire.execute(version(schema), (), limit))[0][0])
+            found, serves = load((await wire.execute(versions(schema), (), limit))[0][0])
         except NotInstalled:
             if not self.address.create:
                 wire.close()
@@ -140,7 +140,7 @@ class Pool:
 
             await install_over(wire, schema)
             return
-        if found != VERSION:
+        if not serves <= VERSION <= found:
             wire.close()
             raise NotInstalled(
                 f"the schema {schema} at {self.address.url} is of version {found}, and this "
