@@ -162,9 +162,10 @@ def test_a_role_that_may_not_install_or_upgrade_it_is_told_who_may(postgres, sch
 def test_another_version_of_it_is_an_error_that_says_so(postgres, schema, name):
     url = f"{postgres.url}?schema={schema}"
     run("install", "--url", url)
-    version = f"{schema}.version() RETURNS integer LANGUAGE sql"
     for number, advice in ((0, "postgres upgrade"), (99, "use the package that installed it")):
-        postgres.execute(f"CREATE OR REPLACE FUNCTION {version} AS 'SELECT {number}'")
+        for function in ("version", "serves"):
+            made = f"{schema}.{function}() RETURNS integer LANGUAGE sql AS 'SELECT {number}'"
+            postgres.execute(f"CREATE OR REPLACE FUNCTION {made}")
         address = registry.parse(url, prefix=f"apart-{number}")
         with pytest.raises(exceptions.BrokerError, match=f"is of version {number}.*{advice}"):
             drive(list_page(), registry.engine(address).broker().session())

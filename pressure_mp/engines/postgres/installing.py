@@ -12,7 +12,7 @@ from . import schema
 from .address import PostgresAddress
 from .errors import Forbidden
 from .packing import load
-from .statements import version
+from .statements import versions
 from .wire import BlockingWire, Statement, Wire, finish
 
 #: Seconds to connect.
@@ -53,7 +53,7 @@ async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
                 "all queues, or install another one"
             )
         else:
-            await _upgrade(wire, name)
+            await _upgrade(wire, name, found[0][0] == b"u")
 
 
 async def _check_empty(wire: Wire, name: str) -> None:
@@ -67,17 +67,18 @@ async def _check_empty(wire: Wire, name: str) -> None:
 
 async def _upgrade_over(wire: Wire, name: str) -> None:
     async with _alone(wire):
-        await _upgrade(wire, name)
+        found = await wire.execute(_THERE, (name.encode(),), None)
+        await _upgrade(wire, name, bool(found) and found[0][0] == b"u")
 
 
-async def _upgrade(wire: Wire, name: str) -> None:
-    found = load((await wire.execute(version(name), (), None))[0][0])
+async def _upgrade(wire: Wire, name: str, unlogged: bool) -> None:
+    found, _ = load((await wire.execute(versions(name), (), None))[0][0])
     if found > schema.VERSION:
         raise BrokerError(
             f"the schema {name} is of version {found}, and this package has {schema.VERSION}: "
             "upgrade it by the package that installed it; nothing was done"
         )
-    await wire.execute_text(schema.upgrade_sql(name))
+    await wire.execute_text(schema.upgrade_sql(name, found, unlogged))
 
 
 @asynccontextmanager
@@ -122,8 +123,12 @@ def install(address: PostgresAddress, unlogged: bool = False) -> None:
 
 
 def upgrade(address: PostgresAddress) -> None:
-    """Bring the schema up to date, while clients use it. Raises NotInstalled if there is none,
-    and BrokerError if it is newer than this package."""
+    """Bring the schema up to date, while clients use it: all of it, or nothing. Where its tables
+    change, clients wait for half a second at a time while a transaction that uses them is open.
+
+    Raises NotInstalled if there is no schema; BrokerError if it is newer than this package, or if
+    such a transaction is open for 40 seconds.
+    """
     _run(address, _upgrade_over)
 
 

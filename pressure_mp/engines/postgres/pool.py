@@ -15,7 +15,7 @@ from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared, ReadOnly
 from .packing import load
 from .role_settings import check_role, only_reads
 from .schema import VERSION
-from .statements import version
+from .statements import versions
 from .wire import BlockingWire, Row, Statement, Wire
 
 T = TypeVar("T")
@@ -138,10 +138,10 @@ class Pool:
         return wire
 
     async def _check(self, wire: Wire, limit: float) -> None:
-        """Raise NotInstalled unless the schema is of this version; or install it."""
+        """Raise NotInstalled unless the schema is of this version, or serves it; or install it."""
         schema = self.address.schema
         try:
-            found = load((await wire.execute(version(schema), (), limit))[0][0])
+            found, serves = load((await wire.execute(versions(schema), (), limit))[0][0])
         except NotInstalled:
             if not self.address.create:
                 raise
@@ -151,7 +151,7 @@ class Pool:
 
             await install_over(wire, schema)
             return
-        if found != VERSION:
+        if not serves <= VERSION <= found:
             raise NotInstalled(
                 f"the schema {schema} at {self.address.url} is of version {found}, and this "
                 f"package needs {VERSION}: "

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from .address import DEFAULT_SCHEMA
 
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+_SQL = files(__package__) / "sql"
+
 #: Of what this package's functions and tables are. One more with each change of either.
 VERSION = 1
+#: The oldest version of the package whose clients can use these functions: those that are at work
+#: when the schema is upgraded go on, and so do the processes that they start.
+SERVES = 1
+#: What makes the tables of one version those of the next: 001_to_002.sql, and so on. Calls that
+#: wait meanwhile are made by the functions from before: the tables must still be right for them.
+STEPS: Traversable = _SQL / "upgrades"
 
 _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: The functions that clients call. Whoever may call these may use the queues, and needs no rights
@@ -16,13 +28,14 @@ _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 ENTRIES = (
     *("call_items", "call_tasks", "look_at", "leave", "call_host"),
     *("put_one", "put_next", "take_one", "take_next", "list_queues", "server_settings"),
-    *("append_sample", "read_samples", "stage", "version"),
+    *("append_sample", "read_samples", "stage", "version", "serves"),
 )
 #: What runs with the rights of the schema's owner: these, and what a commit calls.
 _DEFINED = (*ENTRIES, "call_staged")
-#: Of these, those that begin with "set_up" unless they find the settings as they are to be: to have
-#: them set for each call, as it is done for the others, takes long beside what these do.
-_SET_UP = ("call_items", "call_tasks", "put_one", "put_next", "take_one", "take_next")
+#: Where a function sees to its settings itself: to have them set for each call, as it is done for
+#: the others of these, takes long beside what it does.
+_MARK = "    -- The settings: schema.py says what is done here.\n"
+_WITH_MARK = re.compile(rf"FUNCTION \w+\.(\w+)\((?:(?!\nEND \$\$)[\s\S])*?{re.escape(_MARK)}")
 #: The settings that the functions need, which clients' connections have too. Nothing of others is
 #: found before what the database system has. The planner is told that every table is read by its
 #: index, however small it was when a plan was made, and that a plan is made once.
@@ -40,17 +53,21 @@ def install_sql(
 ) -> str:
     """What makes the schema, in one transaction. ``unlogged``: for queues that may be lost when the
     server crashes. ``is_there``: it was made before, and is empty."""
-    tables = _text("01_tables.sql", schema)
-    if unlogged:
-        tables = tables.replace("\nCREATE TABLE ", "\nCREATE UNLOGGED TABLE ")
+    tables = _tables(_SQL / "01_tables.sql", schema, unlogged)
     made = "" if is_there else f"CREATE SCHEMA {schema};"
     return "\n".join((made, tables, _functions(schema)))
 
 
-def upgrade_sql(schema: str = DEFAULT_SCHEMA) -> str:
-    """What brings the functions up to date, while clients use them. The tables are those of every
-    version so far."""
-    return f"{_functions(schema)}\n{_grant_again(schema)}"
+def upgrade_sql(schema: str = DEFAULT_SCHEMA, since: int = VERSION, unlogged: bool = False) -> str:
+    """What brings a schema of the version ``since`` up to date, in one transaction, while clients
+    use it: the steps of the tables, and all functions."""
+    steps = [
+        _tables(STEPS / f"{number:03}_to_{number + 1:03}.sql", schema, unlogged)
+        for number in range(since, VERSION)
+    ]
+    if steps:
+        steps.insert(0, _text(STEPS / "begin.sql", schema))
+    return "\n".join((*steps, _functions(schema), _grant_again(schema)))
 
 
 def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
@@ -77,13 +94,13 @@ def _grant_again(schema: str) -> str:
 
 
 def _functions(schema: str) -> str:
-    folder = files(__package__) / "sql"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    texts = [_text(name, schema) for name in names if name != "01_tables.sql"]
-    texts.append(
-        f"CREATE OR REPLACE FUNCTION {schema}.version() RETURNS integer LANGUAGE sql "
-        f"IMMUTABLE AS 'SELECT {VERSION}';"
-    )
+    found = sorted((one for one in _SQL.iterdir() if one.name.endswith(".sql")), key=_name)
+    texts = [_text(one, schema) for one in found if one.name != "01_tables.sql"]
+    for name, number in (("version", VERSION), ("serves", SERVES)):
+        texts.append(
+            f"CREATE OR REPLACE FUNCTION {schema}.{name}() RETURNS integer LANGUAGE sql "
+            f"IMMUTABLE AS 'SELECT {number}';"
+        )
     settings = ", ".join(
         f"pg_catalog.set_config('{setting}', '{value}', true)"
         for setting, value in SETTINGS.items()
@@ -92,9 +109,11 @@ def _functions(schema: str) -> str:
         f"CREATE OR REPLACE FUNCTION {schema}.set_up() RETURNS void LANGUAGE sql VOLATILE "
         f"AS $$ SELECT {settings} $$;"
     )
+    set_up = {name for text in texts for name in _WITH_MARK.findall(text)}
+    texts = [text.replace(_MARK, _seeing_to_settings(schema)) for text in texts]
     for name in _DEFINED:
         texts.append(f"ALTER FUNCTION {schema}.{name} SECURITY DEFINER;")
-        if name not in _SET_UP:
+        if name not in set_up:
             texts += [
                 f"ALTER FUNCTION {schema}.{name} SET {setting} = {value};"
                 for setting, value in SETTINGS.items()
@@ -103,6 +122,24 @@ def _functions(schema: str) -> str:
     return "\n".join(texts)
 
 
-def _text(name: str, schema: str) -> str:
-    text = (files(__package__) / "sql" / name).read_text(encoding="utf-8")
-    return _NAME.sub(f"{schema}.", text)
+def _seeing_to_settings(schema: str) -> str:
+    """What a function begins with: until then it names nothing without its schema."""
+    return f"""    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
+        '{SETTINGS["search_path"]}'::pg_catalog.text
+    THEN
+        PERFORM {schema}.set_up();
+    END IF;
+"""
+
+
+def _tables(file: Traversable, schema: str, unlogged: bool) -> str:
+    text = _text(file, schema)
+    return text.replace("\nCREATE TABLE ", "\nCREATE UNLOGGED TABLE ") if unlogged else text
+
+
+def _text(file: Traversable, schema: str) -> str:
+    return _NAME.sub(f"{schema}.", file.read_text(encoding="utf-8"))
+
+
+def _name(file: Traversable) -> str:
+    return file.name

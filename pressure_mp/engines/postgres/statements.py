@@ -45,9 +45,10 @@ class Statements:
         return self._items if kind == "items" else self._tasks
 
 
-def version(schema: str) -> Statement:
-    """What asks for the version that is installed."""
-    return _make(schema, "version", "to_jsonb(version)", 0)
+def versions(schema: str) -> Statement:
+    """What asks for the version that is installed, and the oldest package that it serves."""
+    text = f"SELECT jsonb_build_array({schema}.version(), {schema}.serves())"
+    return Statement(b"versions", text.encode(), ())
 
 
 def _make(schema: str, function: str, columns: str, number: int, *binary: int) -> Statement:

@@ -15,11 +15,7 @@ DECLARE
     moment bigint;
     w pressure_mp.watchers;
 BEGIN
-    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
-        'pg_catalog, pg_temp'::pg_catalog.text
-    THEN
-        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
-    END IF;
+    -- The settings: schema.py says what is done here.
     a_slot := pressure_mp.slot(a_prefix, 'tasks', a_name);
     IF args ? 'durable' THEN
         PERFORM pressure_mp.be_durable((args->>'durable')::integer);

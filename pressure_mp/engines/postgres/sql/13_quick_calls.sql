@@ -79,11 +79,7 @@ DECLARE
     q pressure_mp.queues;
     now_at bigint;
 BEGIN
-    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
-        'pg_catalog, pg_temp'::pg_catalog.text
-    THEN
-        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
-    END IF;
+    -- The settings: schema.py says what is done here.
     a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     PERFORM pg_advisory_xact_lock(a_slot);
     q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, true);
@@ -108,11 +104,7 @@ DECLARE
     noted pg_catalog.text;
     now_at bigint;
 BEGIN
-    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
-        'pg_catalog, pg_temp'::pg_catalog.text
-    THEN
-        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
-    END IF;
+    -- The settings: schema.py says what is done here.
     IF pg_advisory_xact_lock(a_slot) IS NULL THEN  -- it never is
         RETURN NULL;
     END IF;
@@ -150,11 +142,7 @@ DECLARE
     q pressure_mp.queues;
     taken pg_catalog.bytea;
 BEGIN
-    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
-        'pg_catalog, pg_temp'::pg_catalog.text
-    THEN
-        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
-    END IF;
+    -- The settings: schema.py says what is done here.
     a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     PERFORM pg_advisory_xact_lock(a_slot);
     q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, false);
@@ -187,11 +175,7 @@ DECLARE
     one pressure_mp.items;
     is_noted boolean;
 BEGIN
-    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
-        'pg_catalog, pg_temp'::pg_catalog.text
-    THEN
-        PERFORM pressure_mp.set_up();  -- before anything is named without its schema
-    END IF;
+    -- The settings: schema.py says what is done here.
     IF pg_advisory_xact_lock(a_slot) IS NULL THEN  -- it never is
         RETURN NULL;
     END IF;
