@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ..engines.contract.ages import Ages
 from ..engines.contract.brokers import QueueSummary
 from ..exceptions import PressureError
+from . import wording
 from .place import Place
 
 #: How many looks a line of depths has.
@@ -67,7 +68,7 @@ class Watched:
             (self.queue.getting, "get", self.getting_since),
         ):
             if number and since is not None:
-                parts.append(f"{number} {what} {now - since:.0f}s")
+                parts.append(f"{number} {what} {wording.duration(now - since)}")
         return ", ".join(parts)
 
 

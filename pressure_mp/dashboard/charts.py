@@ -45,6 +45,8 @@ def spark(values: Sequence[float], top: float) -> Markup:
     points = " ".join(
         f"{place * step:.1f},{18 - 16 * min(value / top, 1):.1f}"
         for place, value in enumerate(values)
+        # What is on a level line needs no point: most queues are at rest.
+        if not 0 < place < len(values) - 1 or len({*values[place - 1 : place + 2]}) > 1
     )
     return element(
         "svg",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterable
@@ -137,11 +138,13 @@ class Monitor:
 
 
 def by_waiting(queues: Iterable[Watched]) -> list[Watched]:
-    """Those first that somebody waits for, then by depth and name."""
+    """Those first for which the most wait, of these the one that somebody has waited for longest;
+    then by depth and name."""
     return sorted(
         queues,
         key=lambda one: (
             -one.queue.putting - one.queue.getting,
+            min(one.putting_since or math.inf, one.getting_since or math.inf),
             -one.queue.length,
             one.queue.name,
         ),

@@ -75,7 +75,7 @@ def test_top_shows_who_holds_a_queue_up_and_hears_its_keys(spawn, valkey, name):
     until(lambda: queue.why_blocked().put.holder)
     terminal = spawn(100, "top", "--interval", "0.1")
     terminal.expect("2 queues by waiting; held up by the consumers of full")
-    terminal.expect(r"full\s+1\s+1\s+\S*█\s+0\s+0\s+1 put \d+s\s+its consumers are slow")
+    terminal.expect(r"full\s+1\s+1\s+\S*█\s+0\s+0\s+1 put \S+ s\s+its consumers are slow")
     terminal.send("s")
     terminal.expect("2 queues by depth")
     terminal.send("p")

@@ -120,7 +120,7 @@ def test_keys_lead_everywhere_and_the_focus_is_seen(browser, options, jobs):
     with serving(**options) as dashboard:
         browser.get(dashboard.url)
         press(browser, "?")
-        assert "hold the page as it is" in text_of(browser, "#keys")
+        assert "pause the page" in text_of(browser, "#keys")
         press(browser, Keys.ESCAPE)
         press(browser, "j")
         assert focused(browser) == "jobs"
@@ -158,7 +158,7 @@ def test_a_page_renews_itself_and_keeps_what_its_reader_does(browser, options, j
         assert shown("PROTO"), "what was opened stays open"
         assert focused(browser) == "opcodes"
         press(browser, "p")
-        assert text_of(browser, "#hold") == "Go on"
+        assert text_of(browser, "#hold") == "Resume"
         jobs.put("fourth")
         press(browser, "p")
         until(lambda: shown("fourth"))

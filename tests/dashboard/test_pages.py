@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import inside
@@ -10,7 +11,7 @@ import pytest
 from dashboards import serving
 from programs import stages
 from started import quickly
-from waiting import until
+from waiting import LIMIT, until
 
 from pressure_mp import (
     JoinableQueue,
@@ -20,6 +21,12 @@ from pressure_mp import (
     QueueDoesNotExistError,
     TaskQueue,
 )
+from pressure_mp.administration.troubles import find_troubles
+from pressure_mp.administration.watching import Watched
+from pressure_mp.dashboard.charts import spark
+from pressure_mp.dashboard.monitor import by_waiting
+from pressure_mp.dashboard.pages import health
+from pressure_mp.engines.contract.brokers import QueueSummary
 
 
 @pytest.fixture
@@ -88,7 +95,7 @@ def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_u
             shown = until(settled)
             assert shown.index(row) < shown.index("a-last 1 of 1")
             until(lambda: held_up in dashboard.text("/"))
-            worker = f"pid {between.pid} on {socket.gethostname()} alive a-last , has waited"
+            worker = f"pid {between.pid} on {socket.gethostname()} alive a-last has waited"
             until(lambda: worker in dashboard.text("/workers"))
             assert not puts.done()
         finally:
@@ -180,9 +187,41 @@ def test_a_thousand_queues_are_filtered_ordered_and_shown_in_parts(name):
         assert found.count(" fifo 0") == 10
         assert dashboard.page("/tasks?name=tasks&start=50").count('data-label="Task"') == 10
         assert "Previous 51 to 60 of 60" in dashboard.text("/tasks?name=tasks&start=50")
-        assert "No queue is found" in dashboard.text("/?find=nothing&kind=fifo")
+        assert "No queue is like that. Show all queues" in dashboard.text(
+            "/?find=nothing&kind=fifo"
+        )
 
 
 def test_without_its_broker_the_pages_say_what_is_wrong(name):
     with serving("redis://127.0.0.1:1", name) as dashboard:
         assert "The broker cannot be asked: no broker answers" in dashboard.text("/")
+
+
+def test_the_page_of_health_does_not_wait_for_many_queues(name, monkeypatch):
+    """It says that they are being asked, and renews itself."""
+    go_on = threading.Event()
+
+    def look(place):
+        go_on.wait(LIMIT)
+        yield from find_troubles(place)
+
+    monkeypatch.setattr(health, "find_troubles", look)
+    monkeypatch.setattr(health, "_PATIENCE", 0.01)
+    with serving(f"memory://{name}") as dashboard:
+        assert "Each queue is being asked" in dashboard.text("health")
+        go_on.set()
+        until(lambda: "Loses data memory:// is this process" in dashboard.text("health"))
+
+
+def test_those_come_first_for_which_somebody_has_waited_longest():
+    def watched(name, putting, since):
+        counts = dict.fromkeys(QueueSummary._fields, 0) | {"name": name, "putting": putting}
+        return Watched(QueueSummary(**counts), 0.0, putting_since=since)
+
+    several = [watched("new", 1, 9.0), watched("old", 1, 5.0), watched("none", 0, None)]
+    assert [one.queue.name for one in by_waiting(several)] == ["old", "new", "none"]
+
+
+def test_a_queue_at_rest_has_a_short_line():
+    assert str(spark([3] * 16, 0)).count(",") == 2
+    assert str(spark([0, 0, 0, 5, 0, 0, 0], 0)).count(",") == 5

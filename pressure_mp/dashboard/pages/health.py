@@ -7,35 +7,70 @@ import time
 
 from ...administration.place import Place
 from ...administration.troubles import Trouble, find_troubles
-from ..markup import element
+from ...exceptions import PressureError
+from ..markup import Markup, element
 from . import layout
 from .layout import Context
 
 #: Things that are shown; and seconds for which they are believed, and nobody looks anew.
 _MOST = 200
 _FRESH = 30.0
+#: Seconds for which a page waits for a look: each queue is asked, and there may be many.
+_PATIENCE = 2.0
 
 
 class Doctor:
-    """Looks for troubles, at most every half minute: it asks the server and each queue."""
+    """Looks for troubles, in a thread and at most every half minute: it asks the server and each
+    queue."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._lock = threading.Lock()
-        self._found: tuple[float, list[Trouble]] | None = None
+        self._changed = threading.Condition()
+        self._is_looking = False
+        self._looked = -_FRESH
+        self._found: list[Trouble] | PressureError | None = None
 
-    def troubles(self) -> list[Trouble]:
-        """What was found. Raises what the broker does."""
-        with self._lock:
-            if self._found is None or time.monotonic() - self._found[0] > _FRESH:
-                found = list(find_troubles(self._place))
-                self._found = time.monotonic(), sorted(found, key=lambda one: not one.loses)
-            return self._found[1]
+    def troubles(self) -> list[Trouble] | None:
+        """What was found last; None while nobody knows yet. Raises what the broker does."""
+        with self._changed:
+            if not self._is_looking and time.monotonic() - self._looked >= _FRESH:
+                self._is_looking = True
+                threading.Thread(target=self._look, name="pressure_mp-health", daemon=True).start()
+            self._changed.wait_for(lambda: not self._is_looking, _PATIENCE)
+            found = self._found
+        if isinstance(found, PressureError):
+            raise found
+        return found
+
+    def _look(self) -> None:
+        found: list[Trouble] | PressureError | None = None
+        try:
+            found = sorted(find_troubles(self._place), key=lambda one: not one.loses)
+        except PressureError as error:
+            found = error
+        finally:
+            with self._changed:
+                self._is_looking, self._looked = False, time.monotonic()
+                self._found = found
+                self._changed.notify_all()
 
 
 def make(context: Context, doctor: Doctor) -> str:
     """The page."""
     found = doctor.troubles()
+    shown = element("p", "Each queue is being asked …", class_="note")
+    if found is not None:
+        shown = _troubles(found) if found else element("p", "Nothing is wrong.")
+    return layout.page(
+        context,
+        "Health",
+        element("h1", "Health"),
+        layout.live("health", shown),
+        here="health",
+    )
+
+
+def _troubles(found: list[Trouble]) -> Markup:
     items = [
         element(
             "li",
@@ -49,14 +84,8 @@ def make(context: Context, doctor: Doctor) -> str:
         for one in found[:_MOST]
     ]
     left = len(found) - len(items)
-    return layout.page(
-        context,
-        "Health",
-        element("h1", "Health"),
-        layout.live(
-            "health",
-            element("ul", items, class_="troubles") if items else element("p", "Nothing is wrong."),
-            element("p", f"{left:,} more: see `pressure-mp doctor`.") if left else None,
-        ),
-        here="health",
+    return element(
+        "div",
+        element("ul", items, class_="troubles"),
+        element("p", f"{left:,} more: see `pressure-mp doctor`.") if left else None,
     )

@@ -22,6 +22,8 @@ _PAGES = (
     ("workers", "Workers", "w"),
     ("health", "Health", "h"),
 )
+#: The heads of columns of numbers, which end at the same place.
+_NUMBERS = ("Bound", "In/s", "Out/s", "In flight", "Rejected", "Taken", "Tasks", "Consumers")
 _KEYS = (
     ("?", "these keys"),
     ("/", "to the filter"),
@@ -29,7 +31,7 @@ _KEYS = (
     ("Enter", "open it"),
     ("u", "back to all queues"),
     *((f"g {key}", title.lower()) for _, title, key in _PAGES),
-    ("p", "hold the page as it is, or go on"),
+    ("p", "pause the page, or resume"),
     ("Esc", "close, or leave the filter"),
 )
 
@@ -75,7 +77,7 @@ def page(context: Context, title: str, *body: Child, here: str = "") -> str:
                 "div",
                 element("span", context.broker, class_="broker"),
                 element("span", "", id="state", role="status"),
-                element("button", "Hold", type="button", id="hold", hidden=True),
+                element("button", "Pause", type="button", id="hold", hidden=True),
                 element("button", "?", type="button", id="ask", aria_label="Keys", hidden=True),
                 class_="tools",
             ),
@@ -126,7 +128,13 @@ def table(heads: list[str], rows: list[Markup], empty: str, **attributes: str) -
     """A table of rows that :func:`row` made; in its place a sentence if there are none."""
     if not rows:
         return element("p", empty, class_="note")
-    head = element("tr", [element("th", text, scope="col") for text in heads])
+    head = element(
+        "tr",
+        [
+            element("th", text, scope="col", class_="number" if text in _NUMBERS else None)
+            for text in heads
+        ],
+    )
     shown = element("table", element("thead", head), element("tbody", rows), **attributes)
     return element("div", shown, class_="table")
 
@@ -141,12 +149,17 @@ def row(heads: list[str], cells: list[Child], class_: str | None = None) -> Mark
                 "td",
                 element("div", cell, class_="value"),
                 data_label=head,
-                class_="nothing" if cell in ("0", NOTHING) else None,
+                class_=_class_of(head, cell),
             )
             for head, cell in zip(heads, cells, strict=True)
         ],
         class_=class_,
     )
+
+
+def _class_of(head: str, cell: Child) -> str | None:
+    of_column = "number" if head in _NUMBERS else ""
+    return f"{of_column} {'nothing' if cell in ('0', NOTHING) else ''}".strip() or None
 
 
 def facts(pairs: list[tuple[str, Child]]) -> Markup:

@@ -36,13 +36,15 @@ def make(context: Context) -> str:
     now = time.monotonic()
     rows = [_row(one, view, now) for one in shown]
     turn = layout.turn("./", context.query, start, _MOST, len(found))
-    table = layout.table(_HEADS, rows, "No queue is found here.", class_="queues")
+    empty = "No queue is like that." if view.queues else "There is no queue yet."
+    table = layout.table(_HEADS, rows, empty, class_="queues")
+    every = element("p", element("a", "Show all queues", href="./"))
     return layout.page(
         context,
         "Queues",
         element("h1", "Queues"),
         _filter(context),
-        layout.live("list", summary(view), table, turn),
+        layout.live("list", summary(view), table, every if view.queues and not found else turn),
         here="./",
     )
 

@@ -53,14 +53,17 @@ def make(context: Context) -> str:
 def find(context: Context) -> Named:
     """The queue that is asked for. Raises QueueDoesNotExistError."""
     name, kind = context.query.get("name", ""), context.query.get("kind", "")
-    found = context.place.find(name)
+    try:
+        found = context.place.find(name)
+    except QueueDoesNotExistError:
+        raise QueueDoesNotExistError(f"Queue {name!r} does not exist.") from None
     if kind in ("", found.discipline):
         return found
     if kind in layout.KINDS:
         named = context.place.named(name, kind)  # there may be one of items and one of tasks
         if named.run(named.operations.exists()):
             return named
-    raise QueueDoesNotExistError(f"there is no queue {name!r} of the kind {kind!r}")
+    raise QueueDoesNotExistError(f"There is no queue {name!r} of the kind {kind!r}.")
 
 
 def told(context: Context) -> Child:
@@ -96,9 +99,10 @@ def _charts(
     depths = [point.depth for point in points]
     least, most, now = min(depths), max(depths), depths[-1]
     what = "ready" if isinstance(found, TaskDiagnosis) else "queued"
-    text = f"{number(now)} were {what} all this time."
+    text = f"{number(now)} {'was' if now == 1 else 'were'} {what} all this time."
     if least != most:
-        text = f"{number(now)} are {what} now; before, from {number(least)} to {number(most)}."
+        are = "is" if now == 1 else "are"
+        text = f"{number(now)} {are} {what} now; before, from {number(least)} to {number(most)}."
     depth = Line("depth", [(point.time, point.depth) for point in points])
     come, go = Line("in", rates(points, "produced")), Line("out", rates(points, "consumed"))
     fastest = [max((value for _, value in line.points), default=0.0) for line in (come, go)]
@@ -207,7 +211,7 @@ def _rejected(context: Context, queue: Named) -> Child:
         return None
     items = queue.run(queue.items.rejected(min(there, MOST_REJECTED)))
     key = queue.name, queue.discipline
-    heads = ["Item", "Do"] if context.settings.allow_actions else ["Item"]
+    heads = ["Item", "Actions"] if context.settings.allow_actions else ["Item"]
     rows = []
     for item in items:
         doing = _each(context, key, mark_of(item))
@@ -231,9 +235,13 @@ def _actions(context: Context, queue: Named) -> Child:
     key = queue.name, queue.discipline
     kept = "buried tasks" if queue.has_tasks else "items that were set aside"
     whole = "all its tasks, in whatever state" if queue.has_tasks else "all that is queued"
+    again, gone = f"All {kept} are queued again.", f"All {kept} are gone for good."
+    if queue.has_tasks:
+        again = f"All {kept} are ready again."
+    requeue = "Make buried ready" if queue.has_tasks else "Put all back"
     doing = [
-        action(context, key, "requeue", "Put all back", f"All {kept} are queued again."),
-        action(context, key, "drop", "Remove rejected", f"All {kept} are gone for good."),
+        action(context, key, "requeue", requeue, again),
+        action(context, key, "drop", f"Remove {'buried' if queue.has_tasks else 'rejected'}", gone),
         action(context, key, "empty", "Purge", f"This drops {whole}, for good."),
         action(context, key, "shut_down", "Shut down", "Nobody can put any more, for good."),
         action(
@@ -247,4 +255,4 @@ def _actions(context: Context, queue: Named) -> Child:
     shown = [one for one in doing if one is not None]
     if not shown:
         return None
-    return element("section", element("h2", "Do"), element("div", shown, class_="actions"))
+    return element("section", element("h2", "Actions"), element("div", shown, class_="actions"))

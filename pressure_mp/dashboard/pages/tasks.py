@@ -28,7 +28,7 @@ def make(context: Context) -> str:
     there = stats.counts[named(state)] if state else sum(stats.counts.values())
     start = context.number("start", 0, _FURTHEST)
     tasks = found.run(found.tasks.list(state or "".join(NAMES), "", start + _MOST))[start:]
-    heads = [*_HEADS, "Do"] if context.settings.allow_actions else _HEADS
+    heads = [*_HEADS, "Actions"] if context.settings.allow_actions else _HEADS
     rows = [_row(context, found, task, stats.now, heads) for task in tasks]
     query = {"name": found.name, "state": state}
     turn = layout.turn("tasks", query, start, _MOST, min(there, _FURTHEST + _MOST))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...administration.watching import Key, Watched
 from ..markup import Child, Markup, element
 from ..monitor import View
@@ -12,8 +14,8 @@ from .listing import bottleneck, depth, summary
 
 _WORKER_HEADS = ["Process", "Alive", "Puts into", "Gets from", "Works on"]
 _STAGE_HEADS = ["Queue", "Depth", "In/s", "Out/s", "Goes on to", "Consumers", "Why"]
-#: Queues that are named of those that a process uses.
-_MOST_USES = 6
+#: Queues that are named of those that a process uses, or that a queue leads to.
+_MOST_SHOWN = 6
 _ALIVE = {True: "alive", False: "has ended", None: "not known"}
 
 
@@ -47,17 +49,21 @@ def make_workers(context: Context) -> str:
 
 
 def _uses(worker: Worker, role: str) -> Child:
-    found = [_use(use) for use in worker.uses if use.role == role]
+    return _some([_use(use) for use in worker.uses if use.role == role])
+
+
+def _some(found: Sequence[Child]) -> Child:
+    """The first of them, and how many more there are."""
     if not found:
         return NOTHING
-    more = len(found) - _MOST_USES
-    shown = [element("li", one) for one in found[:_MOST_USES]]
+    more = len(found) - _MOST_SHOWN
+    shown = [element("li", one) for one in found[:_MOST_SHOWN]]
     return element("ul", shown, element("li", f"and {more} more") if more > 0 else None)
 
 
 def _use(use: Use) -> list[Child]:
-    waits = f", has waited {duration(use.waited)}" if use.waited is not None else ""
-    tasks = f", has {number(use.tasks)}" if use.tasks else ""
+    waits = f" has waited {duration(use.waited)}" if use.waited is not None else ""
+    tasks = f" has {number(use.tasks)}" if use.tasks else ""
     return [queue_link(use.queue), waits, tasks]
 
 
@@ -106,7 +112,7 @@ def _stage(one: Watched, key: Key, view: View, survey: Survey) -> Markup:
     ]
     gone = sum(worker.alive is False for worker in consumers)
     ended = f" ({gone} ended)" if gone else ""
-    targets = [element("li", queue_link(target)) for target in survey.leads_to.get(key, ())]
+    targets = _some([queue_link(target) for target in survey.leads_to.get(key, ())])
     bound = f" of {number(queue.maxsize)}" if queue.maxsize else ""
     return layout.row(
         _STAGE_HEADS,
@@ -115,7 +121,7 @@ def _stage(one: Watched, key: Key, view: View, survey: Survey) -> Markup:
             depth(queue, bound),
             rate(one.puts),
             rate(one.gets),
-            element("ul", targets) if targets else NOTHING,
+            targets,
             f"{len(consumers)}{ended}",
             layout.with_commands(survey.sentences[key]),
         ],

@@ -62,7 +62,7 @@ async function lookAgain() {
 
 function switchHold() {
   isHeld = !isHeld;
-  hold.textContent = isHeld ? "Go on" : "Hold";
+  hold.textContent = isHeld ? "Resume" : "Pause";
   hold.setAttribute("aria-pressed", String(isHeld));
 }
 
