@@ -58,6 +58,8 @@ Item = tuple[bytes, bytes | None]
 #: One, its place among those that the reader ever handed out, and how often the broker had been
 #: told how many those are.
 HandedOut = tuple[Item, int, int]
+#: How many items a call read, and their bytes; None when these are not known.
+Batch = tuple[int, int | None]
 #: One that was set aside.
 _REJECTED: HandedOut = ((b"", None), -1, -1)
 
@@ -107,6 +109,8 @@ class Reserving:
         self._last = Reserve("", 0, 0, 0, 0)
         self._asked: Asked | None = None  # the last one, if its reply is still to be read
         self._read = 0  # how many items were ever read, without those that went back
+        #: Of what the broker was not told to be handed out.
+        self._batches: list[Batch] = []
         self.holds = False  # whether the broker may have reserved anything
         #: On the monotonic clock: until when what is here may be handed out, and when it goes back.
         self._until = self._due = 0.0
@@ -330,14 +334,17 @@ class Reserving:
         self._told += 1
         self.holds = True
         call, handed = self._last.call + 1, self._read - kept
-        self._last = Reserve(self._reader, call, handed, kept, number, handle._had_bound)
+        out, batches = _told(self._batches, handed - self._last.handed)
+        asked = Reserve(self._reader, call, handed, kept, number, handle._had_bound, *out)
+        self._last, self._batches = asked, batches  # nothing is interrupted in between
         self._see_to()
-        return self._last
+        return asked
 
     def _add(self, handle: BufferedHandle, items: list[bytes], when: float) -> bool:
         """They may be handed out. False when a signal handler had the reservation ended."""
         self._loads = handle._codec.loads
-        number, ready = len(items), list(zip(items, _check(handle, items), strict=False))
+        number, size = len(items), sum(map(len, items))
+        ready = list(zip(items, _check(handle, items), strict=False))
         half = (number + 1) // 2 if handle._had_bound else number
         first, rest = ready[:half], ready[half:]
         # The broker keeps them for a lease from when it was asked.
@@ -347,6 +354,7 @@ class Reserving:
         if not self.holds:
             return False
         self._read += number
+        self._batches += ((number, size),)
         self._due, self._until, self._read_at = due, until, now
         self._ahead += first
         self._rest += rest
@@ -443,6 +451,7 @@ class Reserving:
     def _forget(self) -> None:
         """The broker keeps nothing for this reader."""
         self._read, self._back, self.holds = self._read - len(self._back), [], False
+        self._batches = []
 
     @property
     def _others_decode(self) -> bool:
@@ -522,6 +531,20 @@ def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[bytes | None]
         if interrupts.is_from_outside(error):
             raise
         return [None] * len(items)
+
+
+def _told(batches: list[Batch], number: int) -> tuple[tuple[int, int], list[Batch]]:
+    """The broker is told that the next so many items were handed out: that number and their bytes,
+    or zeros if these are not known; and the batches that are left."""
+    left, sizes, rest = number, 0, batches
+    while left > 0 and rest:
+        (items, size), rest = rest[0], rest[1:]
+        if items > left:
+            return (0, 0), [(items - left, None), *rest]
+        if size is None:
+            return (0, 0), _told(rest, left - items)[1]
+        left, sizes = left - items, sizes + size
+    return ((number, sizes) if left == 0 else (0, 0)), rest
 
 
 def _are_many(items: list[bytes], limit: int) -> bool:

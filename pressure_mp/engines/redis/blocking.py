@@ -12,7 +12,8 @@ from ..contract.requests import Request
 from .binding import TAKING, RedisBinding
 from .caller import Call, Waiter
 from .lanes import Lane
-from .one_script import FirstScript, OneScript, bells_in
+from .loading import is_missing, load
+from .one_script import FirstScript, OneScript, PlainRead, bells_in
 from .packing import pack_command
 from .pool import Pool
 from .requests.table import implementation, known
@@ -69,6 +70,12 @@ class BlockingSession:
         found = known.get(type(request)) or implementation(request)
         if type(found) is FirstScript and self._caller is None:
             said: Reply | None = None
+            if self._ahead is None and found.plain is not None:
+                self._send_read(found.plain(self.binding, request))
+            if self._ahead is not None and self._ahead.reads:
+                reply = self._read_both(self._ahead, found, request)
+                if reply is not None:
+                    return reply
             if self._ahead is not None:
                 said = self._read_ahead(self._ahead, end)
             elif (script := found.first(self.binding, request)) is not None:
@@ -100,6 +107,10 @@ class BlockingSession:
         found = known.get(type(request)) or implementation(request)
         script = None
         if type(found) is FirstScript:
+            if later is None and found.plain is not None:
+                self._send_read(found.plain(self.binding, request))
+                if self._ahead is not None:
+                    return
             script = found.first(self.binding, request)
         elif type(found) is OneScript:
             script = found.op, found.args(self.binding, request)
@@ -115,13 +126,53 @@ class BlockingSession:
         if later is not None:
             waiting = self.binding.waiting(_SIGNALS[type(later)], timeout)
             packed, limit = pack_command(waiting.command) + packed, waiting.limit
+        self._send(_Ahead(op, args, wire, number, limit), packed)
+
+    def _send_read(self, read: PlainRead | None) -> None:
+        """Send a command that reads, and the script behind it."""
+        if read is None or read.op not in self.binding.quick:
+            return
+        wire: Any = self._pool.idle(self.binding.slot)
+        if wire is None:
+            return
+        packed = self.binding.commands[read.op].pack(read.args, wire.id, wire.lane, b"")
+        ahead = _Ahead(read.op, read.args, wire, b"", None, reads=True)
+        self._send(ahead, read.command + packed)
+
+    def _send(self, ahead: _Ahead, packed: bytes) -> None:
         # Whether it was sent is not known when the step that follows is interrupted.
-        self._ahead = ahead = _Ahead(op, args, wire, number, limit)
+        self._ahead = ahead
         try:
-            wire.send_now(packed)
+            ahead.wire.send_now(packed)
         except OSError:
             return
         ahead.is_sent = True
+
+    def _read_both(self, ahead: _Ahead, found: FirstScript[Any, Any], request: Request) -> Any:
+        """What is made of the replies to a command that reads and the script behind it. None when
+        that does not count: the script did nothing then, or what the request's first script finds
+        done already."""
+        wire = ahead.wire
+        self._ahead = None
+        try:
+            if not ahead.is_sent:
+                raise ConnectionError("what was to be sent over it was not, or not wholly")
+            read = wire.exchange_now(b"")
+            reply = wire.exchange_now(b"")
+        except OSError as error:
+            self._longer().lose(wire, error)
+            return None
+        except BaseException as error:
+            self._longer().lose(wire, error)
+            raise
+        if is_missing(reply):
+            self._longer().keep(wire)
+            finish(load(wire, self.binding, ahead.op, None))
+            return None
+        self._pool.checkin(wire)
+        said = read_bare(reply)
+        assert found.join is not None
+        return found.join(self.binding, request, read, said if type(said) is list else [DECLINED])
 
     def _read_ahead(self, ahead: _Ahead, end: float | None) -> Reply:
         """The reply to what was sent ahead. It is sent again, under the same number, if it is not
@@ -357,7 +408,7 @@ class _Accepting(NamedTuple):
 class _Ahead:
     """A call whose reply nobody has waited for."""
 
-    __slots__ = ("args", "is_sent", "limit", "number", "op", "wire")
+    __slots__ = ("args", "is_sent", "limit", "number", "op", "reads", "wire")
 
     def __init__(
         self,
@@ -366,6 +417,7 @@ class _Ahead:
         wire: BlockingWire,
         number: bytes,
         limit: float | None,
+        reads: bool = False,
     ) -> None:
         self.op = op
         self.args = args
@@ -373,6 +425,8 @@ class _Ahead:
         self.number = number
         #: Seconds for which the wait before it lasts, if there is one.
         self.limit = limit
+        #: Whether a command was sent before it that reads.
+        self.reads = reads
         #: Whether it is known to have been sent.
         self.is_sent = False
 
