@@ -14,6 +14,7 @@ from .caller import Call, Waiter
 from .lanes import Lane
 from .loading import is_missing, load
 from .one_script import FirstScript, OneScript, PlainRead, bells_in
+from .outage import patience
 from .packing import pack_command
 from .pool import Pool
 from .requests.table import implementation, known
@@ -70,10 +71,8 @@ class BlockingSession:
         found = known.get(type(request)) or implementation(request)
         if type(found) is FirstScript and self._caller is None:
             said: Reply | None = None
-            if self._ahead is None and found.plain is not None:
-                self._send_read(found.plain(self.binding, request))
-            if self._ahead is not None and self._ahead.reads:
-                reply = self._read_both(self._ahead, found, request)
+            if found.plain is not None:
+                reply = self._read_plainly(found, request, end)
                 if reply is not None:
                     return reply
             if self._ahead is not None:
@@ -148,30 +147,39 @@ class BlockingSession:
             return
         ahead.is_sent = True
 
-    def _read_both(self, ahead: _Ahead, found: FirstScript[Any, Any], request: Request) -> Any:
-        """What is made of the replies to a command that reads and the script behind it. None when
-        that does not count: the script did nothing then, or what the request's first script finds
-        done already."""
-        wire = ahead.wire
-        self._ahead = None
+    def _read_plainly(
+        self, found: FirstScript[Any, Any], request: Request, end: float | None
+    ) -> Any:
+        """What is made of the replies to a command that reads and the script behind it; they are
+        sent if they were not. None when that does not count: the script did nothing then, or what
+        the request's first script finds done already."""
+        assert found.plain is not None
+        assert found.join is not None
+        limit = None
+        if self._ahead is None:
+            self._send_read(found.plain(self.binding, request))
+            limit = patience(end, self._pool.silence, self.binding.options.until)
+        ahead = self._ahead
+        if ahead is None or not ahead.reads:
+            return None
+        wire, self._ahead = ahead.wire, None
         try:
             if not ahead.is_sent:
                 raise ConnectionError("what was to be sent over it was not, or not wholly")
-            read = wire.exchange_now(b"")
-            reply = wire.exchange_now(b"")
+            read = finish(wire.read(limit))
+            reply = finish(wire.read(limit))
+            if is_missing(reply):  # the next one is done
+                finish(load(wire, self.binding, ahead.op, limit))
         except OSError as error:
             self._longer().lose(wire, error)
             return None
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        if is_missing(reply):
-            self._longer().keep(wire)
-            finish(load(wire, self.binding, ahead.op, None))
-            return None
         self._pool.checkin(wire)
+        if is_missing(reply):
+            return None
         said = read_bare(reply)
-        assert found.join is not None
         return found.join(self.binding, request, read, said if type(said) is list else [DECLINED])
 
     def _read_ahead(self, ahead: _Ahead, end: float | None) -> Reply:
