@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-from ...exceptions import PressureError
 from ..contract.items import TakeBack
 from ..contract.replies import Later, NoItem, NoSpace
 from ..contract.requests import Request
+from .accepting import Accepting
 from .binding import TAKING, RedisBinding
 from .caller import Call, Waiter
 from .lanes import Lane
@@ -19,7 +20,8 @@ from .packing import pack_command
 from .pool import Pool
 from .requests.table import implementation, known
 from .scripts import read_bare
-from .session import CAME_AGAIN, Begun, Behind, RedisSession
+from .sent import Sent
+from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DECLINED, DONE, Reply
 from .wire import BlockingWire, finish
 
@@ -58,7 +60,7 @@ class BlockingSession:
         self._wire: BlockingWire | None = None
         self._taken: tuple[Lane, bytes] | None = None
         self._caller: _Caller | None = None
-        self._ahead: _Ahead | None = None
+        self._ahead: Sent | None = None
         self.found: list[Any] | None = None
 
     @property
@@ -125,7 +127,7 @@ class BlockingSession:
         if later is not None:
             waiting = self.binding.waiting(_SIGNALS[type(later)], timeout)
             packed, limit = pack_command(waiting.command) + packed, waiting.limit
-        self._send(_Ahead(op, args, wire, number, limit), packed)
+        self._send(Sent(op, args, wire, number, limit), packed)
 
     def _send_read(self, read: PlainRead | None) -> None:
         """Send a command that reads, and the script behind it."""
@@ -135,10 +137,10 @@ class BlockingSession:
         if wire is None:
             return
         packed = self.binding.commands[read.op].pack(read.args, wire.id, wire.lane, b"")
-        ahead = _Ahead(read.op, read.args, wire, b"", None, reads=True)
+        ahead = Sent(read.op, read.args, wire, b"", None, reads=True)
         self._send(ahead, read.command + packed)
 
-    def _send(self, ahead: _Ahead, packed: bytes) -> None:
+    def _send(self, ahead: Sent, packed: bytes) -> None:
         # Whether it was sent is not known when the step that follows is interrupted.
         self._ahead = ahead
         try:
@@ -182,23 +184,32 @@ class BlockingSession:
         said = read_bare(reply)
         return found.join(self.binding, request, read, said if type(said) is list else [DECLINED])
 
-    def _read_ahead(self, ahead: _Ahead, end: float | None) -> Reply:
-        """The reply to what was sent ahead. It is sent again, under the same number, if it is not
-        known whether it was sent."""
-        op, args, wire, number = ahead.op, ahead.args, ahead.wire, ahead.number
+    def _read_ahead(self, ahead: Sent, end: float | None) -> Reply:
+        """The reply to what was sent ahead."""
         self._ahead = None
+
+        def hear() -> bool:
+            if ahead.is_sent and ahead.limit is not None:
+                finish(self._longer().hear_end(ahead.wire, ahead.limit))
+            return ahead.is_sent
+
+        return self._read_sent(ahead, hear, end)
+
+    def _read_sent(self, sent: Sent, hear: Callable[[], bool], end: float | None) -> Reply:
+        """The reply to a call that was sent, when ``hear`` has read what comes before that, and
+        says that it comes. It is sent again, under the same number, if it is not known whether it
+        was sent."""
+        wire = sent.wire
         reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
         try:
-            if ahead.is_sent:
-                if ahead.limit is not None:
-                    finish(self._longer().hear_end(wire, ahead.limit))
+            if hear():
                 reply = wire.exchange_now(b"")
         except OSError as error:
             reply = error
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return self._understand(Begun(wire, wire.lane, number, reply), op, args, end)
+        return self._understand(Begun(wire, wire.lane, sent.number, reply), sent.op, sent.args, end)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -300,7 +311,7 @@ class BlockingSession:
             # Others may have the role since the moment `safe`: what was sent before is in time.
             if time.monotonic() < safe:
                 call = op, (*args, item), wire, lane, number
-                wire.unheard = _Accepting(self.binding, self._pool, *call)
+                wire.unheard = Accepting(self.binding, self._pool, *call)
                 return [DONE, item]
             reply = read_bare(wire.exchange_now(b""))
         except OSError as error:
@@ -318,23 +329,16 @@ class BlockingSession:
         """As of ``Caller``."""
         return self._session is not None and self._session.has_sent
 
-    def _read_behind(self, session: RedisSession, behind: Behind) -> Reply:
+    def _read_behind(self, session: RedisSession, behind: Sent) -> Reply:
         """The reply to what was sent behind a wait, which ends."""
-        wire: Any = behind.wire
         session.behind = session.granted = None
-        reply: Any = ConnectionError("the connection was lost over which it was sent")
-        try:
+
+        def hear() -> bool:
             if session.is_parked:
                 finish(session.end_wait())
-            if session.free_wire is not None:
-                reply = wire.exchange_now(b"")
-        except OSError as error:
-            reply = error
-        except BaseException as error:
-            session.lose(wire, error)
-            raise
-        begun = Begun(wire, wire.lane, behind.number, reply)
-        return self._understand(begun, behind.op, behind.args, None)
+            return session.free_wire is not None
+
+        return self._read_sent(behind, hear, None)
 
     def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
         """As of ``Caller``."""
@@ -378,65 +382,6 @@ def _end_connection(session: RedisSession) -> None:
         finish(session.end())
     else:
         session.give_wire_back()
-
-
-class _Accepting(NamedTuple):
-    """A call that took out an item which its caller has already."""
-
-    binding: RedisBinding
-    pool: Pool
-    op: str
-    args: tuple[Any, ...]
-    wire: BlockingWire
-    lane: Lane
-    number: bytes
-
-    def settle(self, outcome: Any) -> None:
-        """As of :class:`~.unheard.Unheard`. When the broker cannot be reached the item is still
-        queued, and comes again when the lease of the role has ended."""
-        if outcome is None or type(outcome) is bytes:
-            return
-        session = RedisSession(self.binding, self.pool)
-        begun = None
-        if isinstance(outcome, OSError):
-            begun = Begun(self.wire, self.lane, self.number, outcome)
-        # Else the server refused it, and may have done the next call of that lane, whose reply is
-        # still to come over this connection: it is a new call, over another one.
-        try:
-            finish(session.script(self.op, self.args, begun=begun))
-        except PressureError:
-            pass
-        wire = session.free_wire
-        if wire is not None:
-            if begun is not None:
-                wire.lane = Lane()  # the other one is its caller's, for the next call
-            session.give_wire_back()
-
-
-class _Ahead:
-    """A call whose reply nobody has waited for."""
-
-    __slots__ = ("args", "is_sent", "limit", "number", "op", "reads", "wire")
-
-    def __init__(
-        self,
-        op: str,
-        args: tuple[Any, ...],
-        wire: BlockingWire,
-        number: bytes,
-        limit: float | None,
-        reads: bool = False,
-    ) -> None:
-        self.op = op
-        self.args = args
-        self.wire = wire
-        self.number = number
-        #: Seconds for which the wait before it lasts, if there is one.
-        self.limit = limit
-        #: Whether a command was sent before it that reads.
-        self.reads = reads
-        #: Whether it is known to have been sent.
-        self.is_sent = False
 
 
 class _Caller:
