@@ -4,7 +4,10 @@ script behind that says whether they count."""
 from __future__ import annotations
 
 import itertools
+import multiprocessing
+import os
 import random
+import signal
 import threading
 from contextlib import suppress
 from functools import partial
@@ -12,7 +15,8 @@ from functools import partial
 import inside
 import pytest
 from brokers.lossy import LossyProxy
-from waiting import Background
+from programs import reserving as programs
+from waiting import LIMIT, Background, until
 
 from pressure_mp import Empty, PressureQueue, Queue
 from pressure_mp.drivers import drive
@@ -225,4 +229,75 @@ def test_a_queue_over_connections_that_break_loses_nothing(own_server, proxy):
         done.set()
     putting.result()
     trouble.result()
+    q.close()
+
+
+MANY = 20_000
+
+
+def stop_at(when, proxy, client, q, process, how):
+    """Send it a signal while it reads on: before the script is there, or before its reply comes, or
+    when that has come. What comes for it waits until then."""
+    happened = threading.Event()
+
+    def in_between():
+        proxy.in_between = None
+        if when == "before the reply":
+            proxy.passing.clear()
+        elif when == "before the script":
+            os.kill(process.pid, how)
+        happened.set()
+
+    def last_call():
+        return client.hget(f"__pressure__:{q.name}:mp:consumer_holder", "call")
+
+    before = last_call()
+    proxy.in_between = in_between
+    assert happened.wait(LIMIT)
+    if when == "before the reply":
+        until(lambda: last_call() != before)
+    if when != "before the script":
+        os.kill(process.pid, how)
+    proxy.passing.set()
+
+
+@pytest.mark.parametrize("when", ["before the script", "before the reply", "after the reply"])
+def test_a_reader_that_is_killed_loses_what_it_was_handed_and_no_more(
+    own_server, proxy, client_of, start, when
+):
+    q = Queue(url=proxy.url)
+    q.put_many(range(MANY))
+    q.flush()
+    last = multiprocessing.get_context("spawn").Value("q", -1, lock=False)
+    process, pipe = start(programs.get_all, q, MANY, last, method="spawn")
+    assert pipe.recv() == "begins"
+    stop_at(when, proxy, client_of, q, process, signal.SIGKILL)
+    process.join()
+    first = q.get(timeout=LIMIT)
+    assert first - last.value in (1, 2)  # it may have been killed before it noted the last one
+    left = [*q.get_many(MANY, timeout=LIMIT)]
+    while len(left) < MANY - first - 1:
+        left += q.get_many(MANY, timeout=LIMIT)
+    assert left == list(range(first + 1, MANY))
+    q.close()
+
+
+@pytest.mark.parametrize("when", ["before the script", "before the reply", "after the reply"])
+def test_a_reader_that_is_stopped_hands_out_nothing_that_others_got(
+    own_server, proxy, client_of, start, when
+):
+    q = Queue(url=proxy.url, lease=1)
+    q.put_many(range(MANY))
+    q.put(None)
+    q.flush()
+    process, pipe = start(programs.get_until_none, q, method="spawn")
+    assert pipe.recv() == "begins"
+    stop_at(when, proxy, client_of, q, process, signal.SIGSTOP)
+    got = [q.get(timeout=LIMIT) for _ in range(500)]
+    os.kill(process.pid, signal.SIGCONT)
+    theirs = pipe.recv()
+    process.join()
+    assert sorted(got + theirs) == list(range(MANY))
+    assert theirs == sorted(theirs)
+    assert got == sorted(got)
     q.close()

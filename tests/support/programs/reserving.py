@@ -21,6 +21,12 @@ def get_all(connection, q, most, report):
         q.close()
 
 
+def get_until_none(connection, q):
+    """Get all that comes before the first None, and say what it was."""
+    connection.send("begins")
+    connection.send(list(iter(q.get, None)))
+
+
 def get_and_be_killed(connection, q, is_behind=False):
     """Be killed in the midst of what was read ahead, or of what was asked for meanwhile; tell what
     was handed out last."""
