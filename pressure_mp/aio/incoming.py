@@ -18,7 +18,7 @@ from typing import Any
 
 from ..background import at_exit
 from ..buffering.pace import Pace
-from ..buffering.reserving import KEPT, RETRY
+from ..buffering.reservation import KEPT, RETRY
 from ..drivers import ending
 from ..effects import Operation
 from ..engines.contract.items import Reserved

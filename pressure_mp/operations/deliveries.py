@@ -101,12 +101,20 @@ class DeliveryOperations(ItemOperations):
         raise (yield from self._not_got(reply, block, timeout))
 
     def reserve(
-        self, reader: str, call: int, handed: int, kept: int, number: int, whole: bool = False
+        self,
+        reader: str,
+        call: int,
+        handed: int,
+        kept: int,
+        number: int,
+        whole: bool = False,
+        out: int = 0,
+        size: int = 0,
     ) -> Operation[ReserveReply]:
         """Read up to ``number`` items behind those that a reader keeps, which stay queued until it
-        says how many it handed out; of a queue with a bound the ``whole``, or half of it. Waits
-        for nothing."""
-        reply: ReserveReply = yield Reserve(reader, call, handed, kept, number, whole)
+        says how many it handed out; of a queue with a bound the ``whole``, or half of it. Of those
+        that it handed out ``out``, ``size`` bytes, were since its last call. Waits for nothing."""
+        reply: ReserveReply = yield Reserve(reader, call, handed, kept, number, whole, out, size)
         return reply
 
     def end_reservation(self, reader: str, call: int, handed: int) -> Operation[int]:

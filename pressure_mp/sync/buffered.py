@@ -131,7 +131,7 @@ class BufferedItemHandle(ItemHandle):
         self._outgoing = None
 
     def _make_incoming(self) -> Incoming:
-        from ..buffering.incoming import IncomingForGood
+        from ..buffering.for_good import IncomingForGood
 
         return IncomingForGood(self, self._fetches_ahead)
 

@@ -20,7 +20,7 @@ from .queues import Queue
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..buffering.incoming import IncomingForGood
+    from ..buffering.for_good import IncomingForGood
 
 #: What the items begin with that are pickles, are signed, or have their content elsewhere.
 _MARKED = frozenset(mark[:1] for mark in (PICKLE, signing.MARK, large.MARK))

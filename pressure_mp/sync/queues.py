@@ -209,7 +209,7 @@ class JoinableQueue(Queue[Item]):
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     def _make_incoming(self) -> Incoming:
-        from ..buffering.incoming import IncomingUntilDone
+        from ..buffering.until_done import IncomingUntilDone
 
         return IncomingUntilDone(self, self._fetches_ahead)
 

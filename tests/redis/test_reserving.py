@@ -31,7 +31,7 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
-from pressure_mp.buffering import pace, reserving
+from pressure_mp.buffering import keeper, pace, reservation, reserving
 from pressure_mp.drivers import drive, drive_on
 from pressure_mp.engines.redis import roles, turns
 from pressure_mp.identity import hand_outs
@@ -58,9 +58,9 @@ def make(own_server):
 @pytest.fixture
 def keeps(monkeypatch):
     """A handle keeps what it read until it is told to end it; and no machine is too slow."""
-    monkeypatch.setattr(reserving, "KEPT", HOURS)
+    monkeypatch.setattr(reservation, "KEPT", HOURS)
     monkeypatch.setattr(pace, "_WINDOW", HOURS)
-    monkeypatch.setattr(reserving, "sleep", lambda seconds: time.sleep(min(seconds, 0.1)))
+    monkeypatch.setattr(keeper, "sleep", lambda seconds: time.sleep(min(seconds, 0.1)))
     return inside.end_reservation
 
 
@@ -522,7 +522,7 @@ def test_a_reservation_ends_also_when_its_handle_is_gone(make, own_server):
 
 
 def test_its_thread_ends_when_nothing_is_read_ahead(make, monkeypatch):
-    monkeypatch.setattr(reserving, "_LINGER", 0.05)
+    monkeypatch.setattr(keeper, "_LINGER", 0.05)
     q = filled(make())
     ahead(q)
     until(lambda: not inside.has_reader_thread(q))

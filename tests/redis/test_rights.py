@@ -163,6 +163,10 @@ class Uses:
         for call, items in ((1, [b"8"]), (2, [])):
             reply = session.script("drain", ("A:reader-2", call, call - 1, 9, 1000, *here))
             assert reply == [b"done", items]
+        self.run(operations.reserve("A:reader-3", 1, 0, 0, 9))
+        args = ("A:reader-3", 2, 0, 0, 0, 0, *here)
+        assert session.script("read_on", args)[0] in (b"done", b"declined")
+        self.run(operations.end_reservation("A:reader-3", 2, 0))
         session.end()
 
     def look(self):

@@ -192,6 +192,7 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
         with server.client() as client:
             play(server, name, theirs, client)
         play_a_short_bound(server, name)
+        play_reading_on(server, name)
     finally:
         theirs.abort()
     expected = {op: declared(op) for op in SCRIPTS if not op.startswith("tasks/")}
@@ -261,6 +262,27 @@ def play_a_short_bound(server, name):
     assert call("drain", "A:reader-3", 1, 0, *there) == [b"done", [b"3"]]
     assert call("drain", "A:reader-4", 1, 0, *there) == [b"declined"]
     assert call("drain", "A:reader-3", 2, 1, *there) == [b"done", []]
+    q.delete()
+
+
+def play_reading_on(server, name):
+    """What is done at once for the only consumer of a queue without a bound."""
+    q = Queue(0, f"{name}-on", url=server.url)
+    q.put("first")
+    assert q.get() == "first"
+    operations, session = inside.operations(q), inside.bind(q).session()
+    q.put_many(["second", "third"])
+    first, second = inside.run(q, operations.reserve("A:reader-1", 1, 0, 0, 9)).items
+    here = (client_id(), process_prefix(), 5000)
+    for call, told, handed, kept, size, reply in (
+        (2, 1, 1, 0, len(first), [b"declined"]),
+        (2, 0, 1, 0, len(first), [b"done", b"1"]),
+        (2, 0, 1, 0, len(first), [b"declined"]),
+        (3, 1, 2, 0, len(second), [b"done", b"0"]),
+    ):
+        args = ("A:reader-1", call, told, handed, kept, size, *here)
+        assert session.script("read_on", args) == reply
+    session.end()
     q.delete()
 
 

@@ -122,7 +122,7 @@ def let_reservation_lapse(handle: Any) -> None:
 
 def has_reader_thread(handle: Any) -> bool:
     """Whether a thread sees to it that its reservations end."""
-    return handle._incoming._thread is not None
+    return handle._incoming._keeper.is_there
 
 
 def presence(handle: Any) -> Any:

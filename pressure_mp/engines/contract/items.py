@@ -201,6 +201,9 @@ class Reserve(NamedTuple):
     ``kept`` of those that it reserved it has not yet handed out. They stay reserved, whatever the
     reply, and the items of the reply come behind them. With a ``limit`` of 0 the same call renews
     the lease of what it reserved. LATE: others have ended its reservation.
+
+    Since its last call it handed out ``out`` of them, which are ``size`` bytes: an engine that is
+    told may be faster. 0 when the reader does not know.
     """
 
     reader: str
@@ -209,6 +212,8 @@ class Reserve(NamedTuple):
     kept: int
     limit: int
     whole: bool = False
+    out: int = 0
+    size: int = 0
 
 
 class Reserved(NamedTuple):

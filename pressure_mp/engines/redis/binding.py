@@ -100,6 +100,8 @@ class RedisBinding:
             self.poll = FastPath("poll", waiting=FastPath("stand_by"))
         #: Those of the only writer and of the only reader of a queue with a bound.
         self.fill, self.drain = FastPath("fill"), FastPath("drain")
+        #: That of the only reader of a queue without one.
+        self.read_on = Rare()
         #: In event loops, before a request that waits: the same, which only tries, over the shared
         #: connection.
         self.tries: dict[type, Shortcut] = {kind: Shortcut() for kind in (Put, Take, TakeTasks)}

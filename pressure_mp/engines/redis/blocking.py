@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..contract.items import TakeBack
@@ -13,12 +14,15 @@ from .binding import TAKING, RedisBinding
 from .blocking_wire import BlockingWire
 from .caller import Call, Waiter
 from .lanes import Lane
-from .one_script import FirstScript, OneScript, bells_in
+from .loading import is_missing, load
+from .one_script import FirstScript, OneScript, PlainRead, bells_in
+from .outage import patience
 from .packing import pack_command
 from .pool import Pool
 from .requests.table import implementation, known
 from .scripts import read_bare
-from .session import CAME_AGAIN, Begun, Behind, RedisSession
+from .sent import Sent
+from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DECLINED, DONE, Reply
 from .wire import finish
 
@@ -53,7 +57,7 @@ class BlockingSession:
         self._wire: BlockingWire | None = None
         self._taken: tuple[Lane, bytes] | None = None
         self._caller: _Caller | None = None
-        self._ahead: _Ahead | None = None
+        self._ahead: Sent | None = None
         self.found: list[Any] | None = None
 
     @property
@@ -66,6 +70,10 @@ class BlockingSession:
         found = known.get(type(request)) or implementation(request)
         if type(found) is FirstScript and self._caller is None:
             said: Reply | None = None
+            if found.plain is not None:
+                reply = self._read_plainly(found, request, end)
+                if reply is not None:
+                    return reply
             if self._ahead is not None:
                 said = self._read_ahead(self._ahead, end)
             elif (script := found.first(self.binding, request)) is not None:
@@ -97,6 +105,10 @@ class BlockingSession:
         found = known.get(type(request)) or implementation(request)
         script = None
         if type(found) is FirstScript:
+            if later is None and found.plain is not None:
+                self._send_read(found.plain(self.binding, request))
+                if self._ahead is not None:
+                    return
             script = found.first(self.binding, request)
         elif type(found) is OneScript:
             script = found.op, found.args(self.binding, request)
@@ -112,31 +124,89 @@ class BlockingSession:
         if later is not None:
             waiting = self.binding.waiting(_SIGNALS[type(later)], timeout)
             packed, limit = pack_command(waiting.command) + packed, waiting.limit
+        self._send(Sent(op, args, wire, number, limit), packed)
+
+    def _send_read(self, read: PlainRead | None) -> None:
+        """Send a command that reads, and the script behind it."""
+        if read is None or read.op not in self.binding.quick:
+            return
+        wire: Any = self._pool.idle(self.binding.slot)
+        if wire is None:
+            return
+        packed = self.binding.commands[read.op].pack(read.args, wire.id, wire.lane, b"")
+        ahead = Sent(read.op, read.args, wire, b"", None, reads=True)
+        self._send(ahead, read.command + packed)
+
+    def _send(self, ahead: Sent, packed: bytes) -> None:
         # Whether it was sent is not known when the step that follows is interrupted.
-        self._ahead = ahead = _Ahead(op, args, wire, number, limit)
+        self._ahead = ahead
         try:
-            wire.send_now(packed)
+            ahead.wire.send_now(packed)
         except OSError:
             return
         ahead.is_sent = True
 
-    def _read_ahead(self, ahead: _Ahead, end: float | None) -> Reply:
-        """The reply to what was sent ahead. It is sent again, under the same number, if it is not
-        known whether it was sent."""
-        op, args, wire, number = ahead.op, ahead.args, ahead.wire, ahead.number
+    def _read_plainly(
+        self, found: FirstScript[Any, Any], request: Request, end: float | None
+    ) -> Any:
+        """What is made of the replies to a command that reads and the script behind it; they are
+        sent if they were not. None when that does not count: the script did nothing then, or what
+        the request's first script finds done already."""
+        assert found.plain is not None
+        assert found.join is not None
+        limit = None
+        if self._ahead is None:
+            self._send_read(found.plain(self.binding, request))
+            limit = patience(end, self._pool.silence, self.binding.options.until)
+        ahead = self._ahead
+        if ahead is None or not ahead.reads:
+            return None
+        wire, self._ahead = ahead.wire, None
+        try:
+            if not ahead.is_sent:
+                raise ConnectionError("what was to be sent over it was not, or not wholly")
+            read = finish(wire.read(limit))
+            reply = finish(wire.read(limit))
+            if is_missing(reply):  # the next one is done
+                finish(load(wire, self.binding, ahead.op, limit))
+        except OSError as error:
+            self._longer().lose(wire, error)
+            return None
+        except BaseException as error:
+            self._longer().lose(wire, error)
+            raise
+        self._pool.checkin(wire)
+        if is_missing(reply):
+            return None
+        said = read_bare(reply)
+        return found.join(self.binding, request, read, said if type(said) is list else [DECLINED])
+
+    def _read_ahead(self, ahead: Sent, end: float | None) -> Reply:
+        """The reply to what was sent ahead."""
         self._ahead = None
+
+        def hear() -> bool:
+            if ahead.is_sent and ahead.limit is not None:
+                finish(self._longer().hear_end(ahead.wire, ahead.limit))
+            return ahead.is_sent
+
+        return self._read_sent(ahead, hear, end)
+
+    def _read_sent(self, sent: Sent, hear: Callable[[], bool], end: float | None) -> Reply:
+        """The reply to a call that was sent, when ``hear`` has read what comes before that, and
+        says that it comes. It is sent again, under the same number, if it is not known whether it
+        was sent."""
+        wire = sent.wire
         reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
         try:
-            if ahead.is_sent:
-                if ahead.limit is not None:
-                    finish(self._longer().hear_end(wire, ahead.limit))
+            if hear():
                 reply = wire.exchange_now(b"")
         except OSError as error:
             reply = error
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return self._understand(Begun(wire, wire.lane, number, reply), op, args, end)
+        return self._understand(Begun(wire, wire.lane, sent.number, reply), sent.op, sent.args, end)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -219,23 +289,16 @@ class BlockingSession:
             self._longer().keep(wire)
         return reply
 
-    def _read_behind(self, session: RedisSession, behind: Behind) -> Reply:
+    def _read_behind(self, session: RedisSession, behind: Sent) -> Reply:
         """The reply to what was sent behind a wait, which ends."""
-        wire: Any = behind.wire
         session.behind = session.granted = None
-        reply: Any = ConnectionError("the connection was lost over which it was sent")
-        try:
+
+        def hear() -> bool:
             if session.is_parked:
                 finish(session.end_wait())
-            if session.free_wire is not None:
-                reply = wire.exchange_now(b"")
-        except OSError as error:
-            reply = error
-        except BaseException as error:
-            session.lose(wire, error)
-            raise
-        begun = Begun(wire, wire.lane, behind.number, reply)
-        return self._understand(begun, behind.op, behind.args, None)
+            return session.free_wire is not None
+
+        return self._read_sent(behind, hear, None)
 
     def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
         """As of ``Caller``."""
@@ -274,29 +337,6 @@ def _end_connection(session: RedisSession) -> None:
         finish(session.end())
     else:
         session.give_wire_back()
-
-
-class _Ahead:
-    """A call whose reply nobody has waited for."""
-
-    __slots__ = ("args", "is_sent", "limit", "number", "op", "wire")
-
-    def __init__(
-        self,
-        op: str,
-        args: tuple[Any, ...],
-        wire: BlockingWire,
-        number: bytes,
-        limit: float | None,
-    ) -> None:
-        self.op = op
-        self.args = args
-        self.wire = wire
-        self.number = number
-        #: Seconds for which the wait before it lasts, if there is one.
-        self.limit = limit
-        #: Whether it is known to have been sent.
-        self.is_sent = False
 
 
 class _Caller:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from .binding import RedisBinding
 from .caller import Caller
@@ -32,15 +32,29 @@ class OneScript(Generic[R, P]):
         return self.read(request, reply)
 
 
+class PlainRead(NamedTuple):
+    """A packed command that reads, and changes nothing, and the script that is called behind it:
+    what the script says tells whether what was read counts."""
+
+    command: bytes
+    op: str
+    args: tuple[Any, ...]
+
+
 @dataclass(frozen=True)
 class FirstScript(Generic[R, P]):
     """What does requests that mostly are one script. ``first`` says which, None when it is not
     known before more was done; ``read`` makes a reply of what it said, if that is all there is to
-    it. Else ``rest`` goes on, with what it said, None when it was not called."""
+    it. Else ``rest`` goes on, with what it said, None when it was not called.
+
+    In a thread, ``plain`` comes first, if there is one: ``join`` makes a reply of what was read and
+    what the script said, None when that does not count. Then all is as if it had not been sent."""
 
     first: Callable[[RedisBinding, R], tuple[str, tuple[Any, ...]] | None]
     read: Callable[[R, Reply], P | None]
     rest: Callable[[Caller, R, float | None, Reply | None], Coroutine[Any, Any, P]]
+    plain: Callable[[RedisBinding, R], PlainRead | None] | None = None
+    join: Callable[[RedisBinding, R, Any, Reply], P | None] | None = None
 
     async def __call__(self, caller: Caller, request: R, end: float | None) -> P:
         reply = None

@@ -23,6 +23,7 @@ from .pool import Pool
 from .refusals import refuse_wait, stale, translate
 from .requests.table import implementation
 from .scripts import read_bare
+from .sent import Sent
 from .statuses import DONE, Reply
 from .wire import Carrier, Wire
 
@@ -53,16 +54,6 @@ class Begun(NamedTuple):
     outcome: Any
 
 
-class Behind(NamedTuple):
-    """A call that was sent behind a wait, over its connection: the server does it when the wait
-    ends."""
-
-    op: str
-    args: tuple[Any, ...]
-    wire: Any
-    number: bytes
-
-
 class RedisSession:
     """For asyncio; and, through ``BlockingSession``, for threads."""
 
@@ -76,7 +67,7 @@ class RedisSession:
         self._parked: str | None = None
         self._ends = False  # whether the server ends the outstanding wait
         #: What was sent behind the last wait, until its reply is read.
-        self.behind: Behind | None = None
+        self.behind: Sent | None = None
         #: The lane and the number of the last call that takes items out.
         self.taken: tuple[Lane, bytes] | None = None
         #: As of ``Session``.
@@ -338,7 +329,7 @@ class RedisSession:
         command = self.binding.commands[call.op]
         # The wait may be long, and the reply is kept from when the call is done.
         number = command.number(wire.lane, says_how_long=True)
-        self.behind = Behind(*call, wire, number)
+        self.behind = Sent(*call, wire, number)
         return command.pack(call.args, wire.id, wire.lane, number)
 
     async def end_wait(self) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+
+_CALL = re.compile(b"EVALSHA|LRANGE")
 
 
 class LossyProxy:
@@ -23,7 +26,8 @@ class LossyProxy:
         #: Not set: replies wait until it is.
         self.passing = threading.Event()
         self.passing.set()
-        #: Of several scripts that are called at once: called when the server has the first.
+        #: Of a script that is called behind another one, or behind a plain read: called when the
+        #: server has the first.
         self.in_between: Callable[[], None] | None = None
         self._open: list[socket.socket] = []
         #: What clients sent since this was last set to an empty one; None: it is not kept.
@@ -103,8 +107,9 @@ class LossyProxy:
                     break
                 if self.requests is not None and not is_reply:
                     self.requests += data
-                if self.in_between is not None and data.count(b"EVALSHA") > 1:
-                    cut = data.index(b"EVALSHA", data.index(b"EVALSHA") + 1)
+                begins = [found.start() for found in _CALL.finditer(data)]
+                if self.in_between is not None and not is_reply and len(begins) > 1:
+                    cut = begins[1]
                     target.sendall(data[:cut])
                     self.in_between()
                     data = data[cut:]

@@ -8,7 +8,7 @@ import signal
 import inside
 from waiting import HOURS
 
-from pressure_mp.buffering import reserving
+from pressure_mp.buffering import reservation
 
 
 def get_all(connection, q, most, report):
@@ -21,10 +21,16 @@ def get_all(connection, q, most, report):
         q.close()
 
 
+def get_until_none(connection, q):
+    """Get all that comes before the first None, and say what it was."""
+    connection.send("begins")
+    connection.send(list(iter(q.get, None)))
+
+
 def get_and_be_killed(connection, q, is_behind=False):
     """Be killed in the midst of what was read ahead, or of what was asked for meanwhile; tell what
     was handed out last."""
-    reserving.KEPT = HOURS  # however long it takes until it is killed
+    reservation.KEPT = HOURS  # however long it takes until it is killed
     last = q.get()
     while inside.read_ahead(q) < 50:
         last = q.get()
