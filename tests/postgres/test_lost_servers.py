@@ -122,10 +122,10 @@ def test_who_was_told_that_the_server_is_away_waits_for_it_no_longer(
 ):
     ends = []
 
-    async def note(pool, options, end, call, settles=False):
+    async def note(pool, options, end, *rest):
         if threading.current_thread() is putting:
             ends.append(end)
-        return await outage.persist(pool, options, end, call, settles)
+        return await outage.persist(pool, options, end, *rest)
 
     q = Queue(name=name, maxsize=1, url=own_postgres.limited_url, reconnect=0.5)
     q.put(1)

@@ -14,7 +14,7 @@ from waiting import LIMIT, Background, blocked, until
 from pressure_mp import BrokerUnavailable, ConsumerInUseError, Empty, Queue, SimpleQueue
 from pressure_mp.drivers import drive_on, ending
 from pressure_mp.engines.contract.session import ONE_TRY
-from pressure_mp.engines.redis import accepting, outage, roles, turns, wire
+from pressure_mp.engines.redis import accepting, blocking_wire, outage, roles, turns
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
 
@@ -54,13 +54,13 @@ def client(own_server):
 def exchanges(monkeypatch):
     """How many calls were waited for."""
     made = []
-    exchange = wire.BlockingWire.exchange_now
+    exchange = blocking_wire.BlockingWire.exchange_now
 
     def noting(self, packed):
         made.append(packed)
         return exchange(self, packed)
 
-    monkeypatch.setattr(wire.BlockingWire, "exchange_now", noting)
+    monkeypatch.setattr(blocking_wire.BlockingWire, "exchange_now", noting)
     return made
 
 
@@ -237,14 +237,14 @@ def test_what_one_was_given_that_is_killed_then_is_there_for_the_next(make, clie
 
 def get_over_a_connection_that_breaks(q, client, monkeypatch):
     """Wait for an item, and be given it; the call that takes it out is not sent."""
-    send = wire.BlockingWire.send_now
+    send = blocking_wire.BlockingWire.send_now
 
     def lose(self, packed):
-        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", send)
         client.client_kill_filter(_id=self.id)
 
     get = waiting(q, client)
-    monkeypatch.setattr(wire.BlockingWire, "send_now", lose)
+    monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", lose)
     push(client, q, 1)
     assert get.result() == 1
 
@@ -297,15 +297,15 @@ def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, clie
 
 def test_what_the_server_refused_does_not_mix_up_the_replies_that_follow(make, client, monkeypatch):
     q = make()
-    send = wire.BlockingWire.send_now
+    send = blocking_wire.BlockingWire.send_now
 
     def forget_scripts(self, packed):
-        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", send)
         client.script_flush()
         send(self, packed)
 
     get = waiting(q, client)
-    monkeypatch.setattr(wire.BlockingWire, "send_now", forget_scripts)
+    monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", forget_scripts)
     push(client, q, 1)
     assert get.result() == 1
     assert q.empty()
@@ -320,10 +320,10 @@ def test_what_the_server_refused_is_called_again_also_when_it_did_the_next_call(
 ):
     q = make(Queue)
     source = inside.bind(q).scripts["stand_by"].source.decode()
-    send = wire.BlockingWire.send_now
+    send = blocking_wire.BlockingWire.send_now
 
     def forget_for_a_moment(self, packed):
-        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", send)
         client.script_flush()
         send(self, packed)
         until(lambda: client.info("errorstats").get("errorstat_NOSCRIPT"))
@@ -331,7 +331,7 @@ def test_what_the_server_refused_is_called_again_also_when_it_did_the_next_call(
 
     get = waiting(q, client)
     client.config_resetstat()
-    monkeypatch.setattr(wire.BlockingWire, "send_now", forget_for_a_moment)
+    monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", forget_for_a_moment)
     push(client, q, 1)
     assert get.result() == 1
     with pytest.raises(Empty):
@@ -343,15 +343,15 @@ def test_what_was_not_heard_before_a_call_gave_up_is_called_again(make, client, 
     """A server does nothing of what it put off when the connection is closed."""
     monkeypatch.setattr(outage, "GRACE", 0.1)
     q = make()
-    send = wire.BlockingWire.send_now
+    send = blocking_wire.BlockingWire.send_now
 
     def pause(self, packed):
-        monkeypatch.setattr(wire.BlockingWire, "send_now", send)
+        monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", send)
         client.client_pause(500, all=False)
         send(self, packed)
 
     get = waiting(q, client)
-    monkeypatch.setattr(wire.BlockingWire, "send_now", pause)
+    monkeypatch.setattr(blocking_wire.BlockingWire, "send_now", pause)
     push(client, q, 1)
     assert get.result() == 1
     with pytest.raises(BrokerUnavailable):

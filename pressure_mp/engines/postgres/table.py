@@ -17,8 +17,6 @@ from .ways import Way
 #: Those that were looked up, by the request's type.
 _known: dict[type, Way] = {}
 
-#: Requests that every kind of queue has.
-_EVERY = (q.Exists, q.GetDiscipline, q.Enlist, q.GetUsers, q.Dismiss)
 #: What this engine answers without asking: it reserves no items, and has no roles.
 UNASKED = (i.Reserve, i.EndReservation, i.ReleaseSpace, q.Unlock)
 
@@ -32,11 +30,11 @@ def way(request: Request) -> Way:
 
 
 def _choose(request: Request) -> Way:
-    if isinstance(request, _EVERY):
+    if isinstance(request, QueueRequest):
         return _every(request)
-    name = type(request).__module__.rpartition(".")[2]
-    is_of_tasks = name in ("tasks", "task_results")
-    return _task(request) if is_of_tasks else _item(request)  # type: ignore[arg-type]
+    if isinstance(request, TaskRequest):
+        return _task(request)
+    return _item(request)
 
 
 def _every(request: QueueRequest) -> Way:
