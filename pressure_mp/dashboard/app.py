@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from ..administration.place import Place
 from ..engines import registry
 from ..exceptions import (
+    ArgumentError,
     BrokerUnavailable,
     PressureError,
     QueueDoesNotExistError,
@@ -101,7 +102,8 @@ class _App:
             try:
                 response.body = response.render(make(context))
             except PressureError as error:
-                response.status_code = _status(error)
+                # An address that names what this broker cannot have is one of no page.
+                response.status_code = 404 if isinstance(error, ArgumentError) else _status(error)
                 response.body = response.render(_error(context, error))
             response.headers["Content-Length"] = str(len(response.body))
             return response
