@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import pwd
@@ -66,3 +67,15 @@ def running(*settings: str) -> Iterator[str]:
         finally:
             process.send_signal(signal.SIGINT)  # clients are not waited for
             process.wait()
+
+
+def measure_each_setting(description: str, measure: Callable[[str, int], None]) -> None:
+    """A program that measures at a server whose commits wait for the disk, and at one whose commits
+    do not: ``measure`` is given its URL and the number of rounds."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    for setting in ("synchronous_commit=on", "synchronous_commit=off"):
+        with running(setting) as url:
+            print(f"{setting}: load average {os.getloadavg()[0]:.1f}", flush=True)
+            measure(url, options.rounds)

@@ -7,10 +7,8 @@ the median of the rounds.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import multiprocessing
-import os
 import statistics
 import time
 from abc import ABC, abstractmethod
@@ -21,7 +19,7 @@ import psycopg
 from pressure_mp import Queue
 
 from .peers import PAYLOAD, Skipping
-from .server import running
+from .server import measure_each_setting
 
 PROCESSES = 4
 _fork = multiprocessing.get_context("fork")
@@ -194,15 +192,5 @@ def measure(url: str, rounds: int) -> None:
         print(f"  {title:24} put {put:8,.0f}/s, get {get:8,.0f}/s")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    for setting in ("synchronous_commit=on", "synchronous_commit=off"):
-        with running(setting) as url:
-            print(f"{setting}: load average {os.getloadavg()[0]:.1f}", flush=True)
-            measure(url, options.rounds)
-
-
 if __name__ == "__main__":
-    main()
+    measure_each_setting(__doc__, measure)

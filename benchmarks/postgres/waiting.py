@@ -7,10 +7,8 @@ is compared takes turns; each figure is the median of all rounds.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import multiprocessing
-import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -21,7 +19,7 @@ import psycopg
 from pressure_mp import Queue
 
 from .peers import PAYLOAD
-from .server import running
+from .server import measure_each_setting
 
 #: How many others listen.
 LISTENERS = 64
@@ -104,7 +102,10 @@ def measure(url: str, rounds: int) -> None:
     waiting = {number: Waiting(address, number) for number in (1, 8)}
     found: dict[str, list[float]] = {}
     for _ in range(rounds):
-        for others, among in (("", contextlib.nullcontext()), (" *", listening(url))):
+        for others, among in (
+            ("", contextlib.nullcontext()),
+            (f", {LISTENERS} listen", listening(url)),
+        ):
             with among:
                 for number, waiters in waiting.items():
                     title = f"get, {number} waiting{others}"
@@ -120,19 +121,8 @@ def measure(url: str, rounds: int) -> None:
     queue.close()
     for title, seconds in sorted(found.items()):
         middle = statistics.median(seconds)
-        print(f"  {title:36} {middle * 1e6:8,.0f} µs  {1 / middle:8,.0f}/s")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    print(f"* while {LISTENERS} others listen")
-    for setting in ("synchronous_commit=on", "synchronous_commit=off"):
-        with running(setting) as url:
-            print(f"{setting}: load average {os.getloadavg()[0]:.1f}", flush=True)
-            measure(url, options.rounds)
+        print(f"  {title:42} {middle * 1e6:8,.0f} µs  {1 / middle:8,.0f}/s")
 
 
 if __name__ == "__main__":
-    main()
+    measure_each_setting(__doc__, measure)

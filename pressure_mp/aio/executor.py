@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import suppress
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..executor import executor as sync
 from ..executor import mapping
+from ..executor.ids import CallIds
 from ..executor.submitter import Submitter
 from ..hidden import hide_in
 
@@ -169,11 +168,10 @@ class Executor(Caller):
         """Make an executor, with the options of :class:`pressure_mp.Executor`; does no I/O."""
         self._make = lambda: sync.Executor(max_workers, name, **hide_in(options))
         self._opening: asyncio.Future[sync.Executor] | None = None
-        self._prefix = os.urandom(8).hex()
-        self._ids = itertools.count(1)
+        self._ids = CallIds()
 
     def _next_id(self) -> str:
-        return f"{self._prefix}-{next(self._ids)}"
+        return self._ids.next()
 
     @classmethod
     async def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:

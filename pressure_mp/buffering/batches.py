@@ -9,12 +9,12 @@ Batch = tuple[int, int | None]
 def tell(batches: list[Batch], number: int) -> tuple[tuple[int, int], list[Batch]]:
     """The broker is told that the next so many items were handed out: that number and their bytes,
     or zeros if these are not known; and the batches that are left."""
-    left, sizes, rest = number, 0, batches
+    left, rest = number, batches
+    size: int | None = 0
     while left > 0 and rest:
-        (items, size), rest = rest[0], rest[1:]
-        if items > left:
-            return (0, 0), [(items - left, None), *rest]
-        if size is None:
-            return (0, 0), tell(rest, left - items)[1]
-        left, sizes = left - items, sizes + size
-    return ((number, sizes) if left == 0 else (0, 0)), rest
+        (items, of_batch), rest = rest[0], rest[1:]
+        if items > left:  # of a part of a batch nobody knows the bytes
+            items, of_batch, rest = left, None, [(items - left, None), *rest]
+        left -= items
+        size = None if size is None or of_batch is None else size + of_batch
+    return ((0, 0) if left or size is None else (number, size)), rest

@@ -163,9 +163,11 @@ class Reservation:
         items = reply.items if isinstance(reply, Reserved) else []
         if items:
             self._pace.note(len(items))
-            if not self._add(handle, items, when):
+            size = sum(map(len, items))
+            if not self._add(handle, items, size, when):
                 return False
-            if number >= _LEAST_AHEAD and _are_many(items, self._last.limit):
+            may_be_more = len(items) == self._last.limit or size > MOST_BYTES / 2
+            if number >= _LEAST_AHEAD and may_be_more:
                 self._ask_ahead(handle, number)
             return True
         if isinstance(reply, Reserved) and watches and not self._last.kept:
@@ -192,10 +194,11 @@ class Reservation:
         self._keeper.see_to(self, monotonic() + KEPT)
         return asked
 
-    def _add(self, handle: BufferedHandle, items: list[bytes], when: float) -> bool:
-        """They may be handed out. False when a signal handler had the reservation ended."""
+    def _add(self, handle: BufferedHandle, items: list[bytes], size: int, when: float) -> bool:
+        """They, ``size`` bytes, may be handed out. False when a signal handler had the reservation
+        ended."""
         self._loads = handle._codec.loads
-        number, size = len(items), sum(map(len, items))
+        number = len(items)
         ready = list(zip(items, _check(handle, items), strict=False))
         half = (number + 1) // 2 if handle._had_bound else number
         first, rest = ready[:half], ready[half:]
@@ -354,11 +357,6 @@ def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[bytes | None]
         if interrupts.is_from_outside(error):
             raise
         return [None] * len(items)
-
-
-def _are_many(items: list[bytes], limit: int) -> bool:
-    """Whether a call that read these may have left some."""
-    return len(items) == limit or sum(map(len, items)) > MOST_BYTES / 2
 
 
 _all: weakref.WeakSet[Reservation] = weakref.WeakSet()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from . import calls
 from .call_queue import Options, QueueClient
 from .errors import CallAborted, CallDropped, ExecutorBroken, ExecutorShutDown, WorkerLost
 from .future import Future
+from .ids import CallIds
 
 #: How many calls are sent at once.
 _MOST_AT_ONCE = 1000
@@ -60,8 +60,7 @@ class Client:
         self._sent = threading.Condition(lock)
         self._cancelling = threading.RLock()
         self._ending = threading.Lock()
-        self._ids = itertools.count(1)
-        self._prefix = os.urandom(8).hex()
+        self._ids = CallIds()
         self._futures: dict[str, Future[Any]] = {}
         self._queued: set[str] = set()  # that no worker has taken
         self._unsent: dict[str, Call] = {}
@@ -109,7 +108,7 @@ class Client:
         """
         with self._fewer:
             self._wait_for_space(block)
-            future: Future[Any] = Future(id or f"{self._prefix}-{next(self._ids)}", self)
+            future: Future[Any] = Future(id or self._ids.next(), self)
             is_alone = not self._futures
             self._futures[future.id] = future
             self._queued.add(future.id)
@@ -268,9 +267,7 @@ class Client:
         if not self._threads:
             return
         try:
-            self._queue.inbox.watch(
-                [f"{self._prefix}-0"]
-            )  # no call has that id: it hears so at once
+            self._queue.inbox.watch([self._ids.of_none])  # it hears at once that there is none
             for thread in self._threads:
                 thread.join()
             self._queue.inbox.close()

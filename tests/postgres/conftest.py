@@ -1,4 +1,4 @@
-"""What tests of transactions have in common: a program, and its own connection."""
+"""What tests of this engine have in common: a server, a program, and its own connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from brokers import postgres as servers
 from callers import Asyncio, Threads
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[servers.Postgres]:
+    """A server that only the tests of one module use."""
+    with servers.serving() as server:
+        yield server
 
 
 @pytest.fixture(params=[Threads, Asyncio])

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import os
 import shutil
-import subprocess
 
 import pytest
 from brokers import postgres as servers
+from disks import small_disk
 from waiting import Background, until
 
 from pressure_mp import Queue, aio
@@ -22,24 +22,16 @@ SEGMENT = 16
 
 
 @contextlib.contextmanager
-def small_disk(server):
+def log_on_a_small_disk(server):
     """The server's log is on a disk of a few megabytes, which a call makes larger."""
     disk, place = server.directory / "small", server.directory / "data" / "pg_wal"
-    disk.mkdir()
-    options = f"size={4 * SEGMENT}m,mode=700,uid={server.owner}"
-    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small disk")
-    try:
+    with small_disk(disk, 4 * SEGMENT, "700", server.owner) as enlarge:
         for entry in list(place.iterdir()):
             shutil.move(entry, disk)
             shutil.chown(disk / entry.name, server.owner)
         place.rmdir()
         place.symlink_to(disk)
-        larger = ["mount", "-o", f"remount,size={40 * SEGMENT}m", str(disk)]
-        yield lambda: subprocess.run(larger, check=True)
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
+        yield lambda: enlarge(40 * SEGMENT)
 
 
 @pytest.fixture
@@ -52,7 +44,7 @@ def server():
 @pytest.fixture
 def enlarge(server):
     server.kill()
-    with small_disk(server) as found:
+    with log_on_a_small_disk(server) as found:
         server.start()
         yield found
 

@@ -26,13 +26,6 @@ def warnings(caplog):
 
 
 @pytest.fixture(scope="module")
-def own_postgres():
-    """A server that only tests of poolers use."""
-    with servers.serving() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def pooled(own_postgres):
     """The URL of a pooler that gives each transaction another session."""
     with pooling(own_postgres, "transaction") as url:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
 import time
 
 import psycopg
 import pytest
 from brokers import postgres as servers
 from brokers.postgres import ROLE
+from disks import small_disk
 from waiting import HOURS, Background, parks, until
 
 from pressure_mp import Empty, Queue, TaskQueue, aio
@@ -21,13 +21,6 @@ from pressure_mp.engines.postgres.wire import finish
 from pressure_mp.exceptions import BrokerError, BrokerUnavailable
 
 
-@pytest.fixture(scope="module")
-def own_postgres():
-    """A server that only these tests use."""
-    with servers.serving() as server:
-        yield server
-
-
 @pytest.fixture
 def for_role(own_postgres):
     """What an administrator sets for the role of the queues; the connections that there are end."""
@@ -35,8 +28,9 @@ def for_role(own_postgres):
 
     def execute(text):
         own_postgres.execute(f"ALTER ROLE {ROLE} {text}")
-        registry.engine(registry.parse(url)).close()
         end_connections(own_postgres)
+        # After that: none of them comes back from a call that was under way.
+        registry.engine(registry.parse(url)).close()
 
     yield execute
     own_postgres.execute(f"ALTER ROLE {ROLE} RESET ALL")
@@ -216,22 +210,15 @@ def test_who_has_no_connection_to_listen_waits_all_the_same(own_postgres, for_ro
 
 
 @pytest.fixture
-def small_disk(own_postgres, tmp_path_factory):
-    """A tablespace of a few megabytes."""
+def enlarge(own_postgres):
+    """The items are on a disk of a few megabytes, which a call makes larger."""
     place = own_postgres.directory / "small"
-    place.mkdir()
-    options = f"size=8m,mode=777,uid={own_postgres.owner}"
-    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a small disk")
-    try:
+    with small_disk(place, 8, "777", own_postgres.owner) as found:
         own_postgres.execute(f"CREATE TABLESPACE small LOCATION '{place}'")
         own_postgres.execute("ALTER TABLE pressure_mp.items SET TABLESPACE small")
-        yield lambda: subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
+        yield lambda: found(64)
         own_postgres.execute("ALTER TABLE pressure_mp.items SET TABLESPACE pg_default")
         own_postgres.execute("DROP TABLESPACE small")
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=False)
 
 
 def test_a_pooler_that_takes_prepared_statements_away_is_named(own_postgres, name):
@@ -250,16 +237,14 @@ def fill(q):
         q.put(number.to_bytes(4, "big") * 65536)
 
 
-def test_a_full_disk_is_an_error_after_which_what_is_there_can_be_got(
-    own_postgres, small_disk, name
-):
+def test_a_full_disk_is_an_error_after_which_what_is_there_can_be_got(own_postgres, enlarge, name):
     q = Queue(name=name, url=own_postgres.limited_url, serializer="raw")
     with pytest.raises(BrokerError, match=r"No space left on device.*Nothing was done"):
         fill(q)
     assert q.qsize() > 5
     for number in range(q.qsize()):
         assert q.get()[:4] == number.to_bytes(4, "big")
-    small_disk()  # which is larger now
+    enlarge()
     q.put(b"again")
     assert q.get() == b"again"
 

@@ -6,20 +6,12 @@ import secrets
 
 import psycopg
 import pytest
-from brokers import postgres as servers
 from waiting import Background, until
 
 from pressure_mp import JoinableQueue, Queue, TaskQueue, list_queues
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres import installing
 from pressure_mp.exceptions import ArgumentError, BrokerError
-
-
-@pytest.fixture(scope="module")
-def own_postgres():
-    """A server that only these tests use."""
-    with servers.serving() as server:
-        yield server
 
 
 @pytest.fixture
@@ -155,17 +147,20 @@ def test_callers_of_another_isolation_are_told_which_one_is_needed(
     q.put("item")
     tasks.put("task", id="a")
 
-    async def use_async():
-        task = await their_tasks.take()
-        await theirs.get()
-        for isolated in (
+    def calls(task):
+        return (
             lambda: theirs.put("refused", connection=connection),
             lambda: theirs.put(b"x" * 3_000_000, connection=connection),
             lambda: their_tasks.put("refused", connection=connection),
             lambda: theirs.task_done(connection=connection),
             lambda: task.ack(connection=connection),
             lambda: their_tasks.ack_many([task], connection=connection),
-        ):
+        )
+
+    async def use_async():
+        task = await their_tasks.take()
+        await theirs.get()
+        for isolated in calls(task):
             with pytest.raises(ArgumentError, match=f"{isolation.upper()}.*Use READ COMMITTED"):
                 await isolated()
         await connection.rollback()
@@ -178,14 +173,7 @@ def test_callers_of_another_isolation_are_told_which_one_is_needed(
     def use():
         task = their_tasks.take()
         theirs.get()
-        for isolated in (
-            lambda: theirs.put("refused", connection=connection),
-            lambda: theirs.put(b"x" * 3_000_000, connection=connection),
-            lambda: their_tasks.put("refused", connection=connection),
-            lambda: theirs.task_done(connection=connection),
-            lambda: task.ack(connection=connection),
-            lambda: their_tasks.ack_many([task], connection=connection),
-        ):
+        for isolated in calls(task):
             with pytest.raises(ArgumentError, match=f"{isolation.upper()}.*Use READ COMMITTED"):
                 isolated()
         connection.rollback()

@@ -111,7 +111,7 @@ class RedisBroker:
         pattern: str,
         request: ListQueues | FindDamaged,
         commands: PlainCommands,
-        type: str = "string",
+        kind: str = "string",
     ) -> tuple[set[bytes], str]:
         """What one step of the server's own iteration finds: nothing holds the server up."""
         if request.after:
@@ -119,7 +119,7 @@ class RedisBroker:
         else:
             place = _Place(tuple(await commands.slots()), "0")
         slot, *others = place.slots
-        asked = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit, "TYPE", type)
+        asked = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit, "TYPE", kind)
         cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked)
         if cursor == b"0":
             return set(found), str(_Place(tuple(others), "0"))

@@ -123,13 +123,18 @@ def _own(prefix: str, name: str) -> str:
 def every(prefix: str, part: str) -> str:
     """A pattern that the names of all keys match that are this one of a queue of the protocol;
     that is its bound, of any queue."""
-    return re.sub(r"([*?\[\]\\])", r"\\\1", prefix) + f":*{_SUFFIXES[part]}"
+    return f"{_escape(prefix)}:*{_SUFFIXES[part]}"
 
 
 def every_own(prefix: str) -> str:
     """A pattern that names of hashes match by which the queues that are not the protocol's are
     found: each has one of them, also when a server removed others. Other keys match it too."""
-    return re.sub(r"([*?\[\]\\])", r"\\\1", prefix) + f":{_BEGIN}*{_END}:[mp]*"
+    return f"{_escape(prefix)}:{_BEGIN}*{_END}:[mp]*"
+
+
+def _escape(prefix: str) -> str:
+    """A pattern that only the text itself matches."""
+    return re.sub(r"([*?\[\]\\])", r"\\\1", prefix)
 
 
 def name_of_own(prefix: str, found: bytes) -> str | None:

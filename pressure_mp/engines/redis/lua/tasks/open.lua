@@ -18,7 +18,7 @@ if have[1] or (not is_lost and redis.call('EXISTS', KEYS[1]) == 1) then
   if have[1] ~= discipline then return {'mismatch', 'discipline', have[1] or 'fifo'} end
   if have[2] ~= format then return {'mismatch', 'format', have[2] or ''} end
   if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
-  redis.call('SET', KEYS[1], '0') -- it may be missing
+  redis.call('SET', KEYS[1], '0', 'NX') -- it may be missing
   if ARGV[12] == '1' then mend() end
   return {'done', have[3]}
 end
