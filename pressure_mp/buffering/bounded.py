@@ -11,7 +11,7 @@ from .. import events, interrupts
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation
 from ..encoding.large import THRESHOLD, Large
-from ..engines.contract.items import Added
+from ..engines.contract.items import Added, put_for
 from ..exceptions import ProducerInUseError
 from ..identity.processes import may_be_terminated
 from . import space, unsent
@@ -157,14 +157,18 @@ class BoundedOutgoing(Outgoing):
             if name is None:
                 unsent.settle(self.engine, self.queue, end)
                 return False
+            expected = None
             if name and place.ran_out and block and may_watch(end):
-                handle._settle_reader()
-                if place.waiting(handle):
-                    return False
-                name = place.begin()
+                if place.expects_one:
+                    expected = put_for(name, place.period, item)
+                else:
+                    handle._settle_reader()
+                    if place.waiting(handle):
+                        return False
+                    name = place.begin()
             if name:
                 putting = place.putting(handle, name, item, block, seconds_left(end))
-                handle._putting(putting, place.was_full)
+                handle._putting(putting, place.was_full, expected=expected)
                 place.last = monotonic()
             else:
                 self._put_past(handle, item, block, end)

@@ -9,6 +9,7 @@ from ..background.presence import Presence
 from ..effects import AnyOperation
 from ..encoding.codec import Codec
 from ..engines.contract.address import Address
+from ..engines.contract.items import Put
 from ..engines.contract.session import Binding, Engine, Options, Session
 from ..operations.objects import ObjectOperations
 
@@ -89,9 +90,16 @@ class BufferedHandle(Protocol):
     def _run_on(self, session: Session, operation: AnyOperation[T]) -> T:
         """Run it on a session, which ends with it; whatever was put and is not yet sent."""
 
-    def _putting(self, operation: AnyOperation[T], may_be_full: bool = True) -> T:
+    def _putting(
+        self,
+        operation: AnyOperation[T],
+        may_be_full: bool = True,
+        connection: object | None = None,
+        expected: Put | None = None,
+    ) -> T:
         """Run an operation that puts something; unless the queue is known to have space, it may
-        be full."""
+        be full. One that begins with a put that is ``expected`` to wait makes that together with
+        the wait."""
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Any:
         """The next item of the broker, whatever was read ahead."""

@@ -60,7 +60,8 @@ class Space:
         """Nothing was ever reserved: a new one, or that of a forked child."""
         self.lock = self._home.lock
         self._writer = ""
-        self._period = 0
+        #: The number of the reservation that was begun last.
+        self.period = 0
         #: For each item that may be accepted one; and until when, on the monotonic clock.
         self.permits: list[None] = []
         self.until = -math.inf
@@ -88,6 +89,11 @@ class Space:
         self._buffers.add(buffer)
 
     @property
+    def expects_one(self) -> bool:
+        """Whether there was no space, and then for one item: so will be the next time."""
+        return self.ran_out and self._known <= 1
+
+    @property
     def is_held(self) -> bool:
         """Whether the broker has reserved space."""
         return self._is_held
@@ -108,7 +114,7 @@ class Space:
             if not (is_quick or self._may_be_held) or sender.is_ending():
                 return ""
             self._writer = self._writer or writer()
-            self._period += 1
+            self.period += 1
             self._may_be_held = self.begins = True
             self._home.spaces.add(self)
             return self._writer
@@ -119,10 +125,10 @@ class Space:
         with self.lock:
             self.ran_out = False
         session, asked = handle._session(), monotonic()
-        request = reserve_space(self._writer, self._period)
+        request = reserve_space(self._writer, self.period)
         try:
             session.send_ahead(request, NoSpace(self._known), WATCH)
-            reserving = handle._operations.reserve_space(self._writer, self._period)
+            reserving = handle._operations.reserve_space(self._writer, self.period)
             added = handle._run_on(session, reserving)
         except BaseException:
             self._note_lost(handle._options.lease)
@@ -141,7 +147,7 @@ class Space:
             asked = monotonic()
 
         try:
-            steps = handle._operations.put_for(name, self._period, item, block, timeout)
+            steps = handle._operations.put_for(name, self.period, item, block, timeout)
             added = yield from noting(steps, note)
         except Full:
             self._may_be_held = self.begins = False
@@ -159,7 +165,7 @@ class Space:
         slower than the lease, or the broker lost what it knew."""
         with self.lock:
             name = self._writer if self._is_held and not waits else ""
-            period = self._period
+            period = self.period
         asked = monotonic()
         try:
             added = yield from handle._operations.put_batch(batch, waits, name, period)
@@ -178,6 +184,7 @@ class Space:
                 self._note_others(added.is_wanted)
                 return
             self._met = 0
+            self.ran_out = False
             self._known = added.space
             self._keep(added, asked, lease)
             if not self._ends:
@@ -274,7 +281,7 @@ class Space:
             if self._has_unsent:
                 return
             self._let_go()
-            period = self._period
+            period = self.period
         try:
             self._run(self._operations.release_space(self._writer, period), options)
         except PressureError:
@@ -282,7 +289,7 @@ class Space:
             if self._due < self._lease_ends:
                 return
         with self.lock:
-            if self._period == period:
+            if self.period == period:
                 self._may_be_held = False
 
     def _run(self, operation: AnyOperation[None], options: Options | None) -> None:

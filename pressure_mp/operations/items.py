@@ -36,6 +36,7 @@ from ..engines.contract.items import (
     TakeBackReply,
     Taken,
     TakeReply,
+    put_for,
     put_one,
     reserve_space,
 )
@@ -201,9 +202,7 @@ class ItemOperations(ControlOperations):
         self, writer: str, period: int, item: bytes, block: bool, timeout: float | None
     ) -> Operation[Added]:
         """Add ``item`` as ``put`` does, and reserve the space behind it for a writer."""
-        reply: PutReply = yield from served(
-            Put((item,), writer=writer, period=period), block, timeout
-        )
+        reply: PutReply = yield from served(put_for(writer, period, item), block, timeout)
         if type(reply) is not Added:
             raise (yield from self._not_put(reply, block, timeout, b""))
         return reply

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..buffering import unsent
 from ..deadlines import deadline, seconds_left
-from ..effects import AnyOperation
+from ..effects import AnyOperation, Ask
 from ..encoding.codec import Codec
 from ..engines import registry
 from ..exceptions import ArgumentError
@@ -20,9 +20,11 @@ from .item_handles import ItemHandle
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from ..buffering.buffers import Buffers
+    from ..buffering.full import WhereFull
     from ..buffering.handle import FetchedAhead, Incomings
     from ..buffering.incoming import Incoming
     from ..buffering.outgoing import Outgoing
+    from ..engines.contract.items import Put
 
 T = TypeVar("T")
 
@@ -107,6 +109,7 @@ class BufferedItemHandle(ItemHandle):
         self._buffers: Buffers | None = None
         self._outgoing: Outgoing | None = None
         self._incoming: Incomings | None = None
+        self._where_full: WhereFull | None = None
         if self._opens_later:
             return  # whoever opens it has buffers of its own
         if self._sends_ahead or self._fetches_ahead or self._reserves:
@@ -140,9 +143,11 @@ class BufferedItemHandle(ItemHandle):
         operation: AnyOperation[T],
         may_be_full: bool = True,
         connection: object | None = None,
+        expected: Put | None = None,
     ) -> T:
         """Run an operation that puts something through this handle; with a ``connection``, in its
-        transaction, which waits for no space."""
+        transaction, which waits for no space. One that begins with a put that is ``expected`` to
+        wait makes that together with the wait."""
         self._was_put_to = True
         if may_be_full and connection is None:
             self._settle_reader()
@@ -150,7 +155,35 @@ class BufferedItemHandle(ItemHandle):
             operation = self._operations.as_producer(self._here, self._token, operation)
         if connection is not None:
             return self._run_in(connection, operation)
+        if self._had_bound and self._anonymous and type(operation) is Ask:
+            expected = self._expecting(operation)
+        if expected is not None and not self._eof:
+            return self._run_after_wait(operation, expected)
         return self._run(operation)
+
+    def _run_after_wait(self, operation: AnyOperation[T], request: Put) -> T:
+        """:meth:`_run` for an operation that begins with ``request``: that is sent together with a
+        wait for space, if the engine can do so."""
+        from ..buffering.pace import WATCH
+        from ..engines.contract.replies import NoSpace
+
+        if unsent.senders:
+            unsent.settle(registry.engine(self._address))
+        session = self._session()
+        try:
+            session.send_ahead(request, NoSpace(0), WATCH)
+        except BaseException:
+            session.interrupted()
+            session.end()
+            raise
+        return self._run_on(session, operation)
+
+    def _expecting(self, putting: Ask[T]) -> Put | None:
+        if self._where_full is None:
+            from ..buffering.full import WhereFull
+
+            self._where_full = WhereFull()
+        return self._where_full.expected(putting)
 
     def _settle_reader(self) -> None:
         """What this handle read ahead and handed out has left the queue: so no put here waits for

@@ -81,6 +81,11 @@ def put_one(item: bytes, sort_keys: Sequence[bytes], overfill: bool, waits: bool
     return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits, "", 0))
 
 
+def put_for(writer: str, period: int, item: bytes) -> Put:
+    """:class:`Put` of one item of a writer, which waits, and reserves the space behind it."""
+    return Put((item,), writer=writer, period=period)
+
+
 def reserve_space(writer: str, period: int) -> Put:
     """:class:`Put` of no item: only to reserve what space there is."""
     return Put((), waits=False, writer=writer, period=period)

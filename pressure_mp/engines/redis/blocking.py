@@ -109,7 +109,8 @@ class BlockingSession:
                 self._send_read(found.plain(self.binding, request))
                 if self._ahead is not None:
                     return
-            script = found.first(self.binding, request)
+            first = found.first if later is None else found.after_wait or found.first
+            script = first(self.binding, request)
         elif type(found) is OneScript:
             script = found.op, found.args(self.binding, request)
         if script is None or script[0] not in self.binding.quick:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ....identity.client import client_id, client_id_bytes, process_prefix
@@ -37,19 +38,21 @@ _new = tuple.__new__
 ONE_ADDED = items.Added(1)
 
 
-def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
+def _offer(
+    binding: RedisBinding, request: items.Put, waited: bool = False
+) -> tuple[str, tuple[Any, ...]] | None:
     """The fast path of one item, with nothing special about it; and a writer's call that does not
-    wait."""
+    wait. Behind one that ``waited`` it is taken too if it was declined of late."""
     fast = binding.offer
     added, sort_keys, overfill, has_content, waits, writer, period = request
-    if writer and not waits and binding.discipline == FIFO:
-        if not binding.fill.is_open:
+    if writer and (waited or not waits) and binding.discipline == FIFO:
+        if not (waited or binding.fill.is_open):
             return None
         who = (client_id_bytes(), process_prefix(), binding.options.lease)
         return "fill", (len(added), writer, period, *who, *added)
     if sort_keys or overfill or has_content or writer or len(added) != 1:
         return None
-    if fast is None or not fast.is_open:
+    if fast is None or not (waited or fast.is_open):
         return None
     return fast.op, (added[0], client_id_bytes())
 
@@ -96,7 +99,7 @@ async def _put(
 
 
 #: :class:`items.Put`
-put = FirstScript(_offer, _offered, _put)
+put = FirstScript(_offer, _offered, _put, after_wait=partial(_offer, waited=True))
 
 
 async def release_space(
