@@ -18,6 +18,7 @@ from .. import interrupts
 from ..background import at_exit
 from ..drivers import ending
 from ..effects import Operation, T
+from ..encoding.signing import Checked
 from ..engines.contract.items import MOST_BYTES, Reserve, Reserved
 from ..engines.contract.replies import NoItem
 from ..engines.contract.session import ONE_TRY, Session
@@ -50,7 +51,7 @@ _SLOW = 0.0003
 _LEAST_AHEAD = 32
 
 #: An item, and what was checked of it; None when it could not be.
-Item = tuple[bytes, bytes | None]
+Item = tuple[bytes, Checked | None]
 
 
 class Asked(NamedTuple):
@@ -348,7 +349,7 @@ def _loads_nothing(checked: bytes) -> Any:
     raise AssertionError("nothing was read")
 
 
-def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[bytes | None]:
+def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[Checked | None]:
     """What can be decoded of each; None, if one of them is refused, which is not the others'
     fault."""
     try:
