@@ -27,8 +27,8 @@ VARIABLE = "PRESSURE_AUTHKEY"
 #: What a signed item begins with, by its MAC: no UTF-8 text and no pickle does.
 MARK, LARGE_MARK = b"\xf9mp2", b"\xf9mp1"
 _MARKS = (MARK, LARGE_MARK)
-#: From so many bytes on HMAC-SHA256 takes less time, or will soon.
-LARGE = 2048
+#: From so many bytes on HMAC-SHA256 takes less time, where the processor has instructions for it.
+LARGE = 1024
 _ID_SIZE = 8
 _HEAD_SIZE = len(MARK) + _ID_SIZE
 _MAC_SIZE = 32
