@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from threading import get_ident
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,7 +62,7 @@ class Asked(NamedTuple):
     when: float
 
 
-class Reservation:
+class Reservation(ABC):
     """Items that are reserved for one handle: they are queued, and here too, as they are.
 
     Nothing here waits for an item: when there is none, the handle gets one as any other does. What
@@ -84,7 +84,7 @@ class Reservation:
         self._rest: list[Item] = []  # the second half of what was read of a queue with a bound
         self._read_at = 0.0  # on the monotonic clock
         self._pops = interrupts.pops(self._ahead)
-        self._in_hand: dict[int, int] = {}  # how many are being decoded, by thread
+        self._in_hand = 0  # how many are being decoded
         self._lost: list[tuple[int, int]] = []  # from one place to another, others have them
         self._told = 0  # how often the broker was told, or is being told, what was handed out
         self._back: list[Item] = []  # what was here, and is not handed out
@@ -93,7 +93,8 @@ class Reservation:
         self._pace = Pace()
         self._reader = ""
         self._hand_outs: HandOuts | None = None
-        self._cell = memoryview(bytearray(8)).cast("Q")
+        self._place = 0  # how many items were ever handed out
+        self._cell = memoryview(bytearray(8)).cast("Q")  # the same, for others to see
         self._last = Reserve("", 0, 0, 0, 0)
         self._asked: Asked | None = None  # the last one, if its reply is still to be read
         self._read = 0  # how many items were ever read, without those that went back
@@ -245,6 +246,10 @@ class Reservation:
         except IndexError:
             pass
 
+    @abstractmethod
+    def _hand_out(self, handle: BufferedHandle, is_left: bool = False) -> Any:
+        """The next item that is here, decoded meanwhile."""
+
     # Ending it
 
     def before_look(self, handle: BufferedHandle) -> None:
@@ -312,8 +317,7 @@ class Reservation:
     @property
     def _others_decode(self) -> bool:
         """Whether another thread decodes an item, which may yet come back."""
-        me = get_ident()
-        return any(number for thread, number in self._in_hand.copy().items() if thread != me)
+        return self._in_hand > interrupts.calls_of(self._hand_out)
 
     def come_due(self) -> None:
         """As of :class:`~.keeper.Kept`."""
