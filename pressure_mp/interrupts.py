@@ -17,6 +17,7 @@ from __future__ import annotations
 import _thread
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -101,6 +102,17 @@ def is_held(lock: Any) -> bool:
     signal handler or a finalizer that came there."""
     found: bool = lock._is_owned()  # what threading.Condition asks, too
     return found
+
+
+def calls_of(method: Any) -> int:
+    """In the midst of how many calls of a method of one object the calling thread is."""
+    code, one, number = method.__func__.__code__, method.__self__, 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is code and frame.f_locals.get("self") is one:
+            number += 1
+        frame = frame.f_back
+    return number
 
 
 class Signs:

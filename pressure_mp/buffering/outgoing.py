@@ -19,7 +19,7 @@ from ..engines.contract.items import Added
 from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError
 from ..identity.processes import may_be_terminated
-from ..operations.batches import next_items
+from ..operations.batches import next_batch
 from . import sender, unsent
 from .sender import Begun, Run
 
@@ -101,14 +101,16 @@ class Outgoing:
                 if interrupts.is_from_outside(error):
                     raise
                 encoded = handle._codec.encode(item)  # says what is wrong
-            if type(encoded) is bytes and len(encoded) < _SMALL:
-                items.append(encoded)
-                if self.sender.last is not self:
-                    self.sender.line_up(self, handle)
-                return
-            if type(encoded) is bytes and len(encoded) >= THRESHOLD:
-                del encoded  # not two copies at a time
-                encoded = handle._codec.encode(item)
+            if type(encoded) is bytes:
+                size = len(encoded)
+                if size < _SMALL or (size < THRESHOLD and self._may_add(size)):
+                    items.append(encoded)
+                    if self.sender.last is not self:
+                        self.sender.line_up(self, handle)
+                    return
+                if size >= THRESHOLD:
+                    del encoded  # not two copies at a time
+                    encoded = handle._codec.encode(item)
         else:
             handle._check_open()
             encoded = handle._codec.encode(item, events.created(handle._operations.destination))
@@ -244,7 +246,7 @@ class Outgoing:
                 items = begun.items
                 added = run.handle._run_on(begun.session, begun.putting)
             else:
-                batch = next_items(items, 0)
+                batch = next_batch(items, 0, len)
                 if len(batch) > run.end - self.number_sent:
                     batch = batch[: int(run.end - self.number_sent)]
                 sending = self._sending(run.handle, batch, waits)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from threading import get_ident
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from .. import interrupts
 from ..background import at_exit
 from ..drivers import ending
 from ..effects import Operation, T
+from ..encoding.signing import Checked
 from ..engines.contract.items import MOST_BYTES, Reserve, Reserved
 from ..engines.contract.replies import NoItem
 from ..engines.contract.session import ONE_TRY, Session
@@ -50,7 +51,7 @@ _SLOW = 0.0003
 _LEAST_AHEAD = 32
 
 #: An item, and what was checked of it; None when it could not be.
-Item = tuple[bytes, bytes | None]
+Item = tuple[bytes, Checked | None]
 
 
 class Asked(NamedTuple):
@@ -61,7 +62,7 @@ class Asked(NamedTuple):
     when: float
 
 
-class Reservation:
+class Reservation(ABC):
     """Items that are reserved for one handle: they are queued, and here too, as they are.
 
     Nothing here waits for an item: when there is none, the handle gets one as any other does. What
@@ -83,7 +84,7 @@ class Reservation:
         self._rest: list[Item] = []  # the second half of what was read of a queue with a bound
         self._read_at = 0.0  # on the monotonic clock
         self._pops = interrupts.pops(self._ahead)
-        self._in_hand: dict[int, int] = {}  # how many are being decoded, by thread
+        self._in_hand = 0  # how many are being decoded
         self._lost: list[tuple[int, int]] = []  # from one place to another, others have them
         self._told = 0  # how often the broker was told, or is being told, what was handed out
         self._back: list[Item] = []  # what was here, and is not handed out
@@ -92,7 +93,8 @@ class Reservation:
         self._pace = Pace()
         self._reader = ""
         self._hand_outs: HandOuts | None = None
-        self._cell = memoryview(bytearray(8)).cast("Q")
+        self._place = 0  # how many items were ever handed out
+        self._cell = memoryview(bytearray(8)).cast("Q")  # the same, for others to see
         self._last = Reserve("", 0, 0, 0, 0)
         self._asked: Asked | None = None  # the last one, if its reply is still to be read
         self._read = 0  # how many items were ever read, without those that went back
@@ -244,6 +246,10 @@ class Reservation:
         except IndexError:
             pass
 
+    @abstractmethod
+    def _hand_out(self, handle: BufferedHandle, is_left: bool = False) -> Any:
+        """The next item that is here, decoded meanwhile."""
+
     # Ending it
 
     def before_look(self, handle: BufferedHandle) -> None:
@@ -311,8 +317,7 @@ class Reservation:
     @property
     def _others_decode(self) -> bool:
         """Whether another thread decodes an item, which may yet come back."""
-        me = get_ident()
-        return any(number for thread, number in self._in_hand.copy().items() if thread != me)
+        return self._in_hand > interrupts.calls_of(self._hand_out)
 
     def come_due(self) -> None:
         """As of :class:`~.keeper.Kept`."""
@@ -348,7 +353,7 @@ def _loads_nothing(checked: bytes) -> Any:
     raise AssertionError("nothing was read")
 
 
-def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[bytes | None]:
+def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[Checked | None]:
     """What can be decoded of each; None, if one of them is refused, which is not the others'
     fault."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import repeat
-from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -83,42 +82,41 @@ class Reserving(Reservation):
     def _hand_out(self, handle: BufferedHandle, is_left: bool = False) -> Any:
         """The next item; or of those that were left, if there are any. Else _NOTHING."""
         pops: Iterator[Any] = map(self._left.pop, repeat(0)) if is_left else self._pops
-        found: list[HandedOut] = []
-        told, me = self._told, get_ident()  # before anything is taken out
-        cell, in_hand = self._cell, self._in_hand
-        if me not in in_hand:
-            in_hand[me] = 0
+        taken, found = None, None
+        told = self._told  # before anything is taken out
         try:
-            for item in pops:
-                in_hand[me] += 1
+            for taken in pops:
+                self._in_hand += 1
                 if is_left:
-                    found += (item,)
+                    item, place, told = taken
                 else:
-                    found += ((item, cell[0], told),)
-                    cell[0] += 1
-                if (is_left or monotonic() >= self._until) and not self._counts(handle, found[0]):
-                    in_hand[me] -= 1
+                    item, place = taken, self._place
+                    self._place = self._cell[0] = place + 1
+                if (is_left or monotonic() >= self._until) and not self._counts(handle, place):
+                    self._in_hand -= 1
                     return _NOTHING  # others have it
                 try:
-                    decoded = self._loads(found[0][0][1])
+                    decoded = self._loads(item[1])
                 except Exception as error:
+                    found = [(item, place, told)]
                     decoded = self._decode_with_care(handle, found, error)
                 if events.listeners:
-                    handle._operations.tell_received([found[0][0][0]])
-                in_hand[me] -= 1
+                    handle._operations.tell_received([item[0]])
+                self._in_hand -= 1
                 return decoded
         except BaseException as error:
-            if not found and isinstance(error, IndexError):
+            if taken is None and isinstance(error, IndexError):
                 return _NOTHING
-            interrupts.abandoned += [(self, (found, me))]
-            interrupts.settle()
+            if taken is not None:
+                interrupts.abandoned += [(self, found or [(item, place, told)])]
+                self._in_hand -= 1
+                interrupts.settle()
             raise
         raise AssertionError("a deque is empty, or it is not")
 
-    def _counts(self, handle: BufferedHandle, found: HandedOut) -> bool:
-        """Whether an item that was taken out here too late counts as handed out. This process was
-        stopped meanwhile: others may have ended the reservation."""
-        place = found[1]
+    def _counts(self, handle: BufferedHandle, place: int) -> bool:
+        """Whether the item at a place, which was taken out here too late, counts as handed out.
+        This process was stopped meanwhile: others may have ended the reservation."""
         for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
@@ -142,23 +140,19 @@ class Reserving(Reservation):
             found[0] = _REJECTED
             raise
 
-    def _give_up(self, claim: tuple[list[HandedOut], int]) -> None:
+    def _give_up(self, found: list[HandedOut]) -> None:
         """What was handed out to a call that was interrupted is the next one again. If another one
         was handed out since, or the broker was told of it, it stays with this handle."""
-        found, thread = claim
         while found:
             item, place, told = found[-1]
             if found[-1] is _REJECTED:
-                self._in_hand[thread] -= 1
                 del found[-1]
-            elif told == self._told and self._cell[0] == place + 1:
-                self._cell[0] = place
+            elif told == self._told and self._place == place + 1:
+                self._place = self._cell[0] = place
                 self._ahead += (item,)
-                self._in_hand[thread] -= 1
                 del found[-1]
                 self._ahead.rotate(1)
             else:
                 self._until = 0.0  # so that it comes first
                 self._left += (found[-1],)
-                self._in_hand[thread] -= 1
                 del found[-1]

@@ -20,7 +20,7 @@ from .large import (
     read_unchecked,
 )
 from .serializers import LargeBuffers, PickleSerializer, Serializer
-from .signing import Keys, Signatures
+from .signing import Checked, Keys, Signatures
 
 Item = TypeVar("Item")
 
@@ -245,19 +245,22 @@ class Codec(Generic[Item]):
         payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return self._seal_many(payloads, headers)
 
-    def check_many(self, items: Sequence[bytes]) -> Sequence[bytes]:
+    def check_many(self, items: Sequence[bytes]) -> Sequence[Checked]:
         """What :attr:`loads` makes an object of, for each. Both may raise anything, and do so for
         what :meth:`decode` is to decode, or refuses; this does not say for which item."""
         signatures = self.prepare()
-        if self._key_ids or not self._divides:
-            items = signatures.check_many(items)
+        checked: Sequence[Checked] = items
+        if not self._divides:
+            checked = signatures.check_many(items)
+        elif self._key_ids:
+            checked = signatures.check_many(items, memoryview)  # which can be unpickled
         # A pickle is refused that is signed or in an envelope: it is enough to look at the first.
-        if not self._divides or (items and items[0].startswith(envelope.MARK)):
-            items = list(map(self._payload, items))
-        return items
+        if not self._divides or (checked and envelope.is_one(checked[0])):
+            checked = [self._payload(bytes(one)) for one in checked]
+        return checked
 
     @property
-    def loads(self) -> Callable[[bytes], Item]:
+    def loads(self) -> Callable[[Any], Item]:
         """What decodes what was checked."""
         return self._serializer.loads
 

@@ -30,6 +30,11 @@ def beginning(headers: Mapping[str, str]) -> bytes:
     return b"".join((MARK, len(text).to_bytes(_SIZE, "big"), text))
 
 
+def is_one(payload: bytes | memoryview) -> bool:
+    """Whether this is an envelope."""
+    return payload[: len(MARK)] == MARK
+
+
 def payload_of(payload: bytes) -> bytes:
     """What is in an envelope; anything else as it is."""
     return payload[_end(payload) :] if payload.startswith(MARK) else payload

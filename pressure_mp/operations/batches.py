@@ -11,18 +11,30 @@ from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
 T = TypeVar("T")
 
 
+#: The sizes of so many are looked at first: of those that are large, no request has more.
+_FEW = 128
+
+
 def next_batch(ones: Sequence[T], start: int, size: Callable[[T], int]) -> Sequence[T]:
     """Those from ``start`` on that one request can have, at least one; each has a ``size`` in
     bytes."""
-    batch = ones[start : start + MOST_ITEMS]
-    if sum(map(size, batch)) <= MOST_BYTES:
-        return batch
+    for most in (_FEW, MOST_ITEMS):
+        batch = ones[start : start + most]
+        if sum(map(size, batch)) > MOST_BYTES:
+            return batch[: _number_of_first(batch, size)]
+        if len(batch) < most:
+            break
+    return batch
+
+
+def _number_of_first(batch: Sequence[T], size: Callable[[T], int]) -> int:
+    """How many of the first ones have MOST_BYTES together, at least one."""
     room = MOST_BYTES
     for count, one in enumerate(batch):
         room -= size(one)
         if room < 0:
-            return batch[: max(count, 1)]
-    return batch
+            return max(count, 1)
+    return len(batch)
 
 
 def next_items(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:

@@ -57,14 +57,14 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._readable is not None:
-            after = self._readable.after
-            return after(lambda look: self._get_many(1, bool(block), timeout, look))[0]
-        if self._incoming is None:
+            return self._get_and_look(self._readable, 1, bool(block), timeout)[0]
+        incoming = self._incoming
+        if incoming is None:
             self._check_open()
         if self._kept and (kept := self._take_kept()):
             return kept[0]
-        if self._incoming is not None:
-            found: Item = self._incoming.get(self, block, timeout)
+        if incoming is not None:
+            found: Item = incoming.get(self, block, timeout)
             return found
         if timeout is None and block and not unsent.senders:
             return self._handing_out(self._get_one)
@@ -94,15 +94,18 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._readable is not None:
-            return self._readable.after(
-                lambda look: self._get_many(max_items, bool(block), timeout, look)
-            )
+            return self._get_and_look(self._readable, max_items, bool(block), timeout)
         return self._get_many(max_items, bool(block), timeout)
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Item:
         if unsent.senders:
             timeout = self._settle_for(block, timeout)
         return self._handing_out(partial(self._get_one, block=block, timeout=timeout))
+
+    def _get_and_look(
+        self, readable: Readable, limit: int, block: bool, timeout: float | None
+    ) -> list[Item]:
+        return readable.after(lambda look: self._get_many(limit, block, timeout, look))
 
     def _get_many(
         self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None = None

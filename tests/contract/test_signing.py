@@ -15,6 +15,8 @@ from programs.signing import Watched
 
 import pressure_mp
 from pressure_mp import AuthenticationError, PressureQueue, Queue, RejectedItemWarning
+from pressure_mp.encoding.codec import Codec
+from pressure_mp.encoding.serializers import find
 from pressure_mp.encoding.signing import LARGE, LARGE_MARK, MARK, Key, Signer
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -200,6 +202,35 @@ def test_no_changed_or_cut_pickle_is_unpickled_whoever_reads_it_ahead(url, size)
     assert Unpickled.seen == list(range(40))
     assert q.rejected(100) == [forged[number % len(forged)] for number in range(30, 40)]
     q.close()
+
+
+def of_size(serializer, size):
+    """An item, of a type that the serializer takes."""
+    return {"pickle": (7, b"x" * size), "json": ["x" * size], "text": "x" * size}.get(
+        serializer, b"x" * size
+    )
+
+
+@pytest.mark.parametrize("serializer", ["pickle", "json", "text", "raw"])
+@pytest.mark.only_threads("asyncio reads nothing ahead")
+def test_items_of_both_signatures_that_are_read_ahead_come_back_as_they_went_in(url, serializer):
+    q = Queue(url=url, serializer=serializer, buffering=0)
+    items = [of_size(serializer, number % 2 * 4 * LARGE + number) for number in range(60)]
+    for item in items:
+        q.put(item)
+    found = [q.get(timeout=10) for _ in items]
+    assert found == items
+    assert {type(item) for item in found} == {type(item) for item in items}
+    q.close()
+
+
+@pytest.mark.only_threads("nothing here waits")
+def test_what_is_large_and_pickled_is_not_copied_to_be_checked():
+    codec = Codec(find("pickle"), (Key(SECRET.encode()),), "__pressure__", "jobs", False)
+    item = codec.encode(b"x" * LARGE)
+    (checked,) = codec.check_many([item])
+    assert checked.obj is item
+    assert codec.loads(checked) == b"x" * LARGE
 
 
 @pytest.mark.only_threads("there is no prefetch in asyncio")

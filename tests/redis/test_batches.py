@@ -93,6 +93,8 @@ def test_as_many_items_as_fit_go_in_one_round_trip(own_server, name):
         for items, expected in (
             ([b"x"] * 1000, 1),
             ([b"x"] * 1001, 2),
+            ([bytes(5_000)] * 400, 2),
+            ([bytes(10_000)] * 200, 2),
             ([bytes(100_000)] * 20, 2),
             ([bytes(2_000_000)] * 2, 2),
         ):

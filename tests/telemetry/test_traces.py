@@ -328,6 +328,17 @@ def test_a_consumer_that_does_not_trace_gets_what_was_put(url, name, authkey):
     assert [last.get(), last.get()] == [envelope.MARK, envelope.MARK + b"1234"]
 
 
+@pytest.mark.parametrize("size", [0, 10_000])
+def test_items_with_headers_that_are_read_ahead_come_back_as_they_went_in(valkey, size):
+    q = Queue(url=valkey.url)
+    items = [(number, "x" * size) for number in range(60)]
+    with traces.traced():
+        for item in items:
+            q.put(item)
+    assert [q.get(timeout=10) for _ in items] == items
+    q.close()
+
+
 def test_headers_are_beside_the_item_and_never_where_other_languages_read(valkey, name, spans):
     bare = Queue(name=name, url=valkey.url, serializer="json")
     pickled = Queue(name=f"{name}-pickled", url=valkey.url)
