@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import pickle
 import statistics
 import time
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ import psycopg
 
 from pressure_mp import Queue
 
-from .peers import PAYLOAD, Skipping
+from .peers import PAYLOAD, OurWorker, Skipping
 from .server import measure_each_setting
 
 PROCESSES = 4
@@ -108,6 +109,68 @@ class ByHand(Way):
         end.wait()
 
 
+class Tasks(Way):
+    """``TaskQueue(name)``: ``put``; and ``take(ack=)`` of the task before, as ``TaskQueue.run``
+    does."""
+
+    title = "TaskQueue(name)"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        OurWorker(self.url, self.title)  # the schema and the queue are there
+
+    def put(self, start: Barrier, end: Barrier) -> None:
+        peer = OurWorker(self.url, self.title)
+        start.wait()
+        peer.put(self.number)
+        end.wait()
+
+    def get(self, start: Barrier, end: Barrier) -> None:
+        peer = OurWorker(self.url, self.title)
+        start.wait()
+        peer.get(self.number)
+        end.wait()
+
+
+class TasksByHand(Way):
+    """A task is taken with ``SKIP LOCKED`` by hand, noted as taken, and removed by a second
+    statement."""
+
+    title = "tasks, SKIP LOCKED, by hand"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "CREATE TABLE tasks_by_hand (id bigserial PRIMARY KEY, taken_by text, task bytea)"
+            )
+            connection.execute("CREATE INDEX ON tasks_by_hand (id) WHERE taken_by IS NULL")
+
+    def put(self, start: Barrier, end: Barrier) -> None:
+        with psycopg.connect(self.url, autocommit=True, prepare_threshold=0) as connection:
+            start.wait()
+            for _ in range(self.number):
+                connection.execute(
+                    "INSERT INTO tasks_by_hand (task) VALUES (%b)", (pickle.dumps(PAYLOAD),)
+                )
+            end.wait()
+
+    def get(self, start: Barrier, end: Barrier) -> None:
+        with psycopg.connect(self.url, autocommit=True, prepare_threshold=0) as connection:
+            start.wait()
+            for _ in range(self.number):
+                row = connection.execute(
+                    "UPDATE tasks_by_hand SET taken_by = %s WHERE id = (SELECT id FROM "
+                    "tasks_by_hand WHERE taken_by IS NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP "
+                    "LOCKED) RETURNING id, task",
+                    (self.title,),
+                ).fetchone()
+                assert row is not None
+                pickle.loads(row[1])
+                connection.execute("DELETE FROM tasks_by_hand WHERE id = %s", (row[0],))
+            end.wait()
+
+
 class PgqueuerRuns(Way):
     """``Queries.enqueue``, and ``QueueManager.run``, which takes ten at a time, until none is
     left."""
@@ -158,7 +221,7 @@ class PgqueuerRuns(Way):
             end.wait()
 
 
-WAYS = (Named, Anonymous, ByHand, PgqueuerRuns)
+WAYS = (Named, Anonymous, ByHand, PgqueuerRuns, Tasks, TasksByHand)
 
 
 def _seconds(way: Way, does: str) -> float:
@@ -189,7 +252,7 @@ def measure(url: str, rounds: int) -> None:
         way.close()
     for title, (puts, gets) in rates.items():
         put, get = statistics.median(puts), statistics.median(gets)
-        print(f"  {title:24} put {put:8,.0f}/s, get {get:8,.0f}/s")
+        print(f"  {title:28} put {put:8,.0f}/s, get {get:8,.0f}/s")
 
 
 if __name__ == "__main__":

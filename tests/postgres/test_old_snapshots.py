@@ -4,6 +4,7 @@ at again all the same."""
 from __future__ import annotations
 
 import secrets
+import time
 
 import pytest
 from waiting import until
@@ -148,6 +149,38 @@ def test_a_task_of_a_tube_or_of_a_priority_costs_what_it_cost_before(watched, na
     first = watched.tasks(q, 50, *options)
     watched.tasks(q, 200, *options)
     assert 2 * watched.tasks(q, 50, *options) < 3 * first
+
+
+@pytest.mark.usefixtures("no_looks", "old_snapshot")
+def test_a_task_costs_what_it_cost_before_when_the_ttr_of_the_first_ones_would_be_over(
+    watched, name
+):
+    q = TaskQueue(name, ttr=1, url=watched.url)
+    first = watched.pairs(q, 50)
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        watched.pairs(q, 200)
+    assert watched.pairs(q, 100) < 10 * first  # some twenty entries are looked at by each call
+
+
+@pytest.mark.usefixtures("no_looks", "old_snapshot")
+def test_a_take_in_vain_costs_what_it_cost_before(watched, name):
+    q = TaskQueue(name, ttr=60, url=watched.url)
+
+    def in_vain():
+        before = watched.blocks()
+        for _ in range(40):
+            with pytest.raises(Empty):
+                q.take(timeout=0)
+        q.put("x")  # when this was counted, what the same connection did before was
+        q.take().ack()
+        watched.puts += 1
+        return watched.blocks() - before
+
+    first = in_vain()
+    watched.pairs(q, 400)
+    in_vain()  # the first of these passes what there was meanwhile
+    assert in_vain() < first + 40 * 40  # some forty taken ones are looked at again
 
 
 @pytest.mark.usefixtures("no_looks")

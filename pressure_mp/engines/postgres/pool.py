@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...exceptions import BrokerError
 from .address import PostgresAddress
@@ -67,12 +67,12 @@ class Pool:
         """The ids of those that are idle."""
         return [lane.id for lane in list(self._lanes)]
 
-    async def execute(
+    def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
-    ) -> list[Row]:
+    ) -> Coroutine[Any, Any, list[Row]]:
         """Over an idle connection, or a new one. ``timeout`` is in seconds. Raises as
         :meth:`Wire.execute` does; NotNow where nothing was sent."""
-        return await self._over_one(lambda wire: wire.execute(statement, params, timeout), timeout)
+        return self._over_one(lambda wire: wire.execute(statement, params, timeout), timeout)
 
     async def _over_one(self, execute: Callable[[Wire], Awaitable[T]], timeout: float | None) -> T:
         wire = self._usable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -112,13 +112,13 @@ class BaseSession:
         #: The lane and the number of the last call that took items for good.
         self._taken: tuple[str, int] | None = None
 
-    async def _call(self, request: Request, end: float | None) -> Any:
+    def _call(self, request: Request, end: float | None) -> Coroutine[Any, Any, Any]:
         # Of those who ask together each is to have its reply before the next one has.
         is_alone = self._calls is self._pool and not self._placed
         if is_alone and self.binding.quick.may_do(request):
             assert isinstance(request, (Put, Take))
-            return await self._call_quickly(request, end)
-        return await self._call_in_full(request, end)
+            return self._call_quickly(request, end)
+        return self._call_in_full(request, end)
 
     async def _call_quickly(self, request: Put | Take, end: float | None) -> Any:
         """Where that does nothing it is made in full, as the same call."""

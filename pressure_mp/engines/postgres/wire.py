@@ -33,6 +33,7 @@ _OPTIONS = " ".join(
 )
 #: Seconds without a word, after which a host that fell silent is taken for lost.
 _SILENCE = 10
+_SILENT = "timeout: the server says nothing"
 
 
 class Statement(NamedTuple):
@@ -121,7 +122,8 @@ class Wire(ABC):
                 await self._result(end)
                 self._prepared.add(statement.name)
             self._send(statement, params)
-            return await self._result(end)
+            await self._wait_while(self.pgconn.is_busy, end)
+            return self._read()
         except OperationalError as error:
             raise self._lost(error) from None
 
@@ -141,7 +143,7 @@ class Wire(ABC):
             for call in calls:
                 self._send(*call)
             self.pgconn.pipeline_sync()
-            await self._until(partial(self._is_synced, replies), end)
+            await self._wait_while(partial(self._lacks, replies), end)
             self.pgconn.exit_pipeline_mode()
             for statement, reply in zip(preparing, replies, strict=False):
                 self._rows(reply)
@@ -150,8 +152,8 @@ class Wire(ABC):
         except OperationalError as error:
             raise self._lost(error) from None
 
-    def _is_synced(self, replies: list[Any]) -> bool:
-        """Whether all that was sent has its reply."""
+    def _lacks(self, replies: list[Any]) -> bool:
+        """Whether something of what was sent has no reply yet."""
         pgconn = self.pgconn
         while not pgconn.is_busy():
             reply = pgconn.get_result()
@@ -159,10 +161,10 @@ class Wire(ABC):
                 if pgconn.status != ConnStatus.OK:
                     raise OperationalError(pgconn.get_error_message())
             elif reply.status == ExecStatus.PIPELINE_SYNC:
-                return True
+                return False
             else:
                 replies.append(reply)
-        return False
+        return True
 
     def _is_to_prepare(self, statement: Statement) -> bool:
         return self._prepares and statement.name not in self._prepared
@@ -192,31 +194,19 @@ class Wire(ABC):
 
     async def _result(self, end: float | None) -> list[Row]:
         """The rows of what was sent."""
-        await self._until(lambda: not self.pgconn.is_busy(), end)
+        await self._wait_while(self.pgconn.is_busy, end)
         return self._read()
 
-    async def _until(self, is_here: Callable[[], bool], end: float | None) -> None:
-        """Send all, and read until the reply is here."""
-        pgconn = self.pgconn
-        while pgconn.flush():
+    @abstractmethod
+    async def _wait_while(self, lacks: Callable[[], bool], end: float | None) -> None:
+        """Send all, and read until the reply is here. Raises OperationalError when the time is
+        up."""
+
+    async def _flush(self, end: float | None) -> None:
+        """Send all."""
+        while self.pgconn.flush():
             if not await self.ready(False, _left(end)):
                 raise OperationalError("the server takes nothing")
-        is_cancelled = False
-        try:
-            while not is_here():
-                try:
-                    if not await self.ready(True, _left(end)):
-                        raise OperationalError("timeout: the server says nothing")
-                except asyncio.CancelledError as error:
-                    if is_cancelled:
-                        mark_as_unknown(error)
-                        raise
-                    is_cancelled = True
-                    continue
-                pgconn.consume_input()
-        finally:
-            if is_cancelled:
-                put_off.add()
 
     def _read(self) -> list[Row]:
         """The rows, which are here."""
@@ -291,14 +281,52 @@ def _left(end: float | None) -> float | None:
 class BlockingWire(Wire):
     """For threads."""
 
+    _reply: select.poll | None = None
+
     async def ready(self, reads: bool, timeout: float | None) -> bool:
         poll = select.poll()
         poll.register(self.pgconn.socket, select.POLLIN if reads else select.POLLOUT)
-        return bool(poll.poll(None if timeout is None else timeout * 1000))
+        return bool(poll.poll(_milliseconds(timeout)))
+
+    async def _wait_while(self, lacks: Callable[[], bool], end: float | None) -> None:
+        pgconn = self.pgconn
+        if pgconn.flush():
+            await self._flush(end)
+        reply = self._reply
+        if reply is None:  # the socket is the same from now on
+            reply = self._reply = select.poll()
+            reply.register(pgconn.socket, select.POLLIN)
+        while lacks():
+            if not reply.poll(_milliseconds(_left(end))):
+                raise OperationalError(_SILENT)
+            pgconn.consume_input()
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
 
 
 class LoopWire(Wire):
     """For an event loop."""
+
+    async def _wait_while(self, lacks: Callable[[], bool], end: float | None) -> None:
+        await self._flush(end)
+        is_cancelled = False
+        try:
+            while lacks():
+                try:
+                    if not await self.ready(True, _left(end)):
+                        raise OperationalError(_SILENT)
+                except asyncio.CancelledError as error:
+                    if is_cancelled:
+                        mark_as_unknown(error)
+                        raise
+                    is_cancelled = True
+                    continue
+                self.pgconn.consume_input()
+        finally:
+            if is_cancelled:
+                put_off.add()
 
     async def ready(self, reads: bool, timeout: float | None) -> bool:
         loop = asyncio.get_running_loop()

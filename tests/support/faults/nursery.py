@@ -34,7 +34,10 @@ class Client:
 
     name: str
     role: str
+    #: Which one of the nursery's it is. Its process's number may be another one's later.
+    number: int
     pid: int
+    errors: Path
     stopped: bool = False
     signals: list[int] = field(default_factory=list)
 
@@ -57,44 +60,45 @@ class Nursery:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.clients: list[Client] = []
+        #: How each that has ended did so, as ``os.waitstatus_to_exitcode`` has it.
         self._ended: dict[int, int] = {}
         self._started: list[int] = []
-        self._errors = directory / "errors"
-        with self._errors.open("ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, __file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env=started.environment(),
-            )
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=started.environment(),
+        )
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            pid, status = map(int, line.split())
-            if status < 0:
-                self._started.append(pid)
+            what, *numbers = line.split()
+            if what == "started":
+                self._started.append(int(numbers[0]))
             else:
-                self._ended[pid] = status
+                number, status = map(int, numbers)
+                self._ended[number] = status
 
     def start(self, role: str, **arguments: Any) -> Client:
         """A new client; ``role`` names the function."""
         number = len(self.clients)
         name = f"{role}{number}"
+        errors = self.directory / f"{name}.errors"
+        errors.touch()
         assert self._process.stdin is not None
-        json.dump([str(self.directory), role, name, arguments], self._process.stdin)
+        json.dump([str(errors), role, name, arguments], self._process.stdin)
         print(file=self._process.stdin, flush=True)
         until(lambda: len(self._started) > number)
-        client = Client(name, role, self._started[number])
+        client = Client(name, role, number, self._started[number], errors)
         self.clients.append(client)
         return client
 
     def has_ended(self, client: Client) -> bool:
-        return client.pid in self._ended
+        return client.number in self._ended
 
     def running(self, role: str) -> list[Client]:
         """Those of a role that work: not killed, not stopped, not at their end."""
@@ -120,15 +124,21 @@ class Nursery:
         failed = [
             client
             for client in self.clients
-            if self._ended.get(client.pid, 0) and not client.killed
+            if self._ended.get(client.number, 0) and not client.killed
         ]
-        assert not failed, f"{failed}: {self._errors.read_text()[-5000:]}"
+        assert not failed, "\n".join(map(self._end_of, failed))
+
+    def _end_of(self, client: Client) -> str:
+        """How it ended, and what it wrote."""
+        status = self._ended[client.number]
+        by = signal.Signals(-status).name if status < 0 else f"status {status}"
+        return f"{client} ended by {by}:\n{client.errors.read_text()[-5000:]}"
 
     def _where(self, stuck: list[Client]) -> str:
         for client in stuck:
             client.send(signal.SIGUSR1)  # makes it write down where it is
         time.sleep(0.5)
-        return self._errors.read_text()[-20000:]
+        return "\n".join(f"{one.name}:\n{one.errors.read_text()[-5000:]}" for one in stuck)
 
     def __enter__(self) -> Nursery:
         return self
@@ -148,23 +158,23 @@ class Nursery:
 
 
 def _main() -> None:
-    """Fork a client for each line; tell of each one that starts (-1) or ends (its status)."""
-    children: set[int] = set()
+    """Fork a client for each line; tell of each one that starts, or ends."""
+    children: dict[int, int] = {}
 
     def bury(*_: object) -> None:
         for pid, status in _dead():
-            children.discard(pid)
-            os.write(1, b"%d %d\n" % (pid, abs(os.waitstatus_to_exitcode(status))))
+            number = children.pop(pid)
+            os.write(1, b"ended %d %d\n" % (number, os.waitstatus_to_exitcode(status)))
 
     signal.signal(signal.SIGCHLD, bury)
-    for line in sys.stdin:
-        directory, role, name, arguments = json.loads(line)
+    for number, line in enumerate(sys.stdin):
+        errors, role, name, arguments = json.loads(line)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         pid = os.fork()
         if pid == 0:
-            _live(Path(directory), role, name, arguments)
-        children.add(pid)
-        os.write(1, b"%d -1\n" % pid)
+            _live(Path(errors), role, name, arguments)
+        children[pid] = number
+        os.write(1, b"started %d\n" % pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for pid in children:
@@ -188,8 +198,8 @@ def _function(role: str) -> Callable[..., None]:
     return found
 
 
-def _live(directory: Path, role: str, name: str, arguments: dict[str, Any]) -> None:
-    """The life of a client; it ends here."""
+def _live(errors: Path, role: str, name: str, arguments: dict[str, Any]) -> None:
+    """The life of a client; it ends here. It logs beside its ``errors``."""
     import faulthandler
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -198,7 +208,10 @@ def _live(directory: Path, role: str, name: str, arguments: dict[str, Any]) -> N
     status = 1
     try:
         os.close(0)
-        _function(role)(Log(directory, name), **arguments)
+        written = os.open(errors, os.O_WRONLY | os.O_APPEND)
+        os.dup2(written, 2)
+        os.close(written)
+        _function(role)(Log(errors.parent, name), **arguments)
         status = 0
     except BaseException:
         traceback.print_exc()

@@ -71,6 +71,9 @@ CREATE TABLE pressure_mp.queues (
     counter bigint NOT NULL DEFAULT 0,
     -- All that was due until then has moved on.
     swept bigint NOT NULL DEFAULT 0,
+    -- Every task that is due is so later than this, which may be to come: what was due before is not
+    -- looked at again.
+    due_from bigint NOT NULL DEFAULT 0,
     -- The notes of the last quick put and of the last quick take of one lane each, instead of in "calls":
     -- see 13_quick_calls.sql.
     put_lane text NOT NULL DEFAULT '',

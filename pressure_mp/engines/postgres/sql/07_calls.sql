@@ -15,13 +15,13 @@ BEGIN
 END $$;
 
 -- Forget the calls of a lane that nobody will ask for. One may be undone while its session makes
--- others. It is done by each sixteenth call, whether that is kept or not; and what was forgotten long ago
--- is not looked at again.
+-- others. It is done by each sixteenth call, whether that is kept or not, and by each sixty-fourth of those
+-- that the queue's own row notes; and what was forgotten long ago is not looked at again.
 CREATE OR REPLACE FUNCTION pressure_mp.forget_calls(a_lane text, a_number bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     DELETE FROM pressure_mp.calls v
-        WHERE v.lane = a_lane AND v.number >= a_number - 96 AND v.number < a_number - 8;
+        WHERE v.lane = a_lane AND v.number >= a_number - 192 AND v.number < a_number - 8;
 END $$;
 
 -- Keep a reply. A call of that number that was made before is an error: then nothing is done.

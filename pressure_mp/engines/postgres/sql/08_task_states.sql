@@ -137,6 +137,16 @@ BEGIN
     PERFORM pressure_mp.settle_group(a_slot, t.queue, t.tube, t.key);
 END $$;
 
+-- A task is due then, perhaps before all others.
+CREATE OR REPLACE FUNCTION pressure_mp.note_due(a_slot bigint, a_queue bigint, a_due bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE pressure_mp.queues v SET version = v.version + 1, due_from = a_due - 1
+        WHERE v.ctid = (SELECT u.ctid FROM pressure_mp.queues u
+                WHERE u.slot = a_slot AND u.id = a_queue ORDER BY u.version DESC LIMIT 1)
+            AND v.due_from >= a_due;
+END $$;
+
 -- Bring a task into another state, which ends by itself at "ends", and into a tube, if one is
 -- given.
 CREATE OR REPLACE FUNCTION pressure_mp.turn(a_slot bigint, moment bigint, t pressure_mp.tasks,
@@ -158,6 +168,9 @@ BEGIN
             priority = t.priority, deliveries = t.deliveries, error = t.error, data = t.data,
             line = CASE t.key WHEN '' THEN t.line ELSE 0 END
         WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
+    IF ends > 0 THEN
+        PERFORM pressure_mp.note_due(a_slot, t.queue, ends);
+    END IF;
     IF t.key <> '' THEN
         IF old_tube <> t.tube THEN
             PERFORM pressure_mp.settle_group(a_slot, t.queue, old_tube, t.key);
@@ -262,7 +275,8 @@ BEGIN
 END $$;
 
 -- Tasks of which the time has come move on; so many in one call. Returns whether the queue may have
--- changed. That all moved on is noted once in a second.
+-- changed. That all moved on is noted once in a second, and after some fifty calls: what was due before
+-- is not looked at again, also while it cannot be cleaned up, since somebody has an old snapshot.
 CREATE OR REPLACE FUNCTION pressure_mp.sweep_tasks(q pressure_mp.queues, a_slot bigint,
     moment bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
@@ -270,11 +284,15 @@ DECLARE
     t pressure_mp.tasks;
     n bigint := 0;
     was_set_back boolean := moment < q.swept;  -- the server's clock
+    past bigint := CASE WHEN was_set_back THEN 0 ELSE q.swept END;
+    due_past bigint := greatest(past, q.due_from);
+    is_noted boolean := was_set_back OR moment - q.swept >= 1000 OR random() < 0.02;
 BEGIN
-    IF NOT was_set_back AND moment - q.swept < 1000 AND NOT (  -- one statement, as a rule
+    IF NOT is_noted AND NOT (  -- one statement, as a rule
         EXISTS (SELECT FROM pressure_mp.tasks v
-            WHERE v.queue = q.id AND v.due > 0 AND v.due > q.swept AND v.due <= moment)
-        OR EXISTS (SELECT FROM pressure_mp.results v WHERE v.queue = q.id AND v.until <= moment)
+            WHERE v.queue = q.id AND v.due > 0 AND v.due > due_past AND v.due <= moment)
+        OR EXISTS (SELECT FROM pressure_mp.results v
+            WHERE v.queue = q.id AND v.until > past AND v.until <= moment)
         OR EXISTS (SELECT FROM pressure_mp.inboxes v WHERE v.queue = q.id AND v.until <= moment)
         OR EXISTS (SELECT FROM pressure_mp.contents v WHERE v.queue = q.id AND v.until <= moment))
     THEN
@@ -282,15 +300,14 @@ BEGIN
     END IF;
     FOR t IN
         SELECT * FROM pressure_mp.tasks v
-            WHERE v.queue = q.id AND v.due > 0 AND v.due <= moment
-                AND v.due > CASE WHEN was_set_back THEN 0 ELSE q.swept END
+            WHERE v.queue = q.id AND v.due > 0 AND v.due > due_past AND v.due <= moment
             ORDER BY v.due, v.id LIMIT 100
     LOOP
         PERFORM pressure_mp.lapse(q, a_slot, moment, t);
         n := n + 1;
     END LOOP;
-    PERFORM pressure_mp.sweep_results(q.id, moment);
-    IF n < 100 AND (was_set_back OR moment - q.swept >= 1000) THEN
+    is_noted := pressure_mp.sweep_results(q.id, past, moment) AND is_noted;
+    IF n < 100 AND is_noted THEN
         UPDATE pressure_mp.queues v SET version = v.version + 1, swept = moment
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         RETURN true;

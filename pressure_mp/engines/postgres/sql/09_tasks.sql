@@ -83,7 +83,8 @@ BEGIN
             greatest(q.arrival + 1, moment * 1000));
     END IF;
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1, counter = q.counter, arrival = a_arrival
+        SET version = v.version + 1, counter = q.counter, arrival = a_arrival,
+            due_from = CASE ends WHEN 0 THEN v.due_from ELSE least(v.due_from, ends - 1) END
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
     IF a_state = 'R' AND a_key <> '' THEN
         PERFORM pressure_mp.settle_group(q.slot, q.id, a_tube, a_key);
@@ -148,7 +149,10 @@ DECLARE
     most bigint := least((args->>'limit')::bigint, 1000);
     room bigint := 1000000;
     ttr bigint := coalesce((args->>'ttr')::bigint, (q.settings->>'ttr')::bigint);
-    due bigint;
+    due_past bigint := greatest(q.swept, q.due_from);
+    first_due bigint;
+    later bigint;
+    wait bigint;
 BEGIN
     IF args ? 'ack' THEN
         acknowledged := pressure_mp.get_task(q.id, parts[2]);
@@ -182,6 +186,10 @@ BEGIN
                 WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
             PERFORM pressure_mp.begin_group(q.slot, t, q.arrival);
         END IF;
+        IF t.due > 0 AND t.due <= q.due_from THEN
+            PERFORM pressure_mp.note_due(q.slot, q.id, t.due);
+            q.due_from := t.due - 1;
+        END IF;
         PERFORM pressure_mp.count_way(q.id, 'R', 'T', t.tube);
         PERFORM pressure_mp.tell_inboxes(t, 'taken');
         taken := taken || t;
@@ -199,10 +207,17 @@ BEGIN
     IF q.closed AND NOT pressure_mp.has_keyed(q.id, parts[1]) THEN
         RETURN pressure_mp.said('closed');
     END IF;
-    SELECT greatest(v.due - moment, 0) + 1 INTO due FROM pressure_mp.tasks v
-        WHERE v.queue = q.id AND v.due > 0 AND v.due > q.swept AND v.state IN ('W', 'T')
+    SELECT v.due INTO first_due FROM pressure_mp.tasks v
+        WHERE v.queue = q.id AND v.due > 0 AND v.due > due_past ORDER BY v.due LIMIT 1;
+    later := least(first_due - 1, moment + ttr);  -- behind that, the next take would set it back
+    IF later >= due_past + 100 THEN  -- not each time
+        UPDATE pressure_mp.queues v SET version = v.version + 1, due_from = later
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+    END IF;
+    SELECT greatest(v.due - moment, 0) + 1 INTO wait FROM pressure_mp.tasks v
+        WHERE v.queue = q.id AND v.due > 0 AND v.due >= first_due AND v.state IN ('W', 'T')
         ORDER BY v.due LIMIT 1;
-    RETURN pressure_mp.said('no_task', jsonb_build_object('due', due));
+    RETURN pressure_mp.said('no_task', jsonb_build_object('due', wait));
 END $$;
 
 -- What becomes of one task that was taken. "parts" are its id, a tube, an error, new data, what that

@@ -109,18 +109,22 @@ BEGIN
         WHERE v.queue = a_queue AND v.inbox = a_name AND v.inbox <> '';
 END $$;
 
--- Results and inboxes of which the time has come go, and contents that nobody told of.
-CREATE OR REPLACE FUNCTION pressure_mp.sweep_results(a_queue bigint, moment bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+-- Results and inboxes of which the time has come go, and contents that nobody told of. Returns whether
+-- that are all results of which it came later than "past".
+CREATE OR REPLACE FUNCTION pressure_mp.sweep_results(a_queue bigint, past bigint, moment bigint)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     an_id bytea;
     a_name text;
+    n bigint := 0;
 BEGIN
     FOR an_id IN
-        SELECT v.id FROM pressure_mp.results v WHERE v.queue = a_queue AND v.until <= moment
+        SELECT v.id FROM pressure_mp.results v
+            WHERE v.queue = a_queue AND v.until > past AND v.until <= moment
             ORDER BY v.until LIMIT 100
     LOOP
         PERFORM pressure_mp.forget_result(a_queue, an_id);
+        n := n + 1;
     END LOOP;
     FOR a_name IN
         SELECT v.name FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.until <= moment
@@ -132,6 +136,7 @@ BEGIN
     IF FOUND THEN
         PERFORM pressure_mp.sweep(a_queue);
     END IF;
+    RETURN n < 100;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.open_inbox(q pressure_mp.queues, moment bigint, args jsonb)

@@ -126,8 +126,10 @@ BEGIN
     IF noted <> a_lane THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, info)
             VALUES (a_lane, a_number, a_queue, 'added', '1');
-    END IF;
-    IF a_number % 16 = 0 THEN
+        IF a_number % 16 = 0 THEN
+            PERFORM pressure_mp.forget_calls(a_lane, a_number);
+        END IF;
+    ELSIF a_number % 64 = 0 THEN
         PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
     RETURN now_at;
@@ -226,8 +228,10 @@ BEGIN
     IF NOT is_noted THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, undo)
             VALUES (a_lane, a_number, a_queue, 'taken', ARRAY[one]);
-    END IF;
-    IF a_number % 16 = 0 THEN
+        IF a_number % 16 = 0 THEN
+            PERFORM pressure_mp.forget_calls(a_lane, a_number);
+        END IF;
+    ELSIF a_number % 64 = 0 THEN
         PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
     RETURN int8send(now_at + 1) || one.item;
