@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..encoding.task_values import check_key, check_priority, check_times, check_tube, encode_id
 from ..exceptions import TaskNotFound
@@ -91,13 +91,12 @@ class QueueClient:
 
     def put(self, ids: Sequence[str], payloads: Sequence[bytes], options: Options) -> None:
         """Send calls. Raises what a put does."""
-        self._queue.put_many(
-            payloads,
-            ids=ids,
-            inbox=self.inbox,
-            result_ttl=self._result_ttl,
-            **options._asdict(),
-        )
+        kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
+        asked = {**options._asdict(), **kept}
+        if len(ids) == 1:  # which needs fewer steps
+            self._queue.put(payloads[0], id=ids[0], **asked)
+        else:
+            self._queue.put_many(payloads, ids=ids, **asked)
 
     def is_taken(self, id: str) -> bool:
         """Whether a worker has a call now."""

@@ -31,7 +31,7 @@ from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
 from .task_queue import error_text
 from .task_settling import Keeper
-from .task_telling import TaskTelling
+from .task_telling import TaskTelling, told
 
 T = TypeVar("T")
 
@@ -94,13 +94,13 @@ class TaskTaking(TaskTelling):
         end = None if timeout is None else deadline(waits, timeout)
         since = events.now()
         said = self._say(done)
-        before = None if done is None else Acknowledged(done.id_bytes, done.record)
+        before = None if done is None else Acknowledged(done.id_bytes, done.record, told(said))
         request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits)
         try:
             while True:
-                if request.ack is not None and said:
-                    told = yield from self._store(said)
-                    request = request._replace(ack=request.ack._replace(result=told))
+                if request.ack is not None and isinstance(said, Large):
+                    stored = yield from self._store(said)
+                    request = request._replace(ack=request.ack._replace(result=stored))
                 reply: TakeTasksReply = yield request if end is None else Until(request, end)
                 if not isinstance(reply, TakenTasks):
                     request = yield from self._wait(reply, request, here, end, timeout)
