@@ -80,6 +80,7 @@ class TaskTaking(TaskTelling):
         ttr: int | None,
         timeout: float | None,
         done: Done | None = None,
+        retries_alone: bool = False,
     ) -> Operation[Delivery[T]]:
         """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
         without limit or for ``timeout`` seconds.
@@ -87,7 +88,8 @@ class TaskTaking(TaskTelling):
         ``call`` is a number that the process never used before, ``make`` makes of an id, a record
         and data what is returned. What cannot be decoded is buried; raises why, if that is all
         there was. Raises Empty when the time is up, and ShutDown. ``done`` is a task to acknowledge
-        first, with its result; then EncodingError too.
+        first, with its result; then EncodingError too. With ``retries_alone`` a task that was
+        delivered before is taken alone.
         """
         self.codec.prepare()  # nothing is taken that there is no key for
         waits = timeout is None or timeout > 0
@@ -95,7 +97,7 @@ class TaskTaking(TaskTelling):
         since = events.now()
         said = self._say(done)
         before = None if done is None else Acknowledged(done.id_bytes, done.record, told(said))
-        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits)
+        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits, retries_alone)
         try:
             while True:
                 if request.ack is not None and isinstance(said, Large):
