@@ -123,6 +123,11 @@ class Hand:
             self._began = None
             self._done.append(call)
 
+    @property
+    def has_others(self) -> bool:
+        """Whether there are calls that have not begun."""
+        return bool(self._unbegun)
+
     def give_back(self) -> None:
         """The calls that have not begun are for other workers."""
         with self._helping, self._lock:

@@ -188,7 +188,7 @@ def serve(
                 outcome = calls.run(task.data)
             note(None)
             hand.end(task, outcome)
-            if is_told():
+            if hand.has_others and is_told():
                 hand.give_back()
         del task
     try:
