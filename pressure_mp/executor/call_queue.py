@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..encoding.task_values import check_key, check_priority, check_times, check_tube, encode_id
 from ..exceptions import TaskNotFound
@@ -12,6 +12,7 @@ from ..operations.calls import CallOperations
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_results import TaskEvent
 from ..sync.tasks.inbox import TaskInbox
+from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
 
 
@@ -40,6 +41,19 @@ class CallQueue(TaskQueue[bytes]):
 
     def _make_operations(self) -> CallOperations:
         return CallOperations(self._name)
+
+    @property
+    def may_have_several(self) -> bool:
+        """Whether a worker may have calls that it has not begun. Not where these would take the
+        place of others of their key; nor where a call is lost with its first worker, or is given to
+        only one more."""
+        settings = self._settings
+        return not settings.per_key and settings.max_deliveries not in (1, 2)
+
+    def take_several(self, most: int, tube: str | None) -> list[Task[bytes]]:
+        """Take the calls that are ready, so many at most; one that was delivered before comes
+        alone. Raises what a take without waiting does."""
+        return self._take(most, 0.0, None, tube, "release", None, retries_alone=True)
 
     def withdraw(self, id: str) -> bool:
         """Remove a call that nobody has taken; whether that was so."""
@@ -91,13 +105,12 @@ class QueueClient:
 
     def put(self, ids: Sequence[str], payloads: Sequence[bytes], options: Options) -> None:
         """Send calls. Raises what a put does."""
-        self._queue.put_many(
-            payloads,
-            ids=ids,
-            inbox=self.inbox,
-            result_ttl=self._result_ttl,
-            **options._asdict(),
-        )
+        kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
+        asked = {**options._asdict(), **kept}
+        if len(ids) == 1:  # which needs fewer steps
+            self._queue.put(payloads[0], id=ids[0], **asked)
+        else:
+            self._queue.put_many(payloads, ids=ids, **asked)
 
     def is_taken(self, id: str) -> bool:
         """Whether a worker has a call now."""

@@ -381,7 +381,7 @@ class Client:
                 return calls.decode(heard.result.value)
             case "buried":
                 return None, WorkerLost(
-                    f"{where} was given to {heard.deliveries} workers, and each of them died: "
+                    f"{where} was given to {heard.deliveries} workers, and none finished it: "
                     f"{heard.result.error}"
                 )
             case "dropped":

@@ -9,6 +9,7 @@ from ..exceptions import DecodingError, PressureError, ShutDown
 
 class WorkerLost(PressureError, BrokenProcessPool):
     """A call was given to ``max_deliveries`` workers, and each of them died before the call ended.
+    Or one of them had not begun the call, and gave it back.
 
     Only this call fails; the executor stays usable.
     """

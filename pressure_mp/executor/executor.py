@@ -39,9 +39,10 @@ class Executor(Submitter, futures.Executor):
     """Runs calls in worker processes, here and on other machines, over a broker.
 
     It is used like :class:`concurrent.futures.ProcessPoolExecutor`, and its futures are those of
-    ``concurrent.futures``. One thing differs: if a worker dies, only its call is affected. The call
-    is given to another worker, up to ``max_deliveries`` times in all; then the future of this call
-    raises :class:`WorkerLost`, and the executor stays usable.
+    ``concurrent.futures``. One thing differs: if a worker dies, only its call is affected, or the
+    several short calls that it has. A call is given to another worker, up to ``max_deliveries``
+    times in all; then the future of this call raises :class:`WorkerLost`, and the executor stays
+    usable.
 
     An executor without a name ends with its process; calls that no worker has taken are dropped
     then. One with a name stays at the broker: its workers may run on any machine (``python -m
@@ -83,7 +84,8 @@ class Executor(Submitter, futures.Executor):
         :param max_tasks_per_child: the number of calls after which a worker ends and another
             replaces it. An ArgumentError with the start method fork.
         :param max_deliveries: to how many workers a call is given, one after the other, if they
-            die. 1 is for calls that must not run twice. A named executor stores it.
+            die. 1 is for calls that must not run twice. With more than 2, and without ``per_key``,
+            a worker takes several calls at a time while they are short. A named executor stores it.
         :param per_key: how many calls of one key run at the same time, in all workers together; see
             :meth:`options`. None means no limit. A named executor stores it.
         :param result_ttl: seconds for which the result of a call of a named executor is kept.
@@ -265,7 +267,8 @@ class Executor(Submitter, futures.Executor):
 
         A call that no worker has taken is cancelled. For a call that is running, its worker process
         is killed: at once if this executor started it, within about a second elsewhere; then the
-        future raises CallAborted. The effects that the call had until then are not undone.
+        future raises CallAborted. The effects that the call had until then are not undone. If the
+        worker has other calls, which are short, these run again in another.
 
         Blocks for a few round trips. Raises BrokerUnavailable.
         """

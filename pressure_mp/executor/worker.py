@@ -25,15 +25,14 @@ from ..exceptions import (
     PressureError,
     QueueDoesNotExistError,
     ShutDown,
-    TaskError,
     TaskNotFound,
     WrongServerError,
 )
 from ..identity.processes import incarnation, state
-from ..states import TAKEN
 from ..sync.tasks.task import Task
 from . import calls
 from .call_queue import CallQueue
+from .hand import Hand
 
 #: The messages between a worker process and the one that started it.
 READY, FAILED, STOP = "ready", "failed", "stop"
@@ -162,63 +161,40 @@ def serve(
     tube: str | None = None,
 ) -> None:
     """Do calls, with ``tube`` only those of this tube, until told to end, or the executor is shut
-    down, or so many were done. A call that was taken is done first.
+    down, or so many were done. A call that has begun is done first; those that were taken and have
+    not begun are given back.
 
-    ``note`` is told which call begins, and with None that it has ended. A call is acknowledged,
-    with what came of it, by the take of the next one: one round trip.
+    ``note`` is told which call begins, and with None that it has ended.
     """
+    hand = Hand(queue, tube)
     number = 0
-    done: Task[bytes] | None = None
     until_told = waits_end_when(is_told)
     while number != max_calls and not is_told():
         try:
             with until_told:
-                task = _take(queue, done, tube)
+                hand.take(None if max_calls is None else max_calls - number)
         except (WaitEnded, ShutDown, QueueDoesNotExistError):
             return
         except WrongServerError:
             raise  # to try again would not help
         except BrokerUnavailable as error:  # what is done is still to be told, when it is back
             _log.warning("a worker of executor %r waits for the broker: %s", queue.name, error)
-            done = done if done is not None and done.state == TAKEN else None
-            continue
-        done = None
-        if task is not None:
+        except (DecodingError, AuthenticationError):
+            _log.exception("a call of executor %r was buried", queue.name)
+        while (task := hand.begin()) is not None:
             number += 1
             note(task)
             with task.processing():
-                task.result = calls.run(task.data)
+                outcome = calls.run(task.data)
             note(None)
-            done = task
+            hand.end(task, outcome)
+            if hand.has_others and is_told():
+                hand.give_back()
         del task
-    if done is not None:
-        _finish(done)
-
-
-def _take(queue: CallQueue, done: Task[bytes] | None, tube: str | None) -> Task[bytes] | None:
-    """The next call; None when there was one that cannot be decoded, which is buried, and when the
-    one that is done was no longer this worker's."""
     try:
-        return queue.take(ack=done, tube=tube)
-    except TaskError as error:
-        _say_late(error)
-    except (DecodingError, AuthenticationError):
-        _log.exception("a call of executor %r was buried", queue.name)
-    return None
-
-
-def _finish(done: Task[bytes]) -> None:
-    """The last call is acknowledged by itself."""
-    try:
-        done.ack()
-    except TaskError as error:
-        _say_late(error)
+        hand.finish()
     except QueueDoesNotExistError:
         pass  # nobody wants to know
-
-
-def _say_late(error: TaskError) -> None:
-    _log.warning("what came of a call came too late, and the call may run again: %s", error)
 
 
 def _ignore(number: int, frame: object) -> None:

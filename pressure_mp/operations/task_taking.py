@@ -31,7 +31,7 @@ from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
 from .task_queue import error_text
 from .task_settling import Keeper
-from .task_telling import TaskTelling
+from .task_telling import TaskTelling, told
 
 T = TypeVar("T")
 
@@ -80,6 +80,7 @@ class TaskTaking(TaskTelling):
         ttr: int | None,
         timeout: float | None,
         done: Done | None = None,
+        retries_alone: bool = False,
     ) -> Operation[Delivery[T]]:
         """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
         without limit or for ``timeout`` seconds.
@@ -87,20 +88,21 @@ class TaskTaking(TaskTelling):
         ``call`` is a number that the process never used before, ``make`` makes of an id, a record
         and data what is returned. What cannot be decoded is buried; raises why, if that is all
         there was. Raises Empty when the time is up, and ShutDown. ``done`` is a task to acknowledge
-        first, with its result; then EncodingError too.
+        first, with its result; then EncodingError too. With ``retries_alone`` a task that was
+        delivered before is taken alone.
         """
         self.codec.prepare()  # nothing is taken that there is no key for
         waits = timeout is None or timeout > 0
         end = None if timeout is None else deadline(waits, timeout)
         since = events.now()
         said = self._say(done)
-        before = None if done is None else Acknowledged(done.id_bytes, done.record)
-        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits)
+        before = None if done is None else Acknowledged(done.id_bytes, done.record, told(said))
+        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits, retries_alone)
         try:
             while True:
-                if request.ack is not None and said:
-                    told = yield from self._store(said)
-                    request = request._replace(ack=request.ack._replace(result=told))
+                if request.ack is not None and isinstance(said, Large):
+                    stored = yield from self._store(said)
+                    request = request._replace(ack=request.ack._replace(result=stored))
                 reply: TakeTasksReply = yield request if end is None else Until(request, end)
                 if not isinstance(reply, TakenTasks):
                     request = yield from self._wait(reply, request, here, end, timeout)

@@ -16,11 +16,14 @@ class TaskTelling(TaskQueueOperations):
     def _store(self, said: bytes | Large) -> Operation[Result]:
         """Have the content of a large result at the broker, for a lease; returns what is to be
         told with the task."""
-        if not said:
-            return NO_RESULT
-        if isinstance(said, bytes):
-            return Result(said)
+        if not isinstance(said, Large):
+            return told(said)
         reply = yield from store(said, None)
         if reply is Outcome.MISSING:
             raise self._missing()
         return Result(said.manifest, said.token)
+
+
+def told(said: bytes | Large) -> Result:
+    """What is to be told with a task, as long as nothing is stored apart."""
+    return Result(said) if said and isinstance(said, bytes) else NO_RESULT

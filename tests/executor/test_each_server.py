@@ -41,6 +41,21 @@ def test_a_call_that_kills_every_worker_fails_alone(make, tmp_path):
     assert not executor._broken
 
 
+def test_what_a_worker_had_not_begun_when_it_died_is_lost_by_no_other_death(make, tmp_path):
+    executor = make(2)
+    paths = [str(tmp_path / f"runs {number}") for number in range(3)]
+    before = [executor.submit(abs, -one) for one in range(60)]
+    deadly = [executor.submit(functions.die, path) for path in paths]
+    behind = [executor.submit(abs, -one) for one in range(60)]
+    for future in deadly:
+        with pytest.raises(WorkerLost, match="was given to 3 workers"):
+            future.result(60)
+    # One delivery, and no more, may be that of a worker that died before it had begun the call.
+    assert {len(functions.runs(path)) for path in paths} <= {2, 3}
+    for futures in before, behind:
+        assert [future.result(60) for future in futures] == list(range(60))
+
+
 def test_a_killed_worker_frees_the_place_of_its_key(make, tmp_path):
     executor = make(2, per_key=1, max_deliveries=1)
     tenant = executor.options(key="tenant")

@@ -117,3 +117,31 @@ def test_what_was_done_while_the_broker_was_away_is_told_when_it_is_back(keeping
         keeping_server.start()
         assert future.result(60) == "held"
         assert len(functions.runs(str(running))) == 1
+
+
+def test_calls_that_cannot_be_given_back_are_run_when_the_broker_is_back(keeping_server, tmp_path):
+    running, go_on, log = tmp_path / "running", tmp_path / "go on", tmp_path / "log"
+    with Executor(
+        1,
+        url=keeping_server.url,
+        mp_context=multiprocessing.get_context("forkserver"),
+        initializer=functions.log_to,
+        initargs=(str(log),),
+        reconnect=0.1,
+    ) as executor:
+        first = executor.submit(functions.hold, str(tmp_path / "first"), str(go_on))
+        before = [executor.submit(functions.note, str(tmp_path / "before"), n) for n in range(60)]
+        pid = keeping_server.process.pid
+        held = executor.submit(functions.kill_and_hold, pid, str(running), str(go_on) + " then")
+        behind = [executor.submit(functions.note, str(tmp_path / "behind"), n) for n in range(60)]
+        until(lambda: executor._queue.qsize() == len(before) + 1 + len(behind))
+        go_on.touch()
+        until(lambda: "are not given back" in log.read_text())
+        keeping_server.kill()  # its process is reaped
+        keeping_server.start()
+        (tmp_path / "go on then").touch()
+        assert [future.result(60) for future in before] == list(range(60))
+        assert [future.result(60) for future in behind] == list(range(60))
+        assert (first.result(60), held.result(60)) == ("held", "held")
+    assert len(functions.runs(str(tmp_path / "before"))) == 60
+    assert len(functions.runs(str(tmp_path / "behind"))) == 60

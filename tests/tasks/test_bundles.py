@@ -257,3 +257,23 @@ def test_a_list_has_no_more_than_was_asked_for(server, name):
             task.ack()
         assert queue.stats().counts["T"] == 0
         queue.delete()
+
+
+def test_one_that_was_delivered_before_is_taken_alone_where_that_is_asked(make):
+    tasks = make()
+    tasks.put(5)
+    tasks.take(3)
+    for id in (1, 3):
+        tasks.by_taker(ReleaseTask, id)
+    tasks.ack_many(2)
+
+    def take(call):
+        """The ids of those that such a take gets, of four at most."""
+        taken = tasks.ask(TakeTasks(ME, call, 4, waits=False, retries_alone=True))
+        tasks.check()
+        return [int(task[0]) for task in taken]
+
+    assert [take(call) for call in (2, 3, 4)] == [[1], [3], [4, 5]]
+    tasks.by_taker(ReleaseTask, 4, 4, priority=1)
+    tasks.put(2)
+    assert [take(call) for call in (5, 6)] == [[6, 7], [4]]

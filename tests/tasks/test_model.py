@@ -137,11 +137,15 @@ class Histories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.created)
     @rule(
-        owner=OWNERS, limit=st.integers(1, 3), tube=TUBES, ttr=st.sampled_from([None, SOON, LATE])
+        owner=OWNERS,
+        limit=st.integers(1, 3),
+        tube=TUBES,
+        ttr=st.sampled_from([None, SOON, LATE]),
+        retries_alone=st.booleans(),
     )
-    def take(self, owner, limit, tube, ttr):
+    def take(self, owner, limit, tube, ttr, retries_alone):
         call = next(self.calls)
-        self.ask(TakeTasks(owner, call, limit, tube, ttr, waits=False))
+        self.ask(TakeTasks(owner, call, limit, tube, ttr, None, False, retries_alone))
 
     def fence(self, id, owner, is_right):
         """The number of the take that has a task; or one that is wrong."""

@@ -124,7 +124,8 @@ class TakeTasks(NamedTuple):
     the number ``call``, which it never used before. With ``ack`` that task of the owner's is
     processed first, as by :class:`AckTask`, or the reply is why it is not. ``waits``: as of
     :class:`~.items.Put`; it is served with what is ready also when the queue is shut down, and
-    waits then for what is not yet in line.
+    waits then for what is not yet in line. With ``retries_alone`` a task that was delivered before
+    is taken alone.
     """
 
     owner: str
@@ -134,6 +135,7 @@ class TakeTasks(NamedTuple):
     ttr: int | None = None
     ack: Acknowledged | None = None
     waits: bool = True
+    retries_alone: bool = False
 
 
 class TakenTasks(NamedTuple):

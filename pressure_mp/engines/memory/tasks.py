@@ -218,11 +218,15 @@ class MemoryTasks:
             life.results.say(done.id, request.ack.result, True)
             acknowledged = done.record
         taken: list[StoredTask] = []
-        room = MOST_BYTES
+        room, is_retry = MOST_BYTES, False
         while len(taken) < min(request.limit, MOST_ITEMS):
             task = life.next_ready(request.tube)
             if task is None or (taken and len(task.data) > room):
                 break
+            was_delivered = task.record.deliveries > 0
+            if request.retries_alone and taken and (was_delivered or is_retry):
+                break
+            is_retry = was_delivered
             room -= len(task.data)
             life.take(task, request.owner, request.call, request.ttr)
             taken.append(task.stored())

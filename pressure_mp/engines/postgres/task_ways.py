@@ -97,8 +97,9 @@ def _read_put(request: Any, reply: Reply) -> Any:
 
 
 def _ask_take(request: t.TakeTasks, discipline: str) -> Asked:
-    owner, call, limit, tube, ttr, ack, waits = request
-    args = {"owner": owner, "call": call, "limit": limit} | given(ttr=ttr) | flags(waits=waits)
+    owner, call, limit, tube, ttr, ack, waits, retries_alone = request
+    args = {"owner": owner, "call": call, "limit": limit} | given(ttr=ttr)
+    args |= flags(waits=waits, retries_alone=retries_alone)
     parts = [encode(tube)]
     if ack is not None:
         args |= {"ack": ack.record.call} | given(token=ack.result.token or None)

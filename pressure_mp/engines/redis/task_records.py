@@ -72,11 +72,13 @@ class PackedRecord:
 
     @property
     def created(self) -> int:
-        return self._all.created
+        return int.from_bytes(self._packed[17:25], "big")
 
     @property
     def since(self) -> int:
-        return self._all.since
+        if self._since is not None:
+            return self._since
+        return int.from_bytes(self._packed[25:33], "big")
 
     @property
     def due(self) -> int:

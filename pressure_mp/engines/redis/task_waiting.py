@@ -137,14 +137,15 @@ def take_args(
     binding: RedisBinding, request: TakeTasks, waiter: TaskWaiter | None
 ) -> tuple[Any, ...]:
     """The arguments of a take."""
-    owner, call, limit, tube, ttr, _, waits = request
+    owner, call, limit, tube, ttr, _, waits, retries_alone = request
     who, entry, turn = b"", b"", b"first"
     if waiter is not None and tube:
         who = waiter.ticket.encode()
     if waiter is not None and waiter.looks_again:
         entry, turn = waiter.entry, b"again"
     size = owner.encode(), call, min(limit, MOST_ITEMS), MOST_BYTES, or_none(ttr), tube.encode()
-    return (*size, who, entry, WAIT if waits else NOW, turn, binding.options.lease)
+    how = WAIT if waits else NOW, turn, binding.options.lease, int(retries_alone)
+    return (*size, who, entry, *how)
 
 
 async def take(

@@ -102,12 +102,14 @@ class TaskTaker(TaskHandle[Data]):
         on_error: str,
         backoff: Backoff | None,
         ack: Task[Data] | None = None,
+        retries_alone: bool = False,
     ) -> list[Task[Data]]:
         self._check_open()
         check_on_error(on_error, backoff)
         here, claim = self._here, Claim()
         try:
-            taking = self._taking(self._task, claim, number, timeout, ttr, tube, ack)
+            how = number, timeout, ttr, tube, ack, retries_alone
+            taking = self._taking(self._task, claim, *how)
             run = self._run if ack is None else self._acknowledging
             tasks, problem = run(taking)
             hand_out(tasks, problem, on_error, backoff)
@@ -128,11 +130,13 @@ class TaskTaker(TaskHandle[Data]):
         ttr: float | None,
         tube: str | None,
         ack: BaseTask[Any] | None,
+        retries_alone: bool = False,
     ) -> Operation[Delivery[AnyTask]]:
         where = check_tube(tube)
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
         call = claim.begin()
-        return self._operations.take(make, self._here, call, number, where, own_ttr, timeout, ack)
+        how = number, where, own_ttr, timeout, ack, retries_alone
+        return self._operations.take(make, self._here, call, *how)
 
     def ack(
         self,

@@ -94,6 +94,12 @@ def hold(path: str, until: str) -> str:
     return "held"
 
 
+def kill_and_hold(pid: int, path: str, until: str) -> str:
+    """Kill another process first."""
+    os.kill(pid, signal.SIGKILL)
+    return hold(path, until)
+
+
 class Unpicklable(Exception):
     """An exception that pickle cannot make again."""
 

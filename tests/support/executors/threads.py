@@ -24,9 +24,19 @@ class Workers:
             args = self._queue, self._is_over.is_set, None, lambda task: None, tube
             self._threads.append(Background(worker.serve, *args))
 
-    def end(self) -> None:
-        """Shut the queue down, and wait until they have ended. Raises what one of them raised."""
+    def tell_to_end(self) -> None:
+        """They end as worker processes do that are told to."""
         self._is_over.set()
-        self._queue.shutdown()
+
+    def wait(self) -> None:
+        """Wait until they have ended; others may begin then. Raises what one of them raised."""
         for thread in self._threads:
             thread.result()
+        self._threads.clear()
+        self._is_over.clear()
+
+    def end(self) -> None:
+        """Shut the queue down, and wait until they have ended. Raises what one of them raised."""
+        self.tell_to_end()
+        self._queue.shutdown()
+        self.wait()

@@ -174,6 +174,8 @@ BEGIN
             CONTINUE;
         END IF;
         EXIT WHEN cardinality(taken) > 0 AND octet_length(t.data) > room;
+        EXIT WHEN args ? 'retries_alone' AND cardinality(taken) > 0
+            AND (t.deliveries > 0 OR taken[1].deliveries > 1);
         room := room - octet_length(t.data);
         UPDATE pressure_mp.tasks v
             SET state = 'T', since = moment, due = CASE ttr WHEN 0 THEN 0 ELSE moment + ttr END,

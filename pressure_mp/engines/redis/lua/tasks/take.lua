@@ -1,6 +1,6 @@
 -- take: take the next tasks, of one tube or of all.
 -- keys: presence woken
--- args: owner call limit size ttr tube ticket entry mode turn lease
+-- args: owner call limit size ttr tube ticket entry mode turn lease alone
 --   owner  the process that is responsible for the tasks
 --   call   the owner's number of this take
 --   limit  how many tasks at most
@@ -10,6 +10,7 @@
 --   mode   wait | now: whether the caller will wait when there is none
 --   turn   first | again: whether it waited before
 --   lease  milliseconds for which the owner is known to be there
+--   alone  1: a task that was delivered before is taken alone
 -- replies: done bells task... | empty bells next entry | closed bells | missing
 -- uses: storage hearing take_one take_first told groups life ready
 -- once: yes
@@ -20,7 +21,7 @@ local LOOKS = 10 -- among tasks that should be gone already
 local MOST = 100 -- tasks of a bundle
 local SOME = 16 -- data that is read at a time: few calls, and little that is read in vain
 if not settings then return {'missing'} end
-local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease = unpack(ARGV, 1, 11)
+local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease, alone = unpack(ARGV, 1, 12)
 local presence, woken = KEYS[1], KEYS[2]
 call, limit, size = tonumber(call), tonumber(limit), tonumber(size)
 local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
@@ -53,7 +54,8 @@ end})
 
 -- What is next: ids, and of each where it is in `ready`, what its record begins with after the state,
 -- and its kind. Such as should be gone already go. The second value is whether there were any. With keys they
--- end where the priority changes: before that no other task of theirs is next.
+-- end where the priority changes: before that no other task of theirs is next. They end also where
+-- one is to be alone.
 local function choose()
   local members, ids = next_ready(tube, 0, limit), {}
   local chosen = {ids = {}, places = {}, heads = {}, kinds = {}, have_keys = false}
@@ -64,6 +66,7 @@ local function choose()
     local record, place = found[i], tube == '' and members[i] or string.sub(members[i], #tube + 2)
     local kind = kinds[record and string.sub(record, 34) or NOTHING]
     if chosen.have_keys and string.sub(place, 1, 8) ~= string.sub(chosen.places[1], 1, 8) then break end
+    if alone == '1' and at > 0 and (kind.deliveries > 1 or chosen.kinds[1].deliveries > 1) then break end
     if kind.is_over then
       lapse(read(id, record))
       lapsed = true
@@ -163,7 +166,7 @@ if #chosen.ids > 0 then
     limit = limit - #data
     if #data > 0 then capture(chosen, data, tasks) end
     -- Others with keys may be next now.
-    local is_more = chosen.have_keys and #data == #chosen.ids and limit > 0
+    local is_more = chosen.have_keys and #data == #chosen.ids and limit > 0 and alone ~= '1'
     if is_more then chosen = choose() end
   until not is_more or #chosen.ids == 0
   if there_until < now + lease / 2 then

@@ -1,0 +1,217 @@
+"""The calls that a worker has: one; or several, while they are short and others wait."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+
+from ..exceptions import BrokerUnavailable, Empty, QueueDoesNotExistError, TaskError
+from ..states import TAKEN
+from ..sync.tasks.task import Task
+from .call_queue import CallQueue
+from .calls import Outcome
+
+Call = Task[bytes]
+
+#: How many calls are taken at once at most; and for how many seconds at most, if each takes as long
+#: as the longest of those before.
+_MOST, _SPAN = 16, 0.004
+#: So many seconds after several calls were taken, those that have not begun are given back, and
+#: what came of those that have ended is told.
+_PATIENCE = 0.005
+
+_log = logging.getLogger("pressure_mp")
+
+
+class Hand:
+    """What one worker has. One thread takes the calls and runs them; while it has several, another
+    sees to it that none waits for a long one."""
+
+    def __init__(self, queue: CallQueue, tube: str | None) -> None:
+        self._queue = queue
+        self._tube = tube
+        self._lock = threading.Lock()
+        self._unbegun: deque[Call] = deque()
+        self._done: list[Call] = []
+        #: When the call that runs began; None while none does.
+        self._began: float | None = None
+        self._longest = 0.0
+        #: When several were taken last.
+        self._taken = 0.0
+        #: How many were taken at once, and whether others waited behind them.
+        self._number, self._is_behind = 1, False
+        #: What the other thread holds while it tells the broker something.
+        self._helping = threading.Lock()
+        self._has_several = threading.Event()
+        self._helper: threading.Thread | None = None
+
+    # The thread that takes calls and runs them
+
+    def take(self, most: int | None) -> None:
+        """Tell what came of the calls before, and have the next ones, ``most`` at most; waits for
+        one.
+
+        A call is acknowledged, with what came of it, by the take of the next one: one round trip;
+        several are acknowledged together. Raises what a take does; then nothing is forgotten that
+        is still to be told.
+        """
+        with self._helping:
+            if self._unbegun:  # they could not be given back
+                return
+        number = self._next_number(most)
+        self._longest = 0.0
+        if number > 1 or len(self._done) > 1:
+            self._tell()
+        if number == 1 or not self._take_several(number):
+            self._take_one()
+
+    def _next_number(self, most: int | None) -> int:
+        """How many to take: twice as many each time, as long as others wait behind them."""
+        if not self._is_behind or not self._queue.may_have_several:
+            return 1
+        fits = int(_SPAN / self._longest) if self._longest else _MOST
+        return max(1, min(2 * self._number, fits, _MOST if most is None else most))
+
+    def _take_several(self, number: int) -> bool:
+        """Take the next ones that are there; whether there are any."""
+        try:
+            found = self._queue.take_several(number, self._tube)
+        except Empty:
+            found = []
+        self._number, self._is_behind = number, len(found) == number
+        with self._lock:
+            self._unbegun.extend(found)
+            self._taken = time.monotonic()
+        if len(found) > 1:
+            self._have_help()
+        return bool(found)
+
+    def _take_one(self) -> None:
+        done, self._number, self._is_behind = None, 1, False
+        if self._done:
+            (done,) = self._done
+        try:
+            task = self._queue.take(ack=done, tube=self._tube)
+        except TaskError as error:
+            self._done.clear()
+            _say_late(error, 1)
+            return
+        except BaseException:
+            self._done = _untold(self._done)
+            raise
+        self._done.clear()
+        self._unbegun.append(task)
+        # It was there before the other was acknowledged: more may be than workers wait for.
+        self._is_behind = done is not None and task.record.created < done.record.since
+
+    def begin(self) -> Call | None:
+        """The next call, which begins now."""
+        with self._lock:
+            if not self._unbegun:
+                return None
+            self._began = time.monotonic()
+            return self._unbegun.popleft()
+
+    def end(self, call: Call, outcome: Outcome) -> None:
+        """A call has ended."""
+        call.result = outcome
+        with self._lock:
+            assert self._began is not None, "it has begun"
+            self._longest = max(self._longest, time.monotonic() - self._began)
+            self._began = None
+            self._done.append(call)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether there are calls that have not begun."""
+        return bool(self._unbegun)
+
+    def give_back(self) -> None:
+        """The calls that have not begun are for other workers."""
+        with self._helping, self._lock:
+            unbegun, self._unbegun = self._unbegun, deque()
+        try:
+            self._release(unbegun)
+        except BrokerUnavailable as error:  # others do it when this process has ended
+            _log.warning("calls of %r are not given back: %s", self._queue.name, error)
+
+    def finish(self) -> None:
+        """No more calls are taken: the last ones are acknowledged by themselves."""
+        with self._helping:
+            self._tell()
+
+    # Either thread
+
+    def _tell(self) -> None:
+        """Tell what came of calls. If the broker does not answer, that is still to be done."""
+        with self._lock:
+            done, self._done = self._done, []
+        try:
+            self._queue.ack_many(done)
+        except TaskError as error:
+            _say_late(error, len(error.rest))
+        except BrokerUnavailable:
+            with self._lock:
+                self._done += _untold(done)
+            raise
+
+    def _release(self, calls: deque[Call]) -> None:
+        """Others may run these. If the broker does not answer, the others stay in ``calls``."""
+        while calls:
+            try:
+                calls[0].release()
+            except TaskError:
+                pass  # it was removed, or is given to another already
+            except QueueDoesNotExistError:
+                calls.clear()
+                return
+            calls.popleft()
+
+    # The thread that helps
+
+    def _have_help(self) -> None:
+        if self._helper is None:
+            self._helper = threading.Thread(target=self._help, name="hand", daemon=True)
+            self._helper.start()
+        self._has_several.set()
+
+    def _help(self) -> None:
+        while True:
+            self._has_several.wait()
+            time.sleep(_PATIENCE)
+            with self._helping:
+                try:
+                    self._relieve()
+                except BrokerUnavailable as error:
+                    _log.warning("calls of %r are not given back: %s", self._queue.name, error)
+                except QueueDoesNotExistError:
+                    pass  # the thread that takes hears of that too
+
+    def _relieve(self) -> None:
+        """If the calls take long after all, nothing waits for their end."""
+        with self._lock:
+            if not self._unbegun and (self._began is None or not self._done):
+                self._has_several.clear()
+                return
+            if time.monotonic() - self._taken < _PATIENCE:
+                return
+            unbegun, self._unbegun = self._unbegun, deque()
+        try:
+            self._release(unbegun)
+        finally:
+            with self._lock:
+                self._unbegun.extend(unbegun)
+        self._tell()
+
+
+def _untold(done: list[Call]) -> list[Call]:
+    """Those of which the broker has not said that they are acknowledged."""
+    return [call for call in done if call.state == TAKEN]
+
+
+def _say_late(error: TaskError, number: int) -> None:
+    _log.warning(
+        "what came of %d calls came too late, and they may run again; the first: %s", number, error
+    )

@@ -1,0 +1,107 @@
+"""A worker takes short calls several at a time, on every engine. The workers are threads of the
+test."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from executors import functions
+from executors.threads import Workers
+from waiting import until
+
+from pressure_mp import Executor
+
+#: So many short calls that a worker takes several at a time before they are done.
+MANY = 60
+
+#: What the calls find here: the executor, futures of later calls, and so on.
+here = SimpleNamespace()
+
+
+def number_taken():
+    """How many calls workers have now, this one included."""
+    return sum(1 for _ in here.executor._queue.list("T"))
+
+
+def try_to_cancel():
+    """Whether a later call was taken, and whether it could be cancelled after that."""
+    return here.later.running(), here.later.cancel()
+
+
+def tell_to_end():
+    here.workers.tell_to_end()
+
+
+@pytest.fixture
+def begin(executor, workers):
+    """Has the calls there first, so that they are a backlog."""
+    here.executor, here.workers = executor, workers
+    yield workers.begin
+    del here.executor, here.workers
+
+
+def test_short_calls_are_taken_several_at_a_time(executor, begin):
+    short = [executor.submit(abs, -one) for one in range(MANY)]
+    last = [executor.submit(number_taken) for _ in range(MANY)]
+    begin()
+    assert [future.result(30) for future in short] == list(range(MANY))
+    assert max(future.result(30) for future in last) > 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_deliveries": 1}, {"max_deliveries": 2}, {"per_key": 1}], ids=str
+)
+def test_where_that_would_cost_something_each_comes_alone(options, url, name):
+    with Executor(0, name, url=url, **options) as executor:
+        here.executor = executor
+        short = [executor.submit(abs, -one) for one in range(MANY)]
+        last = [executor.submit(number_taken) for _ in range(3)]
+        workers = Workers(executor._queue)
+        workers.begin()
+        assert {future.result(30) for future in last} == {1}
+        assert [future.result(30) for future in short] == list(range(MANY))
+        workers.end()
+        executor._queue.delete()
+
+
+def test_what_waits_for_a_long_call_is_given_to_others(executor, begin, tmp_path):
+    running, go_on = tmp_path / "running", tmp_path / "go on"
+    before = [executor.submit(abs, -one) for one in range(MANY)]
+    held = executor.submit(functions.hold, str(running), str(go_on))
+    behind = [executor.submit(abs, -one) for one in range(MANY)]
+    begin()
+    until(lambda: functions.runs(str(running)))
+    # What came of those before it is told while it runs.
+    assert [future.result(30) for future in before] == list(range(MANY))
+    until(lambda: number_taken() == 1)
+    begin()
+    assert [future.result(30) for future in behind] == list(range(MANY))
+    assert not held.done()
+    go_on.touch()
+    assert held.result(30) == "held"
+
+
+def test_one_that_waits_for_another_runs_and_cannot_be_cancelled(executor, begin):
+    short = [executor.submit(abs, -one) for one in range(MANY)]
+    asking = executor.submit(try_to_cancel)
+    here.later = executor.submit(abs, -7)
+    begin()
+    is_taken, is_cancelled = asking.result(30)
+    assert is_taken != is_cancelled
+    assert is_cancelled or here.later.result(30) == 7
+    assert [future.result(30) for future in short] == list(range(MANY))
+
+
+def test_a_worker_that_is_told_to_end_gives_back_what_it_has_not_begun(executor, begin):
+    before = [executor.submit(abs, -one) for one in range(MANY)]
+    last = executor.submit(tell_to_end)
+    behind = [executor.submit(abs, -one) for one in range(MANY)]
+    begin()
+    assert last.result(30) is None
+    assert [future.result(0) for future in before] == list(range(MANY))
+    here.workers.wait()
+    assert number_taken() == 0
+    assert executor._queue.qsize() == len(behind)
+    begin()
+    assert [future.result(30) for future in behind] == list(range(MANY))
