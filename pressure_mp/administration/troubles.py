@@ -196,17 +196,19 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
     """Processes that have items in flight, or produce, and have ended, or let their leases end."""
     items = queue.items
     there = queue.run(items.renew(incarnation(), False, False))
+    # Who took items stays noted for a while when it has acknowledged all of them.
+    consumers = there.consumers if queue.stats().in_flight else {}
     for owners, problem, advice, mend in (
         (
-            there.consumers,
-            "What process {} had in flight is still there, and {}.",
-            "It goes back when somebody waits for an item; --fix gives it back now.",
+            consumers,
+            "Items that process {} took are in flight, and {}.",
+            "They go back when a consumer waits for an item; --fix gives them back now.",
             items.requeue,
         ),
         (
             there.producers,
             "Process {} counts as a producer, and {}.",
-            "It is struck off when somebody waits for an item; --fix does it now.",
+            "It no longer counts when a consumer waits for an item; --fix does this now.",
             items.retire,
         ),
     ):

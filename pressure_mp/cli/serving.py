@@ -54,5 +54,5 @@ def serve(directory: Path | None, port: int, bind: str, password: str | None) ->
         )
     login = ":PASSWORD@" if password else ""
     host = f"[{bind}]" if ":" in bind else bind
-    told = f"Serving: export PRESSURE_URL=redis://{login}{host}:{port}/0\n"
+    told = f"The server runs. To use it: export PRESSURE_URL=redis://{login}{host}:{port}/0\n"
     become_server(directory, port, bind, password, told)

@@ -223,3 +223,11 @@ def test_a_server_that_removes_keys_is_named_and_one_that_is_full_says_so(name):
         assert queue.get() == bytes(100_000)
     finally:
         server.stop()
+
+
+def test_a_process_that_acknowledged_all_it_took_is_no_trouble(call, valkey, name):
+    queue = JoinableQueue(0, "jobs", url=valkey.url, prefix=name)
+    queue.put_many(["a", "b"])
+    run_and_die(programs.finish_and_die, queue)
+    found = call("doctor", "--json", status=statuses.FOUND)
+    assert [one for one in found if one["subject"] == "queue 'jobs'"] == []

@@ -13,8 +13,6 @@ from ..settings import Settings
 
 #: What stands in a cell of which there is nothing to say.
 NOTHING = "–"
-#: The kinds of queues.
-KINDS = ("fifo", "lifo", "priority", "fair", "tasks")
 #: The pages about all queues: where they are, what they are called, and their key after `g`.
 _PAGES = (
     ("./", "Queues", "q"),

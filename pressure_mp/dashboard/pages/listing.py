@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...administration.place import KINDS
 from ...administration.watching import Watched
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark
@@ -83,7 +84,7 @@ def _filter(context: Context) -> Markup:
     return element(
         "form",
         element("label", "Name ", find),
-        choice("kind", "Kind", "all", layout.KINDS),
+        choice("kind", "Kind", "all", KINDS),
         choice("sort", "Order", "waiting", _ORDERS),
         element("button", "Show"),
         method="get",

