@@ -71,7 +71,7 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
             except PressureError as error:
                 yield Trouble(
                     f"queue {queue.name!r}",
-                    f"It cannot be looked at: {error}.",
+                    f"It cannot be read: {error}.",
                     f"`pressure-mp delete {queue.name}` removes it, with what it still has.",
                     loses=isinstance(error, IncompleteQueueError),
                 )
@@ -101,9 +101,10 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
     if damage is Damage.NO_SETTINGS:
         return Trouble(
             f"queue {name!r}",
-            "It has tasks, and what says so is missing, with its settings: clients are told that "
+            "Its settings are missing, and the note that it is a queue of tasks: clients are "
+            "told that "
             "there is no such queue. The server or somebody removed keys of it.",
-            f"Open it by a program, with the options that it had: TaskQueue({name!r}, …). It has "
+            f"Open it in a program, with the options that it had: TaskQueue({name!r}, …). It has "
             "its tasks then, and is open if it was shut down. Then call doctor again.",
             loses=True,
         )
@@ -143,7 +144,7 @@ def _of_counters(queue: Named) -> Iterator[Trouble]:
         f"queue {queue.name!r}",
         f"{put}, {there}: the server or somebody removed "
         f"{'items, or a counter' if lost > 0 else 'a counter'}.",
-        "What is gone cannot be known here. Counters are for totals and rates only; to have right "
+        "doctor cannot know what is gone. Counters are for totals and rates only; to have right "
         "ones, move the items to a new queue and delete this one.",
         loses=lost > 0,
     )

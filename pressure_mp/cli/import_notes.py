@@ -69,7 +69,8 @@ class Progress:
             return 0
         if note.sha256 != self._exported.sha256:
             raise click.ClickException(
-                f"{self._path} tells of an interrupted import of another {self._file}: remove it, "
+                f"{self._path} belongs to an interrupted import of another {self._file}: remove "
+                "it, "
                 "or say with --skip N after how many items to begin"
             )
         if not resume:
@@ -124,7 +125,7 @@ class Progress:
             return None
         except (ValueError, TypeError) as error:
             raise click.ClickException(
-                f"{self._path} is not what an import wrote ({error}): remove it, and say with "
+                f"{self._path} is not a note of an import ({error}): remove it, and say with "
                 "--skip N after how many items to begin"
             ) from error
 

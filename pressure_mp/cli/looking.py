@@ -68,7 +68,7 @@ _ORDERS = {
     "--rates",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Count twice, this many seconds apart, and show how many items are put and got a second.",
+    help="Count twice, this many seconds apart, and show the items put and got per second.",
 )
 @as_json
 @broker_options

@@ -234,7 +234,7 @@ def shutdown(
     """
     queue = Place(url, prefix).find(name)
     if queue.has_tasks and immediate:
-        raise click.UsageError("a queue of tasks has no --immediate: purge it")
+        raise click.UsageError("--immediate is not for a queue of tasks: purge it")
     shut_down(queue, timeout, immediate)
 
 

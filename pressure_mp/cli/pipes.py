@@ -37,7 +37,7 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
     "--json",
     "in_json",
     is_flag=True,
-    help="Each item must be JSON; end with status 1 at one that is not.",
+    help="Each item must be JSON; the command ends with status 1 at an item that is not.",
 )
 @click.option(
     "--raw-chunks",
@@ -83,7 +83,7 @@ def put(
                 number += len(batch)
         except PressureError as error:
             raise click.ClickException(
-                f"{error}; of the input {number + error.accepted} items were put"
+                f"{error}; {number + error.accepted} items of the input were put"
             ) from error
         if shutdown:
             queue.shutdown()

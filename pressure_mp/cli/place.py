@@ -52,13 +52,8 @@ class Place(place.Place):
 
     def check(self, address: Address) -> None:
         """Refuse one that is in memory, and a private server that this process would start."""
-        if not address.capabilities.persistent:
-            raise click.UsageError(
-                f"{address.url} is for the threads of one process, so this command would find "
-                "nothing there"
-            )
         if address.capabilities.private:
             raise click.UsageError(
-                f"{address.url} is a private server of one program, so this command would find "
-                "nothing there: give the URL of a server, or embedded:///directory"
+                f"{address.url} is private to one program, so this command would find nothing "
+                "there: give the URL of a server, or embedded:///directory"
             )

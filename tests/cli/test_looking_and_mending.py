@@ -193,10 +193,10 @@ def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [
-        ("memory://", "is for the threads of one process"),
+        ("memory://", "is private to one program"),
         ("nonsense", "has no scheme"),
         ("", "broker URL '' is empty (from the argument url)"),
-        ("embedded://", "is a private server of one program"),
+        ("embedded://", "is private to one program"),
     ],
 )
 def test_a_url_that_no_other_process_can_use_is_an_error(url, complaint, monkeypatch):

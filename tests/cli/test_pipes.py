@@ -188,7 +188,7 @@ def test_a_line_that_is_no_json_ends_a_put_which_says_how_many_went_in(run, make
     assert errors.endswith("0 items were put\n")
     queue.shutdown()
     status, _, errors = outcome(run("put", "jobs", stdin=subprocess.PIPE), b"1\n")
-    assert errors == "Error: queue 'jobs' is shut down; of the input 0 items were put\n"
+    assert errors == "Error: queue 'jobs' is shut down; 0 items of the input were put\n"
 
 
 def test_values_in_pickles_are_written_and_objects_stay_in_the_queue(run, make):

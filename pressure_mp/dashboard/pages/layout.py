@@ -82,7 +82,7 @@ def page(context: Context, title: str, *body: Child, here: str = "") -> str:
         ),
         element("main", body, id="content", tabindex=-1),
         _keys(),
-        element("noscript", element("p", "Without scripts, reload the page to see what is new.")),
+        element("noscript", element("p", "Scripts are off: reload the page to see what is new.")),
         interval=context.settings.interval,
     )
 

@@ -37,7 +37,7 @@ def make(context: Context) -> str:
     now = time.monotonic()
     rows = [_row(one, view, now) for one in shown]
     turn = layout.turn("./", context.query, start, _MOST, len(found))
-    empty = "No queue is like that." if view.queues else "There is no queue yet."
+    empty = "No queue matches." if view.queues else "There is no queue yet."
     table = layout.table(_HEADS, rows, empty, class_="queues")
     every = element("p", element("a", "Show all queues", href="./"))
     return layout.page(
@@ -123,7 +123,7 @@ def bottleneck(view: View) -> Markup | None:
     for key in slow[:5]:
         links += [", " if links else "", queue_link(key)]
     more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
-    return element("p", "Held up by the consumers of ", links, more, ".", class_="alarm")
+    return element("p", "The slow consumers are those of ", links, more, ".", class_="alarm")
 
 
 def _row(one: Watched, view: View, now: float) -> Markup:

@@ -257,7 +257,7 @@ def _answers(socket_path: str) -> bool:
         ) from error
     except supervisor.StrangerError as error:
         raise EmbeddedServerError(
-            f"the embedded server on {socket_path} is that of {private_places.user(error.uid)}, "
+            f"the embedded server on {socket_path} belongs to {private_places.user(error.uid)}, "
             f"not of {private_places.user(os.geteuid())}, who uses it: use a directory that is "
             f"yours alone, and unset {_VARIABLE} if it names that socket"
         ) from None

@@ -102,7 +102,9 @@ class NoReply(ConnectionError):
     """What came is no reply in the protocol; the text shows how it begins."""
 
     def __init__(self, received: bytes) -> None:
-        super().__init__(f"what it says is no reply of a Redis or Valkey server: {received[:60]!r}")
+        super().__init__(
+            f"its answer is not a reply of a Redis or Valkey server: {received[:60]!r}"
+        )
 
 
 def unavailable(

@@ -169,9 +169,9 @@ class TaskAdministration(TaskHandle[Data]):
         to = _state(state)
         wait, _ = check_times(delay, None)
         if to == states.TAKEN:
-            raise ArgumentError("a task cannot be switched into taken: take it")
+            raise ArgumentError("a task cannot be switched to taken: take it")
         if to == states.WAITING and not wait:
-            raise ArgumentError("a task that waits does so for a time: switch(..., delay=)")
+            raise ArgumentError("a task that waits needs a delay: switch(..., delay=)")
         if to == states.ZOMBIE and not (wait or self._settings.zombie):
             raise ArgumentError(
                 f"queue {self._name!r} has no time for zombies: switch(..., delay=)"
