@@ -305,9 +305,11 @@ def _of_signatures(queue: Named) -> Iterator[Trouble]:
     contents = [content_of(item) for item in queue.run(queue.items.peek_items(_FEW))]
     unsigned = [one for one in contents if one.key is None and one.kind != "large"]
     if unsigned and len(unsigned) < len(contents) and any(one.key for one in contents):
+        verb = "is" if len(unsigned) == 1 else "are"
         yield Trouble(
             f"queue {queue.name!r}",
-            f"Of its next {len(contents)} items {len(unsigned)} are not signed, the others are.",
+            f"Of its next {len(contents)} items, {len(unsigned)} {verb} not signed, and the others "
+            "are.",
             "Give every producer the key (authkey= or PRESSURE_AUTHKEY); consumers with the key "
             "set these items aside.",
         )

@@ -115,3 +115,9 @@ def test_an_option_before_the_subcommand_is_an_error_that_says_where_it_is_writt
     run = finished(python(MAIN, "--url", "redis://127.0.0.1:1", "ls"), name)
     assert run.returncode == 2
     assert "written after it: pressure-mp ls --url URL" in run.stderr
+
+
+def test_an_unknown_demo_is_an_error_that_names_the_demos(name):
+    run = finished(python(MAIN, "demo", "nope"), name)
+    assert run.returncode == 2
+    assert "There is no demo 'nope'; there are tour, pipeline, fair." in run.stderr
