@@ -161,7 +161,8 @@ def test_an_import_begins_again_only_where_it_is_told_to(run, call, make, tmp_pa
     assert "items 1 to 200 are in the queue, items 201 to 300 may be there or not" in refusal
     assert "--resume" in refusal
     assert "--skip N" in refusal
-    assert "use only one of --resume and --skip" in call("import", file, "--resume", "--skip", 1, status=2)
+    refusal = call("import", file, "--resume", "--skip", 1, status=2)
+    assert "use only one of --resume and --skip" in refusal
     assert queue.qsize() == 250
     assert call("import", file, "other") == "1000 imported.\n", "another queue has its own note"
     assert call("import", file, "jobs", "--skip", 998) == "2 imported.\n"
