@@ -14,9 +14,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from pressure_mp import JoinableQueue, Queue
+from pressure_mp.effects import AnyOperation
 from pressure_mp.encoding.signing import Key, Signer
+from pressure_mp.operations.control import FIFO
+from pressure_mp.operations.objects import ObjectOperations
 
 from .machine import stay_on_one_processor
 from .server import Site, running
@@ -90,6 +94,27 @@ def show(what: str, found: dict[str, float], goal: str = "") -> None:
     )
 
 
+class _Untold(ObjectOperations):
+    """A put and a get that do not look whether anybody listens."""
+
+    def put_object(
+        self, item: Any, block: bool, timeout: float | None, order: bytes = b""
+    ) -> AnyOperation[None]:
+        return self.put(self.codec.encode(item), block, timeout, order=order)
+
+    def get_object(
+        self, block: bool, timeout: float | None, eof: bool = False
+    ) -> AnyOperation[Any]:
+        if timeout is None and block and not eof:
+            return self._usual_get
+        return super().get_object(block, timeout, eof)
+
+
+class _UntoldQueue(Queue):
+    def _make_operations(self) -> ObjectOperations:
+        return _Untold(self._name, FIFO)
+
+
 def in_flight(site: Site, rounds: int) -> None:
     """A JoinableQueue's get and task_done beside a Queue's."""
     plain, joinable = Queue(url=site.url), JoinableQueue(url=site.url)
@@ -123,6 +148,8 @@ def main() -> None:
         unsigned = Queue(name="unsigned", url=site.url)
         signed = Queue(name="signed", url=site.url, authkey=KEY)
         compare("signed", unsigned, signed, rounds)
+        untold, told = _UntoldQueue(name="untold", url=site.url), Queue(name="told", url=site.url)
+        compare("telemetry off", untold, told, rounds, "   (goal: under 1.01)")
         in_flight(site, rounds // 4)
 
 

@@ -13,6 +13,12 @@ def deadline(block: bool, timeout: float | None) -> float | None:
     return time.monotonic() + timeout
 
 
+def shown(timeout: float | None) -> str:
+    """A timeout in a message, such as "0.2 s": what is left of a longer one has many digits."""
+    seconds = timeout or 0.0
+    return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
 def seconds_left(end: float | None) -> float | None:
     """Seconds until then, 0 when it is over; None when there is no end."""
     return None if end is None else max(end - time.monotonic(), 0.0)

@@ -25,7 +25,7 @@ class Url:
         self._parts = parts
         self.scheme = parts.scheme
         if not parts.scheme or "://" not in text:
-            raise self.error("has no scheme, such as redis://")
+            raise self.error(self._without_scheme())
         #: Where the broker is, with nothing of the login.
         self.place = parts.netloc.rpartition("@")[2]
         #: As it is written.
@@ -51,8 +51,13 @@ class Url:
         """The error for this URL, which shows no password."""
         return AddressError(f"broker URL {self.shown!r} {problem}")
 
+    def _without_scheme(self) -> str:
+        if not self._text:
+            return f"is empty{f' ({self.origin})' if self.origin else ''}"
+        return "has no scheme: a URL begins with redis://, postgresql:// or another one"
+
     def _unreadable(self) -> AddressError:
-        return self.error(f"cannot be read: its port is no number, or {_ESCAPE}")
+        return self.error(f"cannot be read: its port is not a number, or {_ESCAPE}")
 
     @property
     def shown(self) -> str:

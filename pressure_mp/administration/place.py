@@ -24,6 +24,9 @@ from ..operations.tasks import TaskOperations
 
 T = TypeVar("T")
 
+#: The disciplines that queues can have.
+KINDS = ("fifo", "lifo", "priority", "fair", TASKS)
+
 #: An operator who is not answered is not kept waiting as long as a program.
 _OPTIONS = Options(reconnect=5.0)
 
@@ -43,7 +46,8 @@ class Named:
         """What can be done to a queue of items. Refuses one of tasks."""
         if not isinstance(self.operations, DeliveryOperations):
             raise ArgumentError(
-                f"{self.name!r} is a queue of tasks: see `pressure-mp tasks {self.name}`"
+                f"{self.name!r} is a queue of tasks, and this is only for queues of items; "
+                f"`pressure-mp tasks {self.name}` shows the tasks"
             )
         return self.operations
 
@@ -51,7 +55,10 @@ class Named:
     def tasks(self) -> TaskOperations:
         """What can be done to a queue of tasks. Refuses one of items."""
         if not isinstance(self.operations, TaskOperations):
-            raise ArgumentError(f"{self.name!r} is no queue of tasks ({self.discipline})")
+            raise ArgumentError(
+                f"{self.name!r} has the discipline {self.discipline}, and this is only for queues "
+                "of tasks"
+            )
         return self.operations
 
     @property

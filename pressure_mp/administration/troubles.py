@@ -71,7 +71,7 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
             except PressureError as error:
                 yield Trouble(
                     f"queue {queue.name!r}",
-                    f"It cannot be looked at: {error}.",
+                    f"It cannot be read: {error}.",
                     f"`pressure-mp delete {queue.name}` removes it, with what it still has.",
                     loses=isinstance(error, IncompleteQueueError),
                 )
@@ -101,9 +101,10 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
     if damage is Damage.NO_SETTINGS:
         return Trouble(
             f"queue {name!r}",
-            "It has tasks, and what says so is missing, with its settings: clients are told that "
+            "Its settings are missing, and the note that it is a queue of tasks: clients are "
+            "told that "
             "there is no such queue. The server or somebody removed keys of it.",
-            f"Open it by a program, with the options that it had: TaskQueue({name!r}, …). It has "
+            f"Open it in a program, with the options that it had: TaskQueue({name!r}, …). It has "
             "its tasks then, and is open if it was shut down. Then call doctor again.",
             loses=True,
         )
@@ -143,7 +144,7 @@ def _of_counters(queue: Named) -> Iterator[Trouble]:
         f"queue {queue.name!r}",
         f"{put}, {there}: the server or somebody removed "
         f"{'items, or a counter' if lost > 0 else 'a counter'}.",
-        "What is gone cannot be known here. Counters are for totals and rates only; to have right "
+        "doctor cannot know what is gone. Counters are for totals and rates only; to have right "
         "ones, move the items to a new queue and delete this one.",
         loses=lost > 0,
     )
@@ -196,17 +197,19 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
     """Processes that have items in flight, or produce, and have ended, or let their leases end."""
     items = queue.items
     there = queue.run(items.renew(incarnation(), False, False))
+    # Who took items stays noted for a while when it has acknowledged all of them.
+    consumers = there.consumers if queue.stats().in_flight else {}
     for owners, problem, advice, mend in (
         (
-            there.consumers,
-            "What process {} had in flight is still there, and {}.",
-            "It goes back when somebody waits for an item; --fix gives it back now.",
+            consumers,
+            "Items that process {} took are in flight, and {}.",
+            "They go back when a consumer waits for an item; --fix gives them back now.",
             items.requeue,
         ),
         (
             there.producers,
             "Process {} counts as a producer, and {}.",
-            "It is struck off when somebody waits for an item; --fix does it now.",
+            "It no longer counts when a consumer waits for an item; --fix does this now.",
             items.retire,
         ),
     ):
@@ -302,9 +305,11 @@ def _of_signatures(queue: Named) -> Iterator[Trouble]:
     contents = [content_of(item) for item in queue.run(queue.items.peek_items(_FEW))]
     unsigned = [one for one in contents if one.key is None and one.kind != "large"]
     if unsigned and len(unsigned) < len(contents) and any(one.key for one in contents):
+        verb = "is" if len(unsigned) == 1 else "are"
         yield Trouble(
             f"queue {queue.name!r}",
-            f"Of its next {len(contents)} items {len(unsigned)} are not signed, the others are.",
+            f"Of its next {len(contents)} items, {len(unsigned)} {verb} not signed, and the others "
+            "are.",
             "Give every producer the key (authkey= or PRESSURE_AUTHKEY); consumers with the key "
             "set these items aside.",
         )

@@ -11,6 +11,11 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
+def some(number: int, what: str) -> str:
+    """So many of something."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def are(number: int, what: str) -> str:
     """So many of something, as the beginning of a sentence about them."""
-    return f"{number} {what} is" if number == 1 else f"{number} {what}s are"
+    return f"{some(number, what)} {'is' if number == 1 else 'are'}"

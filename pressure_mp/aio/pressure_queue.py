@@ -95,7 +95,7 @@ class PressureQueue(ItemHandle):
         await self._run(self._operations.close(False, None, once=True))
 
     async def unlock(self, role: str) -> str | None:
-        """Take a role from whoever has it."""
+        """Take a role from the client that has it."""
         return await self._run(self._operations.unlock(check_role(role)))
 
     async def delete(self, timeout: float | None = None) -> None:

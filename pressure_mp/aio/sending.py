@@ -126,7 +126,7 @@ class Line:
             self._is_over = self._cancelled is not None or is_unknown(error)
             self._cancelled = error
             if is_unknown(error):  # to send them again could be to put them twice
-                why = BrokerUnavailable("the broker did not answer while the loop was ended")
+                why = BrokerUnavailable("the broker did not answer while the event loop ended")
                 outgoing.fail(why, batch)
                 return True
             waits = True

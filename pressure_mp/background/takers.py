@@ -18,7 +18,7 @@ from .lease import Lease, find
 
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
-_LOST = "it was taken, but the reply did not come through"
+_LOST = "it was taken, but the reply did not arrive"
 #: Seconds for which a task without a ttr stays with this process, in whose transaction it is
 #: acknowledged.
 _LONGEST_TRANSACTION = 60.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import sys
@@ -89,6 +90,22 @@ class App(click.Group):
         for command in (found, *getattr(found, "commands", {}).values()):
             command.context_class = _Context
         return found
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = "Options of a subcommand are written after it: pressure-mp ls --url URL"
+            ctx.fail(f"{error.format_message()} {hint}")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            alike = difflib.get_close_matches(args[0], COMMANDS)
+            hint = f" Did you mean {' or '.join(alike)}?" if alike else ""
+            ctx.fail(f"There is no subcommand {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -141,7 +141,7 @@ def _with_content(queue: Named, placed: Placed) -> Carried:
     content = queue.run(fetch(manifest))
     if content is None:
         raise click.ClickException(
-            f"the content of an item of {manifest.size} bytes is gone: somebody got it just now"
+            f"the content of an item of {manifest.size} bytes is gone: somebody has just got it"
         )
     return Carried(item, content, sort_key)
 

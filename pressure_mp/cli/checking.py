@@ -18,7 +18,7 @@ from .place import Named, Place, broker_options
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Repair what can be repaired without a risk.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired without risk.")
 @as_json
 @broker_options
 def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> None:
@@ -49,7 +49,7 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
             mark = "LOSES DATA" if trouble.loses else "note"
             click.echo(f"{mark}: {trouble.subject}: {trouble.problem}\n    {done}")
     if not in_json:
-        click.echo(f"{found} found, {fixed} put right." if found else "Nothing is wrong.")
+        click.echo(f"{found} found, {fixed} fixed." if found else "Nothing is wrong.")
     if loses:
         sys.exit(statuses.FOUND)
 

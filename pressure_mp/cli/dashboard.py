@@ -52,7 +52,7 @@ from .place import Place, broker_options
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="The time between two looks at the queues, while a page is open.",
+    help="The time between two readings of the queues, while a page is open.",
 )
 @broker_options
 def dashboard(
@@ -88,7 +88,7 @@ def dashboard(
         click.echo(f"The token is {token}", err=True)
     if not is_loopback(bind) and not token:
         raise click.UsageError(
-            "whoever can connect could see every queue: give a --token, or bind to 127.0.0.1"
+            "everyone who can connect could see every queue: give a --token, or bind to 127.0.0.1"
         )
     try:
         settings = Settings(token, allow_actions, show_content, hosts, interval)

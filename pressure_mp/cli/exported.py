@@ -56,7 +56,7 @@ def check(file: Path) -> Exported:
     except (ValueError, KeyError, TypeError):
         pass
     raise click.ClickException(
-        f"{file} is no exported queue, or not whole: its checksum is not that of what is in it"
+        f"{file} is not an exported queue, or is not complete: its checksum does not match"
     )
 
 

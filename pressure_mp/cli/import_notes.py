@@ -69,14 +69,15 @@ class Progress:
             return 0
         if note.sha256 != self._exported.sha256:
             raise click.ClickException(
-                f"{self._path} tells of an interrupted import of another {self._file}: remove it, "
+                f"{self._path} belongs to an interrupted import of another {self._file}: remove "
+                "it, "
                 "or say with --skip N after how many items to begin"
             )
         if not resume:
             raise click.ClickException(
                 f"an import of {self._file} into {self._queue.name!r} was interrupted, or is still "
-                f"running: {_certain(note)}; to go on behind what is there: --resume; to "
-                "begin after a number of items: --skip N, or --skip 0"
+                f"running: {_certain(note)}. --resume continues after what is there; "
+                "--skip N begins after N items, --skip 0 with the first one"
             )
         return note.done + self._count(note)
 
@@ -111,7 +112,7 @@ class Progress:
         if is_ours and 0 <= number <= note.trying:
             return number
         raise click.ClickException(
-            f"{_certain(note)}, and that cannot be told from the queue: somebody else put into "
+            f"{_certain(note)}, and the queue does not tell which: somebody else put into "
             f"{self._queue.name!r} meanwhile, or it lost its count. --skip {note.done} puts none "
             f"too few, and up to {note.trying} twice; --skip {note.done + note.trying} puts none "
             f"twice, and up to {note.trying} not at all"
@@ -124,7 +125,7 @@ class Progress:
             return None
         except (ValueError, TypeError) as error:
             raise click.ClickException(
-                f"{self._path} is not what an import wrote ({error}): remove it, and say with "
+                f"{self._path} is not a note of an import ({error}): remove it, and say with "
                 "--skip N after how many items to begin"
             ) from error
 
@@ -149,7 +150,5 @@ def _after(produced: int | None, number: int) -> int | None:
 
 
 def _certain(note: Note) -> str:
-    sure = (
-        f"items 1 to {note.done} are in the queue" if note.done else "no item is sure to be there"
-    )
-    return f"{sure}, of {note.done + 1} to {note.done + note.trying} any number may be"
+    sure = f"items 1 to {note.done} are in the queue, " if note.done else ""
+    return f"{sure}items {note.done + 1} to {note.done + note.trying} may be there or not"

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..administration.watching import Watch, Watched
+from ..administration.wording import some
 from ..encoding.showing import printable
 from .output import Column, as_json, column_widths, number, write_json, write_rows
 from .place import Place, broker_options
@@ -108,7 +109,7 @@ class _Screen:
         self._watch = watch
         self._pattern = pattern
         self._sort = sort
-        self._is_held = False
+        self._is_paused = False
         #: A pattern that is being typed.
         self._typed: str | None = None
 
@@ -147,14 +148,14 @@ class _Screen:
         """In a terminal, until it is ended."""
         looks, next_look = 0, time.monotonic()
         while True:
-            if time.monotonic() >= next_look and not self._is_held:
+            if time.monotonic() >= next_look and not self._is_paused:
                 self._watch.look()
                 looks += 1
                 next_look = time.monotonic() + interval
             live.update(self._picture(console), refresh=True)
             if looks == limit:
                 return
-            key = keys.next(next_look - time.monotonic() if not self._is_held else interval)
+            key = keys.next(next_look - time.monotonic() if not self._is_paused else interval)
             if not self._press(key):
                 return
 
@@ -165,7 +166,7 @@ class _Screen:
         elif key == "q":
             return False
         elif key in ("p", " "):
-            self._is_held = not self._is_held
+            self._is_paused = not self._is_paused
         elif key == "s":
             self._sort = _ORDERS[(_ORDERS.index(self._sort) + 1) % len(_ORDERS)]
         elif key == "/":
@@ -206,7 +207,7 @@ class _Screen:
         columns = [
             one
             for one in _columns(self._watch, now)
-            if not (one.is_extra and width < _WITH_RATES)
+            if not (one.leaves and width < _WITH_RATES)
             and not (one.head == "depths" and width < _WITH_DEPTHS)
         ]
         shown = rows[: max(height - 4, 1)]
@@ -226,10 +227,12 @@ class _Screen:
 
     def _headline(self, shown: int) -> str:
         if self._typed is not None:
-            return f"show: {self._typed}_"
+            return f"only queues with: {self._typed}_"
         slow = sorted(self._watch.slow)
-        text = f"{shown} queues by {self._sort}{', held' if self._is_held else ''}"
-        return f"{text}; held up by the consumers of {', '.join(slow)}" if slow else text
+        text = (
+            f"{some(shown, 'queue')}, sorted by {self._sort}{', paused' if self._is_paused else ''}"
+        )
+        return f"{text}; the slow consumers are those of {', '.join(slow)}" if slow else text
 
 
 def _columns(watch: Watch, now: float) -> list[Column]:
@@ -244,9 +247,9 @@ def _columns(watch: Watch, now: float) -> list[Column]:
         Column("name", lambda row: row.queue.name, is_long=True),
         Column("depth", lambda row: number(row.queue.length), is_number=True),
         Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),
-        Column("depths", lambda row: row.line, is_extra=True),
-        Column("in/s", lambda row: number(row.puts), True, True),
-        Column("out/s", lambda row: number(row.gets), True, True),
+        Column("depths", lambda row: row.line, leaves=1),
+        Column("in/s", lambda row: number(row.puts), True, 1),
+        Column("out/s", lambda row: number(row.gets), True, 1),
         Column("waiting", lambda row: row.blocked(now)),
-        Column("", state, is_extra=True),
+        Column("", state, leaves=1),
     ]

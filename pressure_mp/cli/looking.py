@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from ..administration.clients import diagnose
+from ..administration.place import KINDS
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import QueueSummary
 from .completing import queue_name
@@ -31,15 +33,15 @@ def _rate(value: float | None) -> str:
 
 _COLUMNS = (
     Column("name", lambda row: row.queue.name, is_long=True),
-    Column("kind", lambda row: row.queue.discipline, is_extra=True),
+    Column("kind", lambda row: row.queue.discipline, leaves=1),
     Column("depth", lambda row: number(row.queue.length), is_number=True),
     Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),
-    Column("in flight", lambda row: number(row.queue.in_flight), True, True),
-    Column("rejected", lambda row: number(row.queue.rejected), True, True),
-    Column("putting", lambda row: number(row.queue.putting), True, True),
-    Column("getting", lambda row: number(row.queue.getting), True, True),
-    Column("oldest", lambda row: duration(row.queue.age), True, True),
-    Column("state", lambda row: "shut down" if row.queue.closed else "open", is_extra=True),
+    Column("in flight", lambda row: number(row.queue.in_flight), True, 2),
+    Column("rejected", lambda row: number(row.queue.rejected), True, 2),
+    Column("putting", lambda row: number(row.queue.putting), True, 3),
+    Column("getting", lambda row: number(row.queue.getting), True, 3),
+    Column("oldest", lambda row: duration(row.queue.age), True, 3),
+    Column("state", lambda row: "shut down" if row.queue.closed else "open", leaves=1),
 )
 _RATES = (
     Column("in/s", lambda row: _rate(row.puts), is_number=True),
@@ -55,7 +57,7 @@ _ORDERS = {
 
 @click.command()
 @click.argument("pattern", default="*")
-@click.option("--kind", help="Only queues of this kind: fifo, lifo, priority, fair or tasks.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only queues of this kind.")
 @click.option(
     "--sort",
     type=click.Choice(sorted(_ORDERS)),
@@ -66,7 +68,7 @@ _ORDERS = {
     "--rates",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Count twice, this many seconds apart, and show how many items are put and got a second.",
+    help="Count twice, this many seconds apart, and show the items put and got per second.",
 )
 @as_json
 @broker_options
@@ -109,6 +111,10 @@ def ls(
         elif page:
             write_rows(page, columns, head)
             head = False
+    if head and not in_json and sys.stdout.isatty():
+        click.echo(
+            f"No such queue at {place.address.url}, prefix {place.address.prefix}.", err=True
+        )
 
 
 def _with_rates(pages: Any, seconds: float) -> Iterator[list[_Row]]:
@@ -175,6 +181,8 @@ def _shown(value: Any) -> str:
         return ", ".join(f"{key} {_shown(of)}" for key, of in value.items()) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return duration(value)  # the only ones are times
     return "none" if value is None else str(value)
 
 

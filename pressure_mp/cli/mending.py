@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ..administration.mending import buried, drop_each, empty, remove, requeue_each, shut_down
+from ..administration.wording import are, some
 from ..encoding.showing import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError, TaskNotFound
@@ -30,8 +31,8 @@ time_limit = click.option(
     help="How long to wait while a client of another implementation of the protocol uses the "
     "queue; then end with status 3.",
 )
-#: Seconds between two looks whether all is dealt with.
-_LOOK = 0.2
+#: Seconds between two looks whether all is done, and after which it is said what is left.
+_LOOK, _QUIET = 0.2, 1.0
 
 
 def confirm(question: str, is_sure: bool) -> None:
@@ -40,8 +41,17 @@ def confirm(question: str, is_sure: bool) -> None:
     if is_sure:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} Nobody can be asked here: give --yes")
-    click.confirm(question, abort=True)
+        raise click.UsageError(
+            f"{question} There is no terminal to ask at: if you are sure, add --yes"
+        )
+    try:
+        answer = click.confirm(question)
+    except click.Abort as error:  # click's word for Ctrl-C and for the end of the input
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        answer = False
+    if not answer:
+        raise click.ClickException("nothing was removed")
 
 
 @click.command()
@@ -131,7 +141,7 @@ def drop(
     queue = Place(url, prefix).find(name)
     found = _chosen(queue, ids, everything, match)
     if found:
-        confirm(f"Remove {len(found)} for good?", yes)
+        confirm(f"Remove {some(len(found), 'task' if queue.has_tasks else 'item')} for good?", yes)
     number = drop_each(queue, found)
     write_count(number, "removed", in_json)
 
@@ -152,8 +162,9 @@ def _rejected(
         try:
             return [items[int(number) - 1] for number in numbers if int(number) > 0]
         except (ValueError, IndexError):
+            seen = f"{are(len(items), 'item')} set aside"
             raise click.UsageError(
-                f"{' '.join(numbers)}: there are {len(items)} items set aside; number them from 1"
+                f"{' '.join(numbers)}: {seen}" + ("; the first one is 1" if items else "")
             ) from None
     return [one for one in items if match is None or match in content_of(one).text]
 
@@ -184,7 +195,7 @@ def _find_id(queue: Named, text: str) -> bytes:
 
 def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) -> None:
     if [bool(ids), everything, match is not None].count(True) != 1:
-        raise click.UsageError("say which: IDs, or --match TEXT, or --all")
+        raise click.UsageError("select with IDs, or --match TEXT, or --all")
 
 
 @click.command()
@@ -203,9 +214,9 @@ def purge(
     queue = Place(url, prefix).find(name)
     if queue.has_tasks:
         there = sum(queue.run(queue.tasks.stats()).counts.values())
-        confirm(f"Remove {there} tasks of {name!r}?", yes)
+        confirm(f"Remove {some(there, 'task')} from {name!r}?", yes)
     else:
-        confirm(f"Drop {queue.stats().length} items of {name!r}?", yes)
+        confirm(f"Remove {some(queue.stats().length, 'item')} from {name!r}?", yes)
     write_count(empty(queue, timeout), "dropped", in_json)
 
 
@@ -223,7 +234,7 @@ def shutdown(
     """
     queue = Place(url, prefix).find(name)
     if queue.has_tasks and immediate:
-        raise click.UsageError("a queue of tasks has no --immediate: purge it")
+        raise click.UsageError("--immediate is not for a queue of tasks: purge it")
     shut_down(queue, timeout, immediate)
 
 
@@ -238,7 +249,7 @@ def delete(
     """Remove the queues NAME, with all their items or tasks, for all clients."""
     place = Place(url, prefix)
     queues = [place.find(name) for name in names]
-    confirm(f"Delete {', '.join(map(repr, names))} with all that is in them?", yes)
+    confirm(f"Delete {', '.join(map(repr, names))} and everything queued there?", yes)
     for queue in queues:
         remove(queue, timeout)
 
@@ -262,18 +273,26 @@ def drain(
     taken. Exit status 3: something was left when the time was up.
     """
     queue = Place(url, prefix).find(name)
-    end = None if timeout is None else time.monotonic() + timeout
+    began, is_told = time.monotonic(), False
     shut_down(queue, timeout)
     while left := _left(queue):
-        if end is not None and time.monotonic() >= end:
+        passed = time.monotonic() - began
+        if timeout is not None and passed >= timeout:
             break
+        if passed >= _QUIET and not is_told:
+            click.echo(f"{_are_left(queue, left)}: waiting for the consumers.", err=True)
+            is_told = True
         time.sleep(_LOOK)
     if in_json:
         write_json({"done": not left, "left": left})
     elif left:
-        click.echo(f"{left} are left.", err=True)
+        click.echo(f"{_are_left(queue, left)}.", err=True)
     if left:
         sys.exit(statuses.TIME_IS_UP)
+
+
+def _are_left(queue: Named, number: int) -> str:
+    return f"{are(number, 'task' if queue.has_tasks else 'item')} left"
 
 
 def _left(queue: Named) -> int:

@@ -155,11 +155,11 @@ def export(
 @click.command(name="import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @queue_name(required=False)
-@click.option("--resume", is_flag=True, help="Go on where an interrupted import ended.")
+@click.option("--resume", is_flag=True, help="Continue where an interrupted import ended.")
 @click.option(
     "--skip",
     type=click.IntRange(min=0),
-    help="Leave out the first N items, whatever an interrupted import did.",
+    help="Begin after the first N items, whatever an interrupted import did.",
     metavar="N",
 )
 @as_json
@@ -186,7 +186,7 @@ def import_(
     again if it was done, and is gone, before the import went on.
     """
     if resume and skip is not None:
-        raise click.UsageError("--resume and --skip are two ways to go on: give one of them")
+        raise click.UsageError("use only one of --resume and --skip")
     found = exported.check(file)
     head = found.head
     ways = _ways(head["discipline"])
@@ -211,7 +211,7 @@ def import_(
     except ShutDown as error:
         raise click.ClickException(str(error)) from error
     except (PressureError, click.ClickException) as error:
-        raise click.ClickException(f"{error}; to go on: --resume") from error
+        raise click.ClickException(f"{error}; --resume continues the import") from error
     except KeyboardInterrupt:
         click.echo("To go on: --resume", err=True)
         raise

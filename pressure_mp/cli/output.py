@@ -20,20 +20,21 @@ as_json = click.option(
     "--json", "in_json", is_flag=True, help="Write JSON, one value on each line."
 )
 
-#: Columns of a terminal from which on all is shown.
-_WIDE = 80
 #: A long text is not cut to less.
 _LEAST = 8
+#: About as wide are the cells of a column at least, and those of a long one.
+_USUAL, _USUAL_LONG = 6, 16
 
 
 class Column(NamedTuple):
-    """A column: its head, what it shows of a row, whether that is a number, whether it is left out
-    where there is little room, and whether it is cut where there is too little."""
+    """A column: its head, what it shows of a row, whether that is a number, when it is left out
+    where there is little room (0: never; of the others the greatest first), and whether it is cut
+    where there is too little."""
 
     head: str
     cell: Callable[[Any], str]
     is_number: bool = False
-    is_extra: bool = False
+    leaves: int = 0
     is_long: bool = False
 
 
@@ -58,7 +59,7 @@ def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True
             click.echo("\t".join(printable(column.cell(row)) for column in columns))
         return
     console = Console(highlight=False, markup=False, emoji=False)
-    shown = [one for one in columns if console.width >= _WIDE or not one.is_extra]
+    shown = fitting(columns, console.width)
     cells = [[printable(column.cell(row)) for column in shown] for row in rows]
     widths = column_widths(shown, cells, console.width)
     table = Table(box=None, show_header=head, pad_edge=False, padding=(0, 2, 0, 0))
@@ -68,6 +69,20 @@ def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True
     for row in cells:
         table.add_row(*row)
     console.print(table)
+
+
+def fitting(columns: Sequence[Column], room: int) -> list[Column]:
+    """The columns that a terminal has room for. What the rows have does not matter, so that it is
+    the same for all pages of a table."""
+    shown = list(columns)
+    while (last := max(one.leaves for one in shown)) and _needed(shown) > room:
+        shown = [one for one in shown if one.leaves < last]
+    return shown
+
+
+def _needed(columns: Sequence[Column]) -> int:
+    widths = [max(len(one.head), _USUAL_LONG if one.is_long else _USUAL) for one in columns]
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def column_widths(

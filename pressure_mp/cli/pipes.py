@@ -19,6 +19,7 @@ from ..sync.passing import NextIsLarge, Passing
 from . import statuses
 from .completing import queue_name
 from .place import Named, Place, broker_options
+from .readers import Reader, reader_of_output
 
 #: Bytes that are read, and written, at once; items that are put at once.
 _READ = 1 << 18
@@ -36,7 +37,7 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
     "--json",
     "in_json",
     is_flag=True,
-    help="Each item must be JSON; end with status 1 at one that is not.",
+    help="Each item must be JSON; the command ends with status 1 at an item that is not.",
 )
 @click.option(
     "--raw-chunks",
@@ -82,7 +83,7 @@ def put(
                 number += len(batch)
         except PressureError as error:
             raise click.ClickException(
-                f"{error}; of the input {number + error.accepted} items were put"
+                f"{error}; {number + error.accepted} items of the input were put"
             ) from error
         if shutdown:
             queue.shutdown()
@@ -93,12 +94,17 @@ def _open_to_put(place: Place, name: str, maxsize: int | None) -> Queue[bytes] |
     if not place.exists(name):
         return Queue(maxsize or 0, name, buffering=0, **options)
     discipline = place.find(name).discipline
-    if discipline == TASKS and not maxsize:
+    if discipline == TASKS:
+        if maxsize:
+            raise click.ClickException(
+                f"{name!r} is a queue of tasks, which has no bound: leave out --maxsize"
+            )
         return TaskQueue.attach(name, **options)
     kind = _KINDS.get(discipline)
     if kind is None:
         raise click.ClickException(
-            f"queue {name!r} has the discipline {discipline}: a line does not say where it belongs"
+            f"queue {name!r} has the discipline {discipline}: put items there with Python, because "
+            "a line alone does not tell its priority or key"
         )
     return kind(maxsize or 0, name, buffering=0, **options)
 
@@ -137,7 +143,7 @@ def _check_json(batch: list[bytes], before: int) -> None:
             json.loads(line)
         except ValueError as error:
             raise click.ClickException(
-                f"line {place} is no JSON: {error}; {before} items were put"
+                f"line {place} is not JSON: {error}; {before} items were put"
             ) from None
 
 
@@ -174,19 +180,25 @@ def get(
     written, such as any other pickle, stays in the queue and ends the command.
     """
     place = Place(url, prefix)
-    queue = _wait_for(place, name, timeout)
     end = b"" if raw else b"\0" if null else b"\n"
-    with Passing(queue.name, queue.items.discipline, place.options) as source:
-        writer = _Writer(source, end)
-        try:
-            while limit is None or writer.number < limit:
-                left = None if limit is None else limit - writer.number
-                source.pass_on(writer.write, left, timeout)
-                writer.check()
-        except ShutDown:
-            pass
-        except NextIsLarge as error:
-            raise click.ClickException(str(error)) from None
+    with reader_of_output() as reader:
+        queue = _wait_for(place, name, timeout)
+        with Passing(queue.name, queue.items.discipline, place.options) as source:
+            _write_items(source, _Writer(source, end, reader), limit, timeout)
+
+
+def _write_items(
+    source: Passing, writer: _Writer, limit: int | None, timeout: float | None
+) -> None:
+    try:
+        while limit is None or writer.number < limit:
+            left = None if limit is None else limit - writer.number
+            source.pass_on(writer.write, left, timeout)
+            writer.check()
+    except ShutDown:
+        pass
+    except NextIsLarge as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _wait_for(place: Place, name: str, timeout: float | None) -> Named:
@@ -209,15 +221,17 @@ def _wait_for(place: Place, name: str, timeout: float | None) -> Named:
 class _Writer:
     """Writes items to the standard output, and knows how many it has written."""
 
-    def __init__(self, source: Passing, end: bytes) -> None:
+    def __init__(self, source: Passing, end: bytes, reader: Reader) -> None:
         self._source = source
         self._end = end
+        self._reader = reader
         self._out = sys.stdout.fileno()
         self._problem: BaseException | None = None
         self.number = 0
 
     def write(self, items: list[bytes]) -> int:
         """Write some; returns how many are written to the end."""
+        self._reader.begin_writing()
         lines = items if self._source.are_plain(items) else self._read(items)
         written = self._write_all(lines)
         self.number += written
@@ -265,6 +279,7 @@ class _Writer:
             sys.exit(statuses.READER_GONE)
         if problem is not None:
             raise problem
+        self._reader.check()
 
 
 def _number_of(lines: list[bytes], end: int, size: int) -> int:

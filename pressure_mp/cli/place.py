@@ -51,9 +51,9 @@ class Place(place.Place):
             raise click.UsageError(str(error)) from error
 
     def check(self, address: Address) -> None:
-        """Refuse one that is in memory."""
-        if not address.capabilities.persistent:
+        """Refuse one that is in memory, and a private server that this process would start."""
+        if address.capabilities.private:
             raise click.UsageError(
-                f"{address.url} is for the threads of one process: a command of its own finds "
-                "nothing there"
+                f"{address.url} is private to one program, so this command would find nothing "
+                "there: give the URL of a server, or embedded:///directory"
             )

@@ -15,6 +15,7 @@ from ..engines.postgres.address import (
     PostgresAddress,
     is_schema,
 )
+from .mending import confirm, yes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -49,7 +50,7 @@ def _address(url: str | None, schema: str | None) -> PostgresAddress:
     address = registry.resolve(url)
     if not isinstance(address, PostgresAddress):
         raise click.UsageError(
-            f"{address.url} is no database: --url, or PRESSURE_URL, is to be "
+            f"{address.url} is not a PostgreSQL database: --url or PRESSURE_URL must be "
             "postgresql://user@host/database"
         )
     return address if schema is None else address._replace(schema=schema)
@@ -90,12 +91,11 @@ def upgrade(url: str | None, schema: str | None) -> None:
 
 @postgres.command()
 @_in_database
-@click.confirmation_option(
-    prompt="Remove the schema, with all queues?", help="Do not ask whether you are sure."
-)
-def uninstall(url: str | None, schema: str | None) -> None:
+@yes
+def uninstall(url: str | None, schema: str | None, yes: bool) -> None:
     """Remove the schema, with all queues and what is in them."""
     address = _address(url, schema)
+    confirm(f"Remove the schema {address.schema} and all queues in it?", yes)
     from ..engines.postgres import installing
 
     installing.uninstall(address)

@@ -50,9 +50,9 @@ def serve(directory: Path | None, port: int, bind: str, password: str | None) ->
         click.echo(f"The password is {password}", err=True)
     if bind not in ("127.0.0.1", "::1", "localhost") and not password:
         raise click.UsageError(
-            "whoever can connect could run code in your consumers: give a --password"
+            "everyone who can connect could run code in your consumers: give a --password"
         )
     login = ":PASSWORD@" if password else ""
     host = f"[{bind}]" if ":" in bind else bind
-    told = f"Serving: export PRESSURE_URL=redis://{login}{host}:{port}/0\n"
+    told = f"The server runs. To use it: export PRESSURE_URL=redis://{login}{host}:{port}/0\n"
     become_server(directory, port, bind, password, told)

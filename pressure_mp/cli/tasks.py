@@ -54,11 +54,11 @@ def tasks(
         Column("id", lambda task: str(decode_id(task.id))),
         Column("state", lambda task: named(task.record.state).word),
         Column("for", lambda task: duration(now - task.record.since / 1000), True),
-        Column("taken", lambda task: number(task.record.deliveries), True, True),
-        Column("tube", lambda task: task.record.tube or "-", is_extra=True),
-        Column("key", lambda task: task.record.key or "-", is_extra=True),
+        Column("taken", lambda task: number(task.record.deliveries), True, 2),
+        Column("tube", lambda task: task.record.tube or "-", leaves=2),
+        Column("key", lambda task: task.record.key or "-", leaves=3),
         Column("error", lambda task: task.record.error or "-", is_long=True),
-        Column("data", lambda task: content_of(task.data).text, is_extra=True, is_long=True),
+        Column("data", lambda task: content_of(task.data).text, leaves=1, is_long=True),
     )
     write_rows(found, columns)
 
@@ -71,7 +71,7 @@ def read_state(text: str) -> str:
         state = None
     if state not in NAMES:
         known = ", ".join(f"{letter} ({word})" for letter, word in NAMES.items())
-        raise click.UsageError(f"{text!r} is none of the states {known}")
+        raise click.UsageError(f"{text!r} is not a state; the states are {known}")
     return str(state)
 
 

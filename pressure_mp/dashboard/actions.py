@@ -53,7 +53,7 @@ def _chosen(queue: Named, id: str) -> list[bytes]:
         return items
     chosen = [item for item in items if mark_of(item) == id][:1]
     if not chosen:
-        raise ArgumentError("that item is not set aside any more")
+        raise ArgumentError("that item is no longer set aside")
     return chosen
 
 
@@ -61,7 +61,7 @@ def _read_id(text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        raise TaskNotFound("that is no task's id") from None
+        raise TaskNotFound("that is not the id of a task") from None
 
 
 def _empty(queue: Named, id: str) -> int:

@@ -120,10 +120,10 @@ class Monitor:
             if is_noted:
                 self.history.note(one.queue for one in view.queues.values())
         except PressureError as error:
-            _log.warning("the queues could not be looked at: %s", error)
+            _log.warning("the queues could not be read: %s", error)
             return replace(self._view, error=str(error))
         except Exception as error:  # without this thread pages would show for ever what is old
-            _log.exception("the queues could not be looked at")
+            _log.exception("the queues could not be read")
             return replace(self._view, error=repr(error))
         return view
 

@@ -147,7 +147,7 @@ class Guard:
     def _refusal(self, request: Request) -> Response | None:
         if not self._is_known(request.headers):
             return PlainTextResponse(
-                "This dashboard is not known under that name: give it with --host.\n", 421
+                "This dashboard does not know this host name: start it with --host NAME.\n", 421
             )
         is_change = request.method not in ("GET", "HEAD")
         if is_change and not self._sessions.has_header(request) and not _is_from_here(request):

@@ -15,11 +15,11 @@ SHORTEST_TOKEN = 16
 class Settings:
     """What a dashboard shows, and to whom.
 
-    ``token`` is what everyone has to say first, 16 characters or more; without, whoever can connect
-    sees all. ``allow_actions`` has the pages change queues. ``show_content`` has them show what is
-    in items. ``hosts`` are the names under which it is reached, beside ``localhost`` and addresses
-    in digits: requests for another one are refused. Queues are looked at every ``interval``
-    seconds, while somebody looks at a page.
+    ``token`` is the secret that everyone must give first, 16 characters or more; without it,
+    everyone who can connect sees everything. ``allow_actions`` lets the pages change queues.
+    ``show_content`` lets them show the content of items. ``hosts`` are the names under which it is
+    reached, beside ``localhost`` and addresses in digits: requests for another one are refused.
+    Queues are looked at every ``interval`` seconds, while somebody looks at a page.
 
     Raises ArgumentError for a token that is too short, and an interval that is not more than 0.
     """

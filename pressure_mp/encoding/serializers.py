@@ -107,7 +107,7 @@ def find(serializer: str | Serializer) -> Serializer:
     """The serializer of that name, or the given object when it has ``dumps`` and ``loads``."""
     if isinstance(serializer, str):
         if serializer not in _BY_NAME:
-            raise ArgumentError(f"serializer {serializer!r} is none of {', '.join(_BY_NAME)}")
+            raise ArgumentError(f"serializer {serializer!r} is not one of {', '.join(_BY_NAME)}")
         return _BY_NAME[serializer]
     if not (callable(getattr(serializer, "dumps", None)) and hasattr(serializer, "loads")):
         raise ArgumentTypeError(f"serializer {serializer!r} lacks the methods dumps and loads")

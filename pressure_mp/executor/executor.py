@@ -93,12 +93,12 @@ class Executor(Submitter, futures.Executor):
             blocks. None means no limit.
 
         ``serializer`` encodes calls. ``"pickle"`` means pickle; and, if it is installed,
-        cloudpickle for functions that pickle cannot find by name, such as lambdas, and for the
-        functions and classes of ``__main__`` in a named executor or an interactive session, where
-        workers may have another ``__main__``. Else it is an object with ``dumps`` whose bytes
-        pickle can load, such as the modules ``pickle`` and ``cloudpickle``. Results and exceptions
-        are always encoded as with ``"pickle"``. The other options are those of
-        :class:`pressure_mp.Queue`.
+        cloudpickle for functions that pickle cannot find by name, such as lambdas. cloudpickle is
+        also used for the functions and classes of ``__main__`` in a named executor or an
+        interactive session, where workers may have another ``__main__``. Else it is an object with
+        ``dumps`` whose bytes pickle can load, such as the modules ``pickle`` and ``cloudpickle``.
+        Results and exceptions are always encoded as with ``"pickle"``. The other options are those
+        of :class:`pressure_mp.Queue`.
 
         Blocks for the connection, as :class:`pressure_mp.TaskQueue` does, and raises what that
         raises. Where ProcessPoolExecutor raises ValueError or TypeError, this raises ArgumentError

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..encoding.task_values import check_tube
 from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
+from ..sync.brokers import check_shared
 from ..telemetry.json_logs import JsonFormatter
 from .call_queue import CallQueue
 from .worker import Setup
@@ -115,7 +116,7 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
         type=float,
         default=DEFAULT_GRACE,
         metavar="SECONDS",
-        help=f"how long calls in hand may take after a signal (default: {DEFAULT_GRACE:g})",
+        help=f"how long running calls may take after a signal (default: {DEFAULT_GRACE:g})",
     )
     parser.add_argument(
         "--health-file",
@@ -153,6 +154,7 @@ class Program:
         does."""
         asked = self._asked
         check_tube(asked.tube)
+        check_shared(asked.url)
         with self._handling_signals():
             queue = self._find()
             if queue is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..deadlines import deadline, seconds_left
+from ..deadlines import deadline, seconds_left, shown
 from ..effects import Operation, Until, Wait
 from ..engines.contract.queues import (
     Close,
@@ -205,7 +205,7 @@ class ControlOperations(QueueOperations):
             why = diagnose(self.name, self._found(reply)).explain(side)
         except PressureError as error:
             why = f"it is not known why: {error}"
-        return f", still after {timeout:g} s: {why}"
+        return f", still after {shown(timeout)}: {why}"
 
     def _in_use(
         self, reply: InUse, block: bool, timeout: float | None

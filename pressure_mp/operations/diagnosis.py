@@ -60,7 +60,8 @@ class Diagnosis(NamedTuple):
         return f"{self._filling()}; {self._detail(self.put if operation == 'put' else self.get)}"
 
     def _filling(self) -> str:
-        bound = f"of {self.maxsize} items" if self.maxsize else "items, without a bound"
+        items = "item" if self.length == 1 else "items"
+        bound = f"of {self.maxsize} items" if self.maxsize else f"{items}, without a bound"
         state = ", and is shut down" if self.closed else ""
         return "is being deleted" if self.deleting else f"holds {self.length} {bound}{state}"
 

@@ -55,7 +55,7 @@ def sum_up(
         return f"{_state(found)}{_partners(found.put, 'consumer')}"
     if found.length and found.put.no_live_partner:
         return f"{_state(found)}{_partners(found.put, 'consumer')}"
-    return f"{_state(found)}, and nothing is in the way."
+    return f"{_state(found)}, and nothing blocks a put or a get."
 
 
 def _state(found: _Found) -> str:

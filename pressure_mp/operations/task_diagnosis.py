@@ -100,7 +100,7 @@ class TaskDiagnosis(NamedTuple):
         if buried:
             return (
                 f"No task is ready: {_are(buried, 'buried')}, after errors; see `pressure-mp tasks "
-                f"{self.queue} --state B`, and put right what failed, then `pressure-mp requeue "
+                f"{self.queue} --state B`, correct what failed, then `pressure-mp requeue "
                 f"{self.queue} --all`."
             )
         if self.closed:

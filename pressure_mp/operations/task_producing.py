@@ -170,7 +170,7 @@ class TaskProducing(TaskQueueOperations):
             return make_uuid()
         if kind == "required":
             raise ArgumentTypeError(
-                f"queue {self.name!r} wants an id with each task: put(..., id=)"
+                f"queue {self.name!r} needs an id with each task: put(..., id=)"
             )
         if kind == "callable":
             if self.make_id is None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..deadlines import deadline, seconds_left
+from ..deadlines import deadline, seconds_left, shown
 from ..effects import Operation, Until, Wait
 from ..encoding.results import Failure, Value
 from ..encoding.task_values import decode_id
@@ -125,7 +125,7 @@ class TaskResults(TaskQueueOperations):
     def _late(self, id: bytes, state: str, timeout: float | None) -> ResultTimeout:
         return ResultTimeout(
             f"task {decode_id(id)!r} of queue {self.name!r} is still {word(state)} after "
-            f"{timeout or 0:g} s: ask again, or with more time"
+            f"{shown(timeout)}: ask again, or with more time"
         )
 
     # Many tasks

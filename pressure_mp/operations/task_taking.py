@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from .. import events
-from ..deadlines import deadline, seconds_left
+from ..deadlines import deadline, seconds_left, shown
 from ..effects import Operation, Until, Wait, WaitEnded
 from ..encoding.large import Large
 from ..encoding.task_values import decode_id
@@ -194,7 +194,7 @@ class TaskTaking(TaskTelling):
 
     def _empty(self, tube: str, timeout: float | None) -> Empty:
         where = f"tube {tube!r} of queue {self.name!r}" if tube else f"queue {self.name!r}"
-        still = f", still after {timeout:g} s" if timeout else ""
+        still = f", still after {shown(timeout)}" if timeout else ""
         return Empty(f"{where} has no task that is ready{still}")
 
     def _sort_out(

@@ -93,6 +93,6 @@ def check_durable(options: Options, address: Address) -> None:
         )
     if options.durability == NOBODY and not address.capabilities.relaxed:
         raise ArgumentError(
-            f"durability='off' is for postgresql://; what is at {address.scheme}:// is as durable "
-            "as that is set to be: leave it out"
+            f"durability='off' is for postgresql://; what is at {address.scheme}:// is as "
+            "durable as the server's settings make it: leave it out"
         )

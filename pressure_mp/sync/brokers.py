@@ -8,6 +8,7 @@ from ..drivers import drive
 from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.brokers import Finding, QueuePage, QueueSummary
+from ..exceptions import ArgumentError
 from ..operations.brokers import examine_server, list_page
 
 
@@ -58,6 +59,17 @@ def find_address(
 ) -> Address:
     """The address that the arguments and the environment name, as other processes can use it."""
     return registry.resolve(url, host, port, db, prefix).settled()
+
+
+def check_shared(url: str | None) -> None:
+    """Raise ArgumentError where no other program can have queues, which this one could find; and
+    AddressError."""
+    address = registry.resolve(url)
+    if address.capabilities.private:
+        raise ArgumentError(
+            f"no other program can have queues at {address.url}: give the URL of a server, or "
+            "embedded:///directory"
+        )
 
 
 def unseen(page: QueuePage, told: set[tuple[str, str]]) -> Iterator[QueueSummary]:

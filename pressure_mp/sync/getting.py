@@ -39,15 +39,16 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
         when ``block`` is false. Waiting clients are served in the order in which they came.
 
-        Raises Empty when the time is up (ConsumerInUseError, which is an Empty, when another
-        consumer was in the way), ShutDown when the queue is shut down and empty, DecodingError
-        for an item that cannot be decoded and AuthenticationError for one that is not signed with a
-        key of this handle (both are set aside, see :meth:`rejected`), QueueDoesNotExistError,
-        HandleClosedError after :meth:`close`, BrokerUnavailable when the broker did not answer for
-        ``reconnect`` seconds. ``timeout`` limits only the wait for an item: if the connection
-        breaks after the get was sent, finding out its outcome takes up to ``reconnect`` seconds
-        longer, so that a short timeout loses no item. The chunks of a large item are read after
-        that; the time for this is not part of ``timeout``.
+        Raises Empty when the time is up; if another consumer was using the queue, that is a
+        ConsumerInUseError, which is an Empty. Raises ShutDown when the queue is shut down and
+        empty. Raises DecodingError for an item that cannot be decoded, and AuthenticationError for
+        one that is not signed with a key of this handle; both items are set aside, see
+        :meth:`rejected`. Raises QueueDoesNotExistError, HandleClosedError after :meth:`close`, and
+        BrokerUnavailable when the broker did not answer for ``reconnect`` seconds. ``timeout``
+        limits only the wait for an item: if the connection breaks after the get was sent, finding
+        out its outcome takes up to ``reconnect`` seconds longer, so that a short timeout loses no
+        item. The chunks of a large item are read after that; the time for this is not part of
+        ``timeout``.
         (``queue.Queue.get``; specification: Get)
 
         With ``prefetch`` this returns an item that was fetched before, and asks the broker only
@@ -229,10 +230,12 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
     def _poll(self) -> Callable[..., bool]:
         return self._reader.poll
 
-    _writer = readable.Absent("a put goes to the broker at once; full() says if it would wait")
-    _rlock = readable.Absent("whose turn it is the broker says")
-    _wlock = readable.Absent("whose turn it is the broker says")
-    _sem = readable.Absent("the broker knows the bound; see maxsize and full()")
+    _writer = readable.Absent(
+        "a put goes to the broker at once; full() tells whether it would wait"
+    )
+    _rlock = readable.Absent("the broker decides whose turn it is")
+    _wlock = readable.Absent("the broker decides whose turn it is")
+    _sem = readable.Absent("the bound is at the broker: see maxsize and full()")
     _notempty = readable.Absent(
         "put() sends the item, or with buffering a thread does; see flush()"
     )

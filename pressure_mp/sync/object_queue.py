@@ -136,22 +136,22 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
 
         With ``buffering``: while the buffer is full, this waits until some of it is sent, whatever
         the ``timeout``. An error that occurs after this returned is raised by the next call other
-        than a get, by :meth:`flush`, or by an acknowledgement, also on another queue of the same
-        broker; the error's ``rest`` has the items that were put and not sent, in order. Items that
-        a process puts at one broker arrive in the order of its puts, over all its queues, except
-        those that wait for a full queue. A large item is not buffered: this returns when it and
-        what was put before it are sent.
+        than a get, or by :meth:`flush`. An acknowledgement raises it too, also on another queue of
+        the same broker. The error's ``rest`` has the items that were put and not sent, in order.
+        Items that a process puts at one broker arrive in the order of its puts, over all its
+        queues, except those that wait for a full queue. A large item is not buffered: this returns
+        when it and what was put before it are sent.
 
-        Raises Full when the time is up (ProducerInUseError, which is a Full, when not the bound but
-        another producer was in the way), ShutDown when the queue is shut down, EncodingError when
-        the item cannot be serialized, AuthenticationError when this handle was pickled without its
-        key, ItemTooLargeError, QueueDoesNotExistError, HandleClosedError after :meth:`close`. After
-        each of these nothing was queued. Raises BrokerUnavailable when the broker did not answer
-        for ``reconnect`` seconds, or did not answer when ``timeout`` was over; then it is not known
-        whether the item is queued. ``timeout`` limits only the wait for space: if the connection
-        breaks after the put was sent, finding out its outcome takes up to ``reconnect`` seconds
-        longer. With ``durability``, raises NotDurable when the item is in the queue but was not
-        confirmed within 5 seconds.
+        Raises Full when the time is up; if the queue had space, but another producer was using it,
+        that is a ProducerInUseError, which is a Full. Raises ShutDown when the queue is shut down,
+        EncodingError when the item cannot be serialized, and AuthenticationError when this handle
+        was pickled without its key. Raises ItemTooLargeError, QueueDoesNotExistError, and
+        HandleClosedError after :meth:`close`. After each of these nothing was queued. Raises
+        BrokerUnavailable when the broker did not answer for ``reconnect`` seconds, or did not
+        answer when ``timeout`` was over; then it is not known whether the item is queued.
+        ``timeout`` limits only the wait for space: if the connection breaks after the put was sent,
+        finding out its outcome takes up to ``reconnect`` seconds longer. With ``durability``,
+        raises NotDurable when the item is in the queue but was not confirmed within 5 seconds.
 
         A pickle of 256 KB or more is sent in chunks, before this waits for space; the time for that
         is not part of ``timeout``. Arrays are sent from their own memory: if another thread writes

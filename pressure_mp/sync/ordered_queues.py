@@ -187,7 +187,9 @@ class FairQueue(_OrderedQueue[Item]):
         handle; so, if the handle is pickled, they must be functions of a module, not lambdas.
         """
         if key is None:
-            raise ArgumentTypeError("a FairQueue needs a key: a callable that tells an item's key")
+            raise ArgumentTypeError(
+                "a FairQueue needs a key: a callable that returns the key of an item"
+            )
         self._key = _check_callable("key", key)
         self._weight = _check_callable("weight", weight)
         super().__init__(0 if maxsize is None else maxsize, name, **hide_in(options))

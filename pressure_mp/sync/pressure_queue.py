@@ -69,8 +69,9 @@ class PressureQueue(ItemHandle):
 
         With ``overfill`` the bound is ignored: for a program that must save its items before it
         ends. Raises QueueFullError or ProducerInUseError when ``timeout`` is over, QueueClosedError
-        when the queue is closed, ArgumentTypeError for what is not bytes, and NotDurable when the
-        item is in the queue, but was not confirmed as the handle's ``durability`` asks.
+        when the queue is closed, and ArgumentTypeError for an item that is not bytes. Raises
+        NotDurable when the item is in the queue, but was not confirmed as the handle's
+        ``durability`` asks.
         """
         self._run(self._operations.put(check_item(item), True, self._seconds(timeout), overfill))
 
@@ -142,13 +143,13 @@ class PressureQueue(ItemHandle):
         self._run(self._operations.close(False, None, once=True))
 
     def unlock(self, role: str) -> str | None:
-        """Take the role ``"producer"`` or ``"consumer"`` from whoever has it. Never waits.
+        """Take the role ``"producer"`` or ``"consumer"`` from the client that has it. Never waits.
 
         This is for a client of another implementation that died: it keeps its role for ever
-        otherwise. Make sure that the client is dead: a live one goes on as if it still had the
-        role. A client of this package has a role only while it waits; it then waits for the role
-        again. Returns the id of the client that had the role, or None when the role was free.
-        Raises ArgumentError for another role.
+        otherwise. Make sure that the client is dead: a client that is alive continues as if it
+        still had the role. A client of this package has a role only while it waits; it then waits
+        for the role again. Returns the id of the client that had the role, or None when the role
+        was free. Raises ArgumentError for another role.
         """
         return self._run(self._operations.unlock(check_role(role)))
 

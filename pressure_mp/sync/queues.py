@@ -150,11 +150,11 @@ class JoinableQueue(Queue[Item]):
 
     An item that was got is *in flight*: the broker keeps it until ``task_done()`` is called. When
     the process that got it ends or dies, the item goes back to the front of the queue, in order,
-    for the next consumer, even if the queue is full. This takes up to a second while another
-    process of the same host waits for an item or in :meth:`join`; otherwise it happens after the
-    ``lease``. So an item can be delivered more than once. An item for which ``task_done()`` is
-    never called stays in flight as long as its process lives, also when the thread that got it has
-    ended, or the handle was closed.
+    for the next consumer. It goes back even if the queue is full. This takes up to a second while
+    another process of the same host waits for an item or in :meth:`join`; otherwise it happens
+    after the ``lease``. So an item can be delivered more than once. An item for which
+    ``task_done()`` is never called stays in flight as long as its process lives. That is so even if
+    the thread that got it has ended, or the handle was closed.
     """
 
     _reserves_unasked = False

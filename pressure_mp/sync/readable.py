@@ -53,10 +53,10 @@ class Absent:
 class Readable:
     """What ``q._reader`` is: the descriptor of one handle."""
 
-    recv = Absent("items come by the queue's get()")
-    recv_bytes = Absent("items come by the queue's get()")
-    send = Absent("items go by the queue's put()")
-    send_bytes = Absent("items go by the queue's put()")
+    recv = Absent("use the queue's get()")
+    recv_bytes = Absent("use the queue's get()")
+    send = Absent("use the queue's put()")
+    send_bytes = Absent("use the queue's put()")
 
     def __init__(self, handle: WatchedHandle) -> None:
         self._handle = weakref.ref(handle)

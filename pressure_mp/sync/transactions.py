@@ -21,6 +21,4 @@ def check_waits_for_nothing(what: str, seconds: float | None) -> None:
     """Raise ArgumentError for a time to wait in a transaction: its end is what would be waited
     for."""
     if seconds is not None:
-        raise ArgumentError(
-            f"{what} cannot go with connection=: in a transaction nothing is waited for"
-        )
+        raise ArgumentError(f"{what} cannot go with connection=: in a transaction nothing may wait")

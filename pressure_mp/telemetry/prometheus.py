@@ -39,14 +39,15 @@ _SUMS = (
     _Sum("pressure_consumed", "Items that were got so far.", lambda one: one.consumed, True),
     _Sum(
         "pressure_redelivered",
-        "Tasks and items that went back from who had taken them.",
+        "Tasks and items that went back from the consumer that had taken them.",
         lambda one: one.returned,
         True,
     ),
 )
 _AGE = (
     "pressure_oldest_age_seconds",
-    "For how long the next task has been there; the next item at least, as far as it was seen.",
+    "How long the next task has been there; of items, at least how long the next one has been "
+    "seen.",
 )
 _TASKS = "pressure_tasks", "Tasks by their state."
 

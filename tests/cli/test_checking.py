@@ -13,6 +13,7 @@ from brokers.servers import Server
 from click.testing import CliRunner
 from programs import killed as programs
 from started import quickly
+from stepwise import StepwiseClient
 from waiting import LIMIT, until
 
 from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
@@ -135,7 +136,7 @@ def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
     found = call("doctor", "--json", status=statuses.FOUND)
     problems = [one["problem"] for one in found if one["subject"] == "queue 'items'"]
     assert problems == [
-        "Of its next 2 items 1 are not signed, the others are.",
+        "Of its next 2 items, 1 is not signed, and the others are.",
         "1 item is set aside.",
     ]
 
@@ -223,3 +224,28 @@ def test_a_server_that_removes_keys_is_named_and_one_that_is_full_says_so(name):
         assert queue.get() == bytes(100_000)
     finally:
         server.stop()
+
+
+def test_a_process_that_acknowledged_all_it_took_is_no_trouble(call, valkey, name):
+    queue = JoinableQueue(0, "jobs", url=valkey.url, prefix=name)
+    queue.put_many(["a", "b"])
+    run_and_die(programs.finish_and_die, queue)
+    found = call("doctor", "--json", status=statuses.FOUND)
+    assert [one for one in found if one["subject"] == "queue 'jobs'"] == []
+
+
+def test_a_role_of_a_dead_client_of_another_implementation_is_named(valkey, name):
+    queue = Queue(1, name, url=valkey.url)
+    theirs = StepwiseClient(valkey.port, name)
+    theirs.take("producer")
+    theirs.abort()
+    result = CliRunner().invoke(app, ["doctor", "--json", "--url", valkey.url])
+    found = map(json.loads, result.output.splitlines())
+    (role,) = [one for one in found if one["subject"] == f"queue {name!r}"]
+    assert role["problem"].startswith(
+        "The producer role is with a client of another implementation"
+    )
+    assert role["advice"].startswith(f"`pressure-mp unlock {name} producer`")
+    assert not role["fixable"]
+    assert CliRunner().invoke(app, ["unlock", name, "producer", "--url", valkey.url]).exit_code == 0
+    queue.delete()

@@ -102,3 +102,22 @@ def test_a_broker_that_is_not_there_is_an_error_without_a_traceback(name, tmp_pa
     assert waits.startswith("trying for another ")
     assert error.startswith("Error: no broker answers at redis://127.0.0.1:1")
     assert "Traceback" not in run.stderr
+
+
+def test_an_unknown_subcommand_is_compared_with_those_that_there_are(name):
+    run = finished(python(MAIN, "requeu", "jobs"), name)
+    assert run.returncode == 2
+    assert "There is no subcommand 'requeu'. Did you mean requeue?" in run.stderr
+    assert "Did you mean" not in finished(python(MAIN, "xyzzy"), name).stderr
+
+
+def test_an_option_before_the_subcommand_is_an_error_that_says_where_it_is_written(name):
+    run = finished(python(MAIN, "--url", "redis://127.0.0.1:1", "ls"), name)
+    assert run.returncode == 2
+    assert "written after it: pressure-mp ls --url URL" in run.stderr
+
+
+def test_an_unknown_demo_is_an_error_that_names_the_demos(name):
+    run = finished(python(MAIN, "demo", "nope"), name)
+    assert run.returncode == 2
+    assert "There is no demo 'nope'; there are tour, pipeline, fair." in run.stderr

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import subprocess
 
 import inside
 import pytest
+from cli.runs import MAIN, environment, python
 from click.testing import CliRunner
 from stepwise import StepwiseClient
+from waiting import LIMIT
 
 from pressure_mp import FairQueue, JoinableQueue, LifoQueue, Queue, TaskQueue
 from pressure_mp.cli.app import app
@@ -160,8 +163,8 @@ def test_what_was_set_aside_goes_back_or_goes(call, make):
     assert call("requeue", "jobs", "2") == "1 put back.\n"
     assert call("drop", "jobs", "--match", "thr", "--yes") == "1 removed.\n"
     assert queue.get() == "two"
-    assert "say which" in call("requeue", "jobs", status=2)
-    assert "number them from 1" in call("drop", "jobs", "2", "--yes", status=2)
+    assert "select with" in call("requeue", "jobs", status=2)
+    assert "the first one is 1" in call("drop", "jobs", "2", "--yes", status=2)
     assert call("drop", "jobs", "--all", "--yes") == "1 removed.\n"
     assert queue.rejected() == []
 
@@ -169,7 +172,7 @@ def test_what_was_set_aside_goes_back_or_goes(call, make):
 def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
     queue = make(JoinableQueue, 0, "jobs")
     queue.put_many([1, 2, 3])
-    assert "give --yes" in call("purge", "jobs", status=2)
+    assert "add --yes" in call("purge", "jobs", status=2)
     assert call("purge", "jobs", "--yes") == "3 dropped.\n"
     queue.put(4)
     assert call("drain", "jobs", "--timeout", "0.01", "--json", status=3) == (
@@ -189,11 +192,49 @@ def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
 
 @pytest.mark.parametrize(
     ("url", "complaint"),
-    [("memory://", "is for the threads of one process"), ("nonsense", "has no scheme")],
+    [
+        ("memory://", "is private to one program"),
+        ("nonsense", "has no scheme"),
+        ("", "broker URL '' is empty (from the argument url)"),
+        ("embedded://", "is private to one program"),
+    ],
 )
-def test_a_url_that_no_other_process_can_use_is_an_error(url, complaint):
-    result = CliRunner().invoke(app, ["ls", "--url", url])
+def test_a_url_that_no_other_process_can_use_is_an_error(url, complaint, monkeypatch):
+    monkeypatch.delenv("PRESSURE_EMBEDDED_SOCKET", raising=False)
+    monkeypatch.delitem(
+        multiprocessing.current_process()._config, "pressure_mp_embedded", raising=False
+    )
+    result = CliRunner().invoke(app, ["put", "jobs", "--url", url], input="lost\n")
     assert (result.exit_code, complaint in result.output) == (2, True)
+
+
+def test_a_command_that_a_program_starts_finds_its_private_server(name):
+    environ = {**environment(name), "PRESSURE_URL": "embedded://"}
+    program = (
+        "import subprocess, sys; from pressure_mp import Queue; Queue(0, 'jobs').put('x'); "
+        f"sys.exit(subprocess.call([sys.executable, '-c', {MAIN!r}, 'peek', 'jobs']))"
+    )
+    run = subprocess.run(
+        python(program), env=environ, capture_output=True, text=True, timeout=LIMIT
+    )
+    assert (run.returncode, run.stdout) == (0, "x\n")
+
+
+def test_an_error_names_the_command_for_the_other_kind_of_queue(call, make):
+    make(TaskQueue, "work").put("x")
+    make(Queue, 0, "jobs")
+    assert "`pressure-mp tasks work` shows the tasks" in call("peek", "work", status=1)
+    assert "'jobs' has the discipline fifo" in call("tasks", "jobs", status=1)
+    told = call("put", "work", "--maxsize", 3, status=1, input="a line\n")
+    assert "leave out --maxsize" in told
+    assert "is not one of" in call("ls", "--kind", "list", status=2)
+
+
+def test_drain_says_what_is_left(call, make):
+    make(Queue, 0, "jobs").put("x")
+    assert "1 item is left: waiting for the consumers." in call(
+        "drain", "jobs", "--timeout", 1.5, status=3
+    )
 
 
 def test_a_role_of_a_dead_client_is_taken_away(valkey, name):

@@ -76,7 +76,7 @@ def test_an_exported_file_is_imported_whole_or_from_a_place_on(places, tmp_path)
     assert call(*args, PRESSURE_AUTHKEY=KEY) == "1 imported.\n"
     assert all_of(Queue.attach("other", authkey=KEY, **here)) == ITEMS[3:]
     file.write_bytes(file.read_bytes().replace(b"=", b"A", 1))
-    assert "not whole" in call("import", file, "third", *options(here), status=1)
+    assert "not complete" in call("import", file, "third", *options(here), status=1)
     assert "does not exist" in call("info", "third", *options(here), status=4)
 
 

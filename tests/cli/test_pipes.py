@@ -184,11 +184,11 @@ def test_a_line_that_is_no_json_ends_a_put_which_says_how_many_went_in(run, make
         run("put", "jobs", "--json", stdin=subprocess.PIPE), b'{"a": 1}\nnonsense\n'
     )
     assert status == 1
-    assert errors.startswith("Error: line 2 is no JSON: ")
+    assert errors.startswith("Error: line 2 is not JSON: ")
     assert errors.endswith("0 items were put\n")
     queue.shutdown()
     status, _, errors = outcome(run("put", "jobs", stdin=subprocess.PIPE), b"1\n")
-    assert errors == "Error: queue 'jobs' is shut down; of the input 0 items were put\n"
+    assert errors == "Error: queue 'jobs' is shut down; 0 items of the input were put\n"
 
 
 def test_values_in_pickles_are_written_and_objects_stay_in_the_queue(run, make):
@@ -226,4 +226,35 @@ def test_a_queue_of_another_order_is_written_in_its_order_and_put_to_if_a_line_s
     assert outcome(run("get", "jobs")) == (0, b"2\n1\n", "")
     last_first.delete()
     make(PriorityQueue)
-    assert "does not say where" in outcome(run("put", "jobs", stdin=subprocess.PIPE), b"1\n")[2]
+    assert (
+        "a line alone does not tell its priority or key"
+        in outcome(run("put", "jobs", stdin=subprocess.PIPE), b"1\n")[2]
+    )
+
+
+def test_a_get_that_waits_ends_when_its_reader_has_ended(run, make):
+    queue = make()
+    queue.put("first")
+    getting = run("get", "jobs")
+    assert getting.stdout.readline() == b"first\n"
+    until(lambda: queue.why_blocked().get.holder)
+    getting.stdout.close()
+    assert getting.wait(LIMIT) == statuses.READER_GONE
+    assert getting.stderr.read() == b""
+    getting.stderr.close()
+    assert queue.why_blocked().get.holder is None
+    assert queue.stats().in_flight == 0
+
+
+def test_a_get_that_waits_for_its_queue_ends_when_its_reader_has_ended(run):
+    getting = run("get", "jobs")
+    assert getting.stderr.readline() == b"There is no queue 'jobs' yet: waiting for it.\n"
+    getting.stdout.close()
+    assert getting.wait(LIMIT) == statuses.READER_GONE
+    getting.stderr.close()
+
+
+def test_a_get_whose_time_is_up_says_for_how_long_it_waited(run, make):
+    make()
+    status, _, errors = outcome(run("get", "jobs", "--timeout", "0.3"))
+    assert (status, "is empty, still after 0.3 s: " in errors) == (statuses.TIME_IS_UP, True)

@@ -46,6 +46,8 @@ def test_tables_are_as_wide_as_the_terminal(spawn, valkey, name):
     head, *rows = lines(spawn(120, "ls", "--sort", "name"))
     assert re.split(r"\s{2,}", head)[:4] == ["name", "kind", "depth", "bound"]
     assert rows[0].split() == ["jobs", "fifo", "1", "3", "0", "0", "0", "0", "open"]
+    usual, *_ = lines(spawn(80, "ls", "--sort", "name"))
+    assert usual.split() == ["name", "kind", "depth", "bound", "in", "flight", "rejected", "state"]
     narrow = lines(spawn(40, "ls", "--sort", "name"))
     assert narrow[0].split() == ["name", "depth", "bound"]
     assert narrow[2].startswith("ttt")
@@ -54,11 +56,15 @@ def test_tables_are_as_wide_as_the_terminal(spawn, valkey, name):
     assert re.search(r"name +depth +bound +waiting", watched)
 
 
+def test_in_a_terminal_ls_says_that_there_is_no_queue(spawn, valkey, name):
+    assert " ".join(lines(spawn(200, "ls", "jobs*"))).startswith("No such queue at redis://")
+
+
 def test_what_removes_something_asks(spawn, valkey, name):
     queue = Queue(0, "jobs", url=valkey.url, prefix=name)
-    for answer, status in (("n", 1), ("y", 0)):
+    for answer, status in (("n", 1), ("\x03", 130), ("y", 0)):
         terminal = spawn(80, "delete", "jobs")
-        terminal.expect(r"Delete 'jobs' with all that is in them\? \[y/N\]: ")
+        terminal.expect(r"Delete 'jobs' and everything queued there\? \[y/N\]: ")
         terminal.sendline(answer)
         terminal.expect(pexpect.EOF)
         terminal.close()
@@ -74,14 +80,14 @@ def test_top_shows_who_holds_a_queue_up_and_hears_its_keys(spawn, valkey, name):
     putting = Background(queue.put, "y")
     until(lambda: queue.why_blocked().put.holder)
     terminal = spawn(100, "top", "--interval", "0.1")
-    terminal.expect("2 queues by waiting; held up by the consumers of full")
+    terminal.expect("2 queues, sorted by waiting; the slow consumers are those of full")
     terminal.expect(r"full\s+1\s+1\s+\S*█\s+0\s+0\s+1 put \S+ s\s+its consumers are slow")
     terminal.send("s")
-    terminal.expect("2 queues by depth")
+    terminal.expect("2 queues, sorted by depth")
     terminal.send("p")
-    terminal.expect("by depth, held")
+    terminal.expect("by depth, paused")
     terminal.send("p/oth\r")
-    terminal.expect("1 queues by depth")
+    terminal.expect("1 queue, sorted by depth")
     terminal.send("q")
     terminal.expect(pexpect.EOF)
     terminal.close()
@@ -133,7 +139,10 @@ def test_a_server_is_served_until_it_is_told_to_end(name, tmp_path):
             serving.send_signal(signal.SIGTERM)
             _, told = serving.communicate(timeout=LIMIT)
             assert serving.returncode == 0
-            assert told == f"Serving: export PRESSURE_URL=redis://:PASSWORD@127.0.0.1:{port}/0\n"
+            assert (
+                told
+                == f"The server runs. To use it: export PRESSURE_URL=redis://:PASSWORD@127.0.0.1:{port}/0\n"
+            )
         finally:
             serving.kill()
             serving.communicate()

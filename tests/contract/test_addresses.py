@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from multiprocessing import current_process
 
 import pytest
 
@@ -50,11 +51,14 @@ def test_addresses_of_different_engines_or_prefixes_differ():
 
 
 @pytest.mark.parametrize("url", SHOWN)
-def test_an_address_says_what_its_engine_can_do(url):
+def test_an_address_says_what_its_engine_can_do(url, monkeypatch):
+    monkeypatch.delenv("PRESSURE_EMBEDDED_SOCKET", raising=False)
+    monkeypatch.delitem(current_process()._config, "pressure_mp_embedded", raising=False)
     capabilities = registry.parse(url).capabilities
     is_memory = url.startswith("memory")
     starts, relaxed = url.startswith("embedded"), url.startswith("postgresql")
-    assert capabilities == (not is_memory, not is_memory, starts, relaxed)
+    private = url in ("embedded://", "memory://", "memory://a/name")
+    assert capabilities == (not is_memory, not is_memory, starts, private, relaxed)
 
 
 @pytest.mark.parametrize(

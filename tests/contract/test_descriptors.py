@@ -260,7 +260,7 @@ def test_a_part_of_multiprocessings_queue_that_is_not_there_says_what_is(part, u
 
 def test_a_reader_says_how_items_come_and_go(url, name):
     q = Queue(name=name, url=url)
-    with pytest.raises(AttributeError, match=r"has no recv_bytes: items come by the queue's get"):
+    with pytest.raises(AttributeError, match=r"has no recv_bytes: use the queue's get"):
         q._reader.recv_bytes()
     with pytest.raises(TypeError, match="pass the queue"):
         pickle.dumps(q._reader)

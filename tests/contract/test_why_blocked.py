@@ -280,7 +280,10 @@ def test_a_queue_that_is_not_full_and_whose_consumer_has_ended(server, name):
     )
     q.get()
     q.put(3)
-    assert q.why_blocked().sentence == "The queue holds 1 of 5 items, and nothing is in the way."
+    assert (
+        q.why_blocked().sentence
+        == "The queue holds 1 of 5 items, and nothing blocks a put or a get."
+    )
     q.delete()
 
 

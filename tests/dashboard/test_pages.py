@@ -85,7 +85,7 @@ def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_u
     with serving(**options) as dashboard, ThreadPoolExecutor() as threads:
         try:
             puts = threads.submit(first.put_many, list(range(9)))
-            held_up = "Held up by the consumers of a-last . "
+            held_up = "The slow consumers are those of a-last . "
             row = "z-first 2 of 2 0 0 a-last 1 The queue is full (2 of 2)"
 
             def settled():
@@ -187,9 +187,7 @@ def test_a_thousand_queues_are_filtered_ordered_and_shown_in_parts(name):
         assert found.count(" fifo 0") == 10
         assert dashboard.page("/tasks?name=tasks&start=50").count('data-label="Task"') == 10
         assert "Previous 51 to 60 of 60" in dashboard.text("/tasks?name=tasks&start=50")
-        assert "No queue is like that. Show all queues" in dashboard.text(
-            "/?find=nothing&kind=fifo"
-        )
+        assert "No queue matches. Show all queues" in dashboard.text("/?find=nothing&kind=fifo")
 
 
 def test_without_its_broker_the_pages_say_what_is_wrong(name):

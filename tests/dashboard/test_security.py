@@ -201,7 +201,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(options, jobs):
         (["--bind", "0.0.0.0"], "give a --token"),
         (["--token", ""], "can be guessed"),
         (["--bind", "0.0.0.0", "--token", "short"], "can be guessed"),
-        (["--url", "memory://"], "for the threads of one process"),
+        (["--url", "memory://"], "private to one program"),
     ],
 )
 def test_the_command_refuses_what_would_show_queues_to_everybody(arguments, complaint):

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from multiprocessing import current_process
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,14 @@ def test_wrong_arguments_are_told(arguments, capsys):
 def test_a_tube_that_cannot_be_is_told(capsys):
     assert program.main(["a name", "--tube", ""]) == program.USAGE
     assert "a tube's name has 1 to 255 characters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["memory://", "embedded://"])
+def test_a_broker_that_no_other_program_can_use_is_refused(url, capsys, monkeypatch):
+    monkeypatch.delenv("PRESSURE_EMBEDDED_SOCKET", raising=False)
+    monkeypatch.delitem(current_process()._config, "pressure_mp_embedded", raising=False)
+    assert program.main(["a name", "--url", url]) == program.USAGE
+    assert f"no other program can have queues at {url}: " in capsys.readouterr().err
 
 
 def test_the_command_has_it_too():

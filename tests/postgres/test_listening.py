@@ -1,4 +1,4 @@
-"""Who hears no notifications looks by itself, and says so; once they can be heard, they are."""
+"""Who receives no notifications looks by itself, and says so; once they can be heard, they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pressure_mp.engines.postgres import listener, notifications, session
 def warnings(caplog):
     """What was logged so far of notifications that are not heard."""
     caplog.set_level(logging.WARNING, "pressure_mp")
-    return lambda: [text for text in caplog.messages if "hears no notifications" in text]
+    return lambda: [text for text in caplog.messages if "receive no notifications" in text]
 
 
 @pytest.fixture(scope="module")

@@ -180,7 +180,7 @@ def test_what_sql_prints_is_what_an_administrator_can_execute(postgres, schema, 
 
 
 def test_what_is_no_database_or_no_schema_is_wrong_usage():
-    assert "redis://localhost:6379/0 is no database" in run(
+    assert "redis://localhost:6379/0 is not a PostgreSQL database" in run(
         "install", "--url", "redis://localhost:6379", status=2
     )
     assert "lower case" in run("sql", "--schema", "Own", status=2)

@@ -168,7 +168,7 @@ def test_a_queue_of_tasks_that_lost_its_settings_has_its_tasks_when_it_is_opened
     if bound_too:
         remove("bound")
     (found,) = named(call("doctor", status=statuses.FOUND), name)
-    assert "what says so is missing, with its settings" in found
+    assert "Its settings are missing, and the note that it is a queue of tasks" in found
     if not bound_too:
         assert "has lost what says of which kind it is" in call("info", name, status=1)
     assert call("ls", f"*{name}*") == ""

@@ -33,7 +33,9 @@ class Job(sync.Job):
                 f"{type(self.executor).__name__}"
             )
         if self.is_coroutine:
-            raise ArgumentError("executor is for a plain function: a coroutine runs in the loop")
+            raise ArgumentError(
+                "executor is only for plain functions: a coroutine runs in the event loop"
+            )
 
     @property
     def is_coroutine(self) -> bool:

@@ -55,7 +55,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         """
         if self._sync._opening is not None:
             raise ArgumentError(
-                f"queue {self.name!r} is not open yet: open() it before its settings are read"
+                f"queue {self.name!r} is not open yet: await open() before you read its settings"
             )
         return self._sync.settings
 

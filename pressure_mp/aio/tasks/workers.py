@@ -70,7 +70,7 @@ class TaskWorkers(TaskTaker[Data]):
 
         :param grace: seconds for the tasks in hand when the run is stopped. Then coroutines are
             cancelled, and after 5 seconds more not waited for; what was not finished is released.
-            None is no limit.
+            None means no limit.
         :param stop: an event that stops the run at once.
         :param executor: a ``concurrent.futures.Executor`` such as ProcessPoolExecutor, for a
             handler that is a plain function. It is not shut down.

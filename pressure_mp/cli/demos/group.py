@@ -28,6 +28,8 @@ class Demos(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            if args and not args[0].startswith("-"):
+                ctx.fail(f"There is no demo {args[0]!r}; there are {', '.join(self.commands)}.")
             args = [str(self.first.name), *args]
         return super().parse_args(ctx, args)
 

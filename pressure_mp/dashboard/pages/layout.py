@@ -13,8 +13,6 @@ from ..settings import Settings
 
 #: What stands in a cell of which there is nothing to say.
 NOTHING = "–"
-#: The kinds of queues.
-KINDS = ("fifo", "lifo", "priority", "fair", "tasks")
 #: The pages about all queues: where they are, what they are called, and their key after `g`.
 _PAGES = (
     ("./", "Queues", "q"),
@@ -84,7 +82,7 @@ def page(context: Context, title: str, *body: Child, here: str = "") -> str:
         ),
         element("main", body, id="content", tabindex=-1),
         _keys(),
-        element("noscript", element("p", "Without scripts, reload the page to see what is new.")),
+        element("noscript", element("p", "Scripts are off: reload the page to see what is new.")),
         interval=context.settings.interval,
     )
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...administration.place import KINDS
 from ...administration.watching import Watched
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark
@@ -36,7 +37,7 @@ def make(context: Context) -> str:
     now = time.monotonic()
     rows = [_row(one, view, now) for one in shown]
     turn = layout.turn("./", context.query, start, _MOST, len(found))
-    empty = "No queue is like that." if view.queues else "There is no queue yet."
+    empty = "No queue matches." if view.queues else "There is no queue yet."
     table = layout.table(_HEADS, rows, empty, class_="queues")
     every = element("p", element("a", "Show all queues", href="./"))
     return layout.page(
@@ -83,7 +84,7 @@ def _filter(context: Context) -> Markup:
     return element(
         "form",
         element("label", "Name ", find),
-        choice("kind", "Kind", "all", layout.KINDS),
+        choice("kind", "Kind", "all", KINDS),
         choice("sort", "Order", "waiting", _ORDERS),
         element("button", "Show"),
         method="get",
@@ -122,7 +123,7 @@ def bottleneck(view: View) -> Markup | None:
     for key in slow[:5]:
         links += [", " if links else "", queue_link(key)]
     more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
-    return element("p", "Held up by the consumers of ", links, more, ".", class_="alarm")
+    return element("p", "The slow consumers are those of ", links, more, ".", class_="alarm")
 
 
 def _row(one: Watched, view: View, now: float) -> Markup:

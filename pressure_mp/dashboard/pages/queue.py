@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ...administration.clients import diagnose, known_clients
-from ...administration.place import Named
+from ...administration.place import KINDS, Named
 from ...administration.watching import Watched
 from ...exceptions import QueueDoesNotExistError
 from ...operations.diagnosis import Diagnosis
@@ -59,7 +59,7 @@ def find(context: Context) -> Named:
         raise QueueDoesNotExistError(f"Queue {name!r} does not exist.") from None
     if kind in ("", found.discipline):
         return found
-    if kind in layout.KINDS:
+    if kind in KINDS:
         named = context.place.named(name, kind)  # there may be one of items and one of tasks
         if named.run(named.operations.exists()):
             return named
@@ -198,7 +198,11 @@ def _waiting(found: Diagnosis, side: Side) -> str:
 
 def _items(context: Context, queue: Named) -> Child:
     if not context.settings.show_content:
-        return element("p", "What is in items is hidden: start with --show-content.", class_="note")
+        return element(
+            "p",
+            "The content of items is hidden: start the dashboard with --show-content.",
+            class_="note",
+        )
     items = queue.run(queue.items.peek_items(_MOST_ITEMS))
     shown = [element("li", show(item, True)) for item in items]
     empty = element("p", "Nothing is queued.", class_="note")
@@ -243,13 +247,13 @@ def _actions(context: Context, queue: Named) -> Child:
         action(context, key, "requeue", requeue, again),
         action(context, key, "drop", f"Remove {'buried' if queue.has_tasks else 'rejected'}", gone),
         action(context, key, "empty", "Purge", f"This drops {whole}, for good."),
-        action(context, key, "shut_down", "Shut down", "Nobody can put any more, for good."),
+        action(context, key, "shut_down", "Shut down", "Nothing can be put any more, for good."),
         action(
             context,
             key,
             "remove",
             "Delete",
-            "The queue goes, with all that is in it, for everyone.",
+            "The queue and everything in it is removed, for everyone.",
         ),
     ]
     shown = [one for one in doing if one is not None]

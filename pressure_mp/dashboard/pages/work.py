@@ -78,7 +78,9 @@ def make_pipeline(context: Context) -> str:
     rows = [_stage(view.queues[key], key, view, survey) for key in stages]
     verdict: Child = bottleneck(view)
     if verdict is None and not view.error:
-        verdict = element("p", "No queue's consumers hold the others up.", class_="sentence")
+        verdict = element(
+            "p", "No queue has consumers that are too slow for the others.", class_="sentence"
+        )
     return layout.page(
         context,
         "Pipeline",

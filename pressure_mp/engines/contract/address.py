@@ -16,6 +16,8 @@ class Capabilities(NamedTuple):
     durable: bool
     #: To settle its address, or to get its engine, may start a server, which takes a while.
     starts: bool = False
+    #: Only this process can use it, and perhaps those that it starts.
+    private: bool = False
     #: A put can return before the server's disk has it, although the server waits for that else.
     relaxed: bool = False
 

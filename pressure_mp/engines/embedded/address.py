@@ -39,7 +39,10 @@ class EmbeddedAddress(NamedTuple):
     @property
     def capabilities(self) -> Capabilities:
         """As of :class:`~pressure_mp.engines.contract.address.Address`."""
-        return self.server.capabilities._replace(starts=True)
+        from . import launcher
+
+        private = not self.directory and not launcher.is_inherited()
+        return self.server.capabilities._replace(starts=True, private=private)
 
     def settled(self) -> EmbeddedAddress | RedisAddress:
         """A private server is started, and is named by its socket from then on; one that is kept in

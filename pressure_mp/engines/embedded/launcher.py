@@ -114,6 +114,11 @@ def start_shared(directory: str) -> str:
     return socket_path
 
 
+def is_inherited() -> bool:
+    """Whether a process that this one descends from started a private server."""
+    return _inherited_socket() is not None
+
+
 def _inherited_socket() -> str | None:
     from multiprocessing.process import current_process
 
@@ -252,7 +257,7 @@ def _answers(socket_path: str) -> bool:
         ) from error
     except supervisor.StrangerError as error:
         raise EmbeddedServerError(
-            f"the embedded server on {socket_path} is that of {private_places.user(error.uid)}, "
+            f"the embedded server on {socket_path} belongs to {private_places.user(error.uid)}, "
             f"not of {private_places.user(os.geteuid())}, who uses it: use a directory that is "
             f"yours alone, and unset {_VARIABLE} if it names that socket"
         ) from None

@@ -26,7 +26,7 @@ def check(path: str) -> None:
     finally:
         os.close(fd)
     if found.st_uid != os.geteuid():
-        raise _refusal(path, found, f"is not that of {user(os.geteuid())}, who uses it")
+        raise _refusal(path, found, f"does not belong to {user(os.geteuid())}, who uses it")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _refusal(path, found, "can be written to by others", f"; or chmod go-w {path}")
     above = os.path.dirname(path)

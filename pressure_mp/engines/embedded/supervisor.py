@@ -81,7 +81,7 @@ class StrangerError(PermissionError):
     """A server is another user's, whose number is ``uid``."""
 
     def __init__(self, uid: int) -> None:
-        super().__init__(f"the server there is that of user {uid}")
+        super().__init__(f"the server there belongs to user {uid}")
         self.uid = uid
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from ...urls import Url
 from ..contract.address import DEFAULT_PREFIX, Capabilities
 
-_CAPABILITIES = Capabilities(persistent=False, durable=False)
+_CAPABILITIES = Capabilities(persistent=False, durable=False, private=True)
 
 
 class MemoryAddress(NamedTuple):

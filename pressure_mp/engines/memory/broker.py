@@ -30,7 +30,7 @@ _NOTHING_STAYS = Finding(
     "memory://",
     "this process",
     "The queues are those of one process, and end with it.",
-    "Use a server, or embedded:///directory, for what is to stay.",
+    "Use a server, or embedded:///directory, for items that must stay.",
 )
 
 

@@ -133,14 +133,14 @@ def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "synchronous_standby_names",
             "empty",
-            "A standby may be promoted that is behind: what it did not have is lost.",
+            "If a standby that is behind is promoted, what it did not have is lost.",
             "Name a standby that confirms each commit.",
         )
     if settings["in_recovery"]:
         yield Finding(
             "pg_is_in_recovery()",
             "true",
-            "This server is a standby: it refuses what changes a queue.",
+            "This server is a standby: it refuses every change of a queue.",
             "Use the address of the primary.",
             loses=False,
         )
@@ -163,7 +163,9 @@ async def _examine_hearing(pool: Pool) -> list[Finding]:
     try:
         await connect_to_hear(wire, address)
     except PressureError as error:
-        problem = f"Who waits looks ten times a second, and hears no notifications: {error}."
+        problem = (
+            f"Clients that wait receive no notifications, and ask ten times a second: {error}."
+        )
         advice = "Name the server itself by ?listen=host:port in the URL, or say ?listen=no."
         return [Finding("listen", address.listen or "not set", problem, advice, loses=False)]
     finally:

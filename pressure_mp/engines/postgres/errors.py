@@ -92,7 +92,7 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
     if state in _FULL:
         return BrokerFull(
             f"the database at {shown} has no space left: {text}. Nothing was done. Get items, "
-            "purge queues that nobody needs, or give the server more"
+            "purge queues that nobody needs, or give the server more space"
         )
     if state in ("42P05", "26000"):
         return NotPrepared(

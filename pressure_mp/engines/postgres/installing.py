@@ -60,7 +60,7 @@ async def _check_empty(wire: Wire, name: str) -> None:
     """Raise BrokerError if others have something in the schema, which has no queues."""
     if await wire.execute(_OCCUPIED, (name.encode(),), None):
         raise BrokerError(
-            f"the schema {name} has other things in it than queues: use a schema of their own; "
+            f"the schema {name} contains other things than queues: use a schema only for queues; "
             "nothing was done"
         )
 

@@ -116,7 +116,7 @@ class Listener:
         if not self._has_failed:
             self._has_failed = True
             _log.warning(
-                "who waits looks ten times a second, and hears no notifications: %s", error
+                "clients that wait receive no notifications, and ask ten times a second: %s", error
             )
 
     def _ring_all(self) -> None:

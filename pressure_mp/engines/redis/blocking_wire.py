@@ -52,7 +52,9 @@ class BlockingWire(Wire):
                 reader.feed(received or self._not_end(received))
                 reply, size = reader.gets(), READ_SIZE
         except hiredis.ProtocolError as error:
-            raise ConnectionError(f"what came is no reply: {error}") from None
+            raise ConnectionError(
+                f"the server sent something that is not a reply: {error}"
+            ) from None
         return reply
 
     def send_now(self, packed: bytes) -> None:

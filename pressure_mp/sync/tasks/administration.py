@@ -169,9 +169,9 @@ class TaskAdministration(TaskHandle[Data]):
         to = _state(state)
         wait, _ = check_times(delay, None)
         if to == states.TAKEN:
-            raise ArgumentError("a task cannot be switched into taken: take it")
+            raise ArgumentError("a task cannot be switched to taken: take it")
         if to == states.WAITING and not wait:
-            raise ArgumentError("a task that waits does so for a time: switch(..., delay=)")
+            raise ArgumentError("a task that waits needs a delay: switch(..., delay=)")
         if to == states.ZOMBIE and not (wait or self._settings.zombie):
             raise ArgumentError(
                 f"queue {self._name!r} has no time for zombies: switch(..., delay=)"
@@ -221,7 +221,7 @@ def _state(given: str) -> TaskState:
         state = states.VOID
     if state is states.VOID:
         known = ", ".join(f"{letter} ({word})" for letter, word in states.NAMES.items())
-        raise ArgumentError(f"{given!r} is none of the states {known}")
+        raise ArgumentError(f"{given!r} is not a state; the states are {known}")
     return state
 
 

@@ -128,7 +128,9 @@ class TaskInbox(BaseInbox):
                 raise  # else its lease ends it
 
     def __reduce__(self) -> Any:
-        raise ArgumentTypeError("an inbox is for one process: make another there")
+        raise ArgumentTypeError(
+            "an inbox is for one process: create another one in the other process"
+        )
 
 
 def late(queue: str, left: int, number: int, limit: float | None) -> ResultTimeout:

@@ -24,7 +24,8 @@ def make(
     zombie = None if zombie is False else zombie
     if keep and zombie is not None:
         raise ArgumentError(
-            "keep and zombie exclude each other: a task that was processed stays, or goes"
+            "keep and zombie cannot be used together: a task that was processed stays either "
+            "for ever or for a time"
         )
     if not callable(id) and id not in IDS:
         raise ArgumentError(f"id is one of {', '.join(IDS)}, or a callable; not {id!r}")

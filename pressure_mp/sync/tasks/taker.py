@@ -59,10 +59,11 @@ class TaskTaker(TaskHandle[Data]):
             seconds, whatever ``timeout`` is. If it raises, nothing is taken. In most cases both
             need one round trip together.
 
-        Raises Empty when the time is up, ShutDown when the queue is shut down and no task is ready,
-        DecodingError for a task that cannot be decoded and AuthenticationError for one that is not
-        signed with a key of this handle (both are buried), QueueDoesNotExistError,
-        HandleClosedError, ArgumentError, ArgumentTypeError, BrokerUnavailable.
+        Raises Empty when the time is up, and ShutDown when the queue is shut down and no task is
+        ready. Raises DecodingError for a task that cannot be decoded, and AuthenticationError for
+        one that is not signed with a key of this handle; both tasks are buried. Raises
+        QueueDoesNotExistError, HandleClosedError, ArgumentError, ArgumentTypeError,
+        BrokerUnavailable.
         """
 
         limit = None if timeout is None else self._seconds(timeout)
@@ -192,7 +193,10 @@ class TaskTaker(TaskHandle[Data]):
     ) -> Operation[DecodedTask]:
         wait = None if delay is None else milliseconds("delay", delay, least=0.001)
         if wait is not None and self._settings.keep:
-            raise ArgumentError(f"queue {self._name!r} keeps its tasks: there is no zombie's delay")
+            raise ArgumentError(
+                f"queue {self._name!r} keeps its tasks, so ack(delay=) has no meaning there: "
+                "leave it out"
+            )
         where = None if tube is None else check_tube(tube)
         if result is UNCHANGED:
             result = task.result if isinstance(task, BaseTask) else None

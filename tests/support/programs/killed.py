@@ -16,6 +16,14 @@ def take_and_die(take: str, queue: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def finish_and_die(queue: Any) -> None:
+    """With nothing: what it took is acknowledged."""
+    queue.get()
+    queue.task_done()
+    queue.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def take_elsewhere_and_die(take: str, queue: Any) -> None:
     """The same, as of another machine: whether it has ended is not known on this one."""
     processes._once["mark"] = "0" * 12

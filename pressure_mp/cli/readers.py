@@ -1,0 +1,82 @@
+"""The program that reads the output, which can end while there is nothing to write."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import statuses
+
+
+class Reader:
+    """Who reads the standard output, if that is a pipe."""
+
+    def __init__(self, output: int) -> None:
+        self._output = output
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._is_gone = False
+        #: While something is written, nothing ends the command: a write tells it by itself, and
+        #: what was written has to be counted.
+        self._is_writing = False
+
+    def begin_writing(self) -> None:
+        """From now on the end of the reader is not told, until :meth:`check`."""
+        self._is_writing = True
+
+    def check(self) -> None:
+        """End the command if the reader has ended."""
+        self._is_writing = False
+        self._end_command()
+
+    def watch(self) -> None:
+        """Wait until the reader has ended, and tell the main thread by a signal, which also ends a
+        wait for the broker."""
+        poll = select.poll()
+        poll.register(self._output, 0)  # an error is told whether it is asked for or not
+        poll.poll()
+        with self._lock:
+            if not self._is_over:
+                self._is_gone = True
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGPIPE)
+
+    def stop(self) -> None:
+        """No signal comes from now on."""
+        with self._lock:
+            self._is_over = True
+
+    def _end_command(self, *_: Any) -> None:
+        # The signal also comes when a broker has closed its connection.
+        if self._is_gone and not self._is_writing:
+            raise SystemExit(statuses.READER_GONE)
+
+    @contextmanager
+    def ends_command(self) -> Iterator[None]:
+        """In this block, in the main thread, the command ends when nobody reads the pipe any more.
+        A write alone would find that out only with the next item."""
+        before = signal.signal(signal.SIGPIPE, self._end_command)
+        threading.Thread(target=self.watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            self.stop()
+            signal.signal(signal.SIGPIPE, before)
+
+
+@contextmanager
+def reader_of_output() -> Iterator[Reader]:
+    """The reader of the standard output; when it ends, so does the command in this block."""
+    output = sys.stdout.fileno()
+    reader = Reader(output)
+    if stat.S_ISFIFO(os.fstat(output).st_mode):
+        with reader.ends_command():
+            yield reader
+    else:
+        yield reader
