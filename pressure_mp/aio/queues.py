@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Iterable
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic
 
 from .. import events
+from ..caller_warnings import warn_caller
 from ..deadlines import deadline, seconds_left
 from ..effects import AnyOperation, T
 from ..encoding.large import Large
@@ -228,7 +228,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         await self._here.give_back()
         found, problem = await self._get_some(max_items, bool(block), seconds)
         if problem is not None:
-            warnings.warn(str(problem), RejectedItemWarning, stacklevel=2)
+            warn_caller(str(problem), RejectedItemWarning)
         return found
 
     def _may_get(self, block: bool, timeout: float | None) -> float | None:

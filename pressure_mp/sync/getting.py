@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from .. import interrupts
 from ..buffering import unsent
+from ..caller_warnings import warn_caller
 from ..drivers import drive, drive_on
 from ..effects import AnyOperation
 from ..engines import registry
@@ -130,7 +130,7 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         def receive(claim: Any) -> list[Item]:
             found, problem = self._get_some(limit, block, timeout, claim)
             if problem is not None:
-                warnings.warn(str(problem), RejectedItemWarning, stacklevel=5)
+                warn_caller(str(problem), RejectedItemWarning)
             return found
 
         return self._handing_out(self._looking(receive, look))

@@ -15,6 +15,7 @@ PACKAGE = Path(pressure_mp.__file__).parent
 #: From the ground up. A room is a folder or a module; what it imports stands above it here.
 ROOMS = {
     "_version": "",
+    "caller_warnings": "",
     "states": "",
     "exceptions": "states",
     "authentication": "exceptions",
@@ -28,6 +29,7 @@ ROOMS = {
     "encoding": "authentication exceptions hidden interrupts",
     "engines.contract": "states",
     "engines.put_off": "engines.contract",
+    "engines.finishing": "",
     "engines.left_loops": "",
     "engines.shortcut": "",
     "engines.undoing": "engines.contract",
@@ -36,12 +38,14 @@ ROOMS = {
         "encoding engines.contract engines.left_loops exceptions exhaustive identity states urls"
     ),
     "engines.redis": (
-        "encoding engines.contract engines.left_loops engines.lines engines.put_off "
+        "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
+        "engines.lines engines.put_off "
         "engines.shortcut engines.undoing exceptions exhaustive hidden identity states urls"
     ),
     "engines.postgres": (
-        "encoding engines.contract engines.left_loops engines.lines engines.put_off "
-        "engines.shortcut engines.undoing exceptions exhaustive hidden identity urls"
+        "encoding engines.contract engines.finishing engines.left_loops engines.lines "
+        "engines.put_off engines.shortcut engines.undoing exceptions exhaustive hidden identity "
+        "urls"
     ),
     "engines.embedded": "engines.contract engines.redis exceptions urls",
     "engines": "engines.contract exceptions hidden urls",
@@ -61,12 +65,13 @@ ROOMS = {
         "exceptions identity in_flight interrupts operations events"
     ),
     "sync": (
-        "background buffering deadlines drivers effects encoding engines engines.contract "
-        "exceptions hidden identity in_flight interrupts operations"
+        "background buffering caller_warnings deadlines drivers effects encoding engines "
+        "engines.contract exceptions hidden identity in_flight interrupts operations"
     ),
     "sync.tasks": (
-        "authentication background deadlines drivers effects encoding engines engines.contract "
-        "exceptions hidden identity in_flight interrupts operations states sync events"
+        "authentication background caller_warnings deadlines drivers effects encoding engines "
+        "engines.contract exceptions hidden identity in_flight interrupts operations states sync "
+        "events"
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
@@ -75,9 +80,9 @@ ROOMS = {
     "worker": "executor",
     "joblib": "executor",
     "aio": (
-        "background buffering deadlines drivers effects encoding engines engines.contract "
-        "engines.put_off exceptions executor hidden identity in_flight operations states sync "
-        "sync.tasks events"
+        "background buffering caller_warnings deadlines drivers effects encoding engines "
+        "engines.contract engines.put_off exceptions executor hidden identity in_flight operations "
+        "states sync sync.tasks events"
     ),
     "telemetry": "_version engines.contract states sync events",
     "administration": (

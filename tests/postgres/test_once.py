@@ -11,6 +11,7 @@ from pressure_mp.engines.contract.queues import CountDone, GetLength, GetStats, 
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import ONE_TRY
 from pressure_mp.engines.contract.tasks import OpenTasks, PutTasks
+from pressure_mp.engines.finishing import finish
 from pressure_mp.exceptions import BrokerUnavailable
 from pressure_mp.sync.tasks import settings
 
@@ -129,7 +130,7 @@ def test_a_call_that_arrives_after_its_repeat_does_nothing(binding, monkeypatch)
     session.end()
     wire_, args = sent[0]
     with pytest.raises(errors.MadeBefore):
-        wire.finish(execute(wire_, *args))
+        finish(execute(wire_, *args))
     assert ask(binding, GetLength()) == 1
 
 
@@ -152,10 +153,9 @@ class Late:
         patch.setattr(wire.Wire, "close", lambda this: None)
 
     def arrive(self):
-        from pressure_mp.engines.postgres import wire
 
         ((this, args),) = self._sent
-        return wire.finish(self._execute(this, *args))
+        return finish(self._execute(this, *args))
 
 
 @pytest.mark.usefixtures("noted")
@@ -264,7 +264,7 @@ def test_a_take_that_was_taken_back_before_it_arrived_takes_nothing(binding, mon
     assert ask(binding, taken) is Outcome.DONE
     wire_, args = sent[0]
     with pytest.raises(errors.MadeBefore):
-        wire.finish(execute(wire_, *args))
+        finish(execute(wire_, *args))
     assert ask(binding, GetLength()) == 1
 
 

@@ -27,8 +27,8 @@ from pressure_mp import (
 from pressure_mp.drivers import adrive
 from pressure_mp.engines.contract.items import Take
 from pressure_mp.engines.contract.replies import NoItem
+from pressure_mp.engines.finishing import finish
 from pressure_mp.engines.redis.pool import Pool
-from pressure_mp.engines.redis.wire import finish
 
 
 @pytest.fixture

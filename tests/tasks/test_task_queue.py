@@ -365,8 +365,9 @@ def test_what_cannot_be_decoded_is_buried(url, name):
         queue.take(0)
     raw.put(b"not a pickle")
     queue.put("good")
-    with pytest.warns(RejectedItemWarning):
+    with pytest.warns(RejectedItemWarning) as caught:
         (task,) = queue.take_many(10)
+    assert caught[0].filename == __file__
     assert task.data == "good"
     assert [task.error[:14] for task in raw.list("B")] == ["DecodingError:"] * 2
     queue.delete()

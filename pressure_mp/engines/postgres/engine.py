@@ -12,6 +12,7 @@ from ...exceptions import ArgumentError, PressureError
 from ..contract.items import Put, Take
 from ..contract.session import DEFAULTS, ONE_TRY, Options
 from ..contract.tasks import TakeTasks
+from ..finishing import finish
 from ..shortcut import Shortcut
 from .address import PostgresAddress
 from .broker import PostgresBroker
@@ -27,7 +28,6 @@ from .quick import Quick
 from .session import PostgresSession
 from .statements import Statements
 from .transactions import AsyncTransactionSession, TransactionSession
-from .wire import finish
 
 _TASKS = "tasks"
 

@@ -10,11 +10,11 @@ from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
 from ..contract.replies import Later, Outcome
 from ..contract.requests import HostRequest
 from ..contract.session import Options
+from ..finishing import finish
 from .outage import persist
 from .packing import texts
 from .pool import Pool
 from .statements import Statements
-from .wire import finish
 
 
 class Database(Protocol):

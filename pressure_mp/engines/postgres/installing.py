@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from ...exceptions import BrokerError
+from ..finishing import finish
 from . import schema
 from .address import PostgresAddress
 from .errors import Forbidden
 from .packing import load
 from .statements import versions
-from .wire import BlockingWire, Statement, Wire, finish
+from .wire import BlockingWire, Statement, Wire
 
 #: Seconds to connect.
 _TIMEOUT = 10.0

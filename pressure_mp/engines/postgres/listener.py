@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from ...exceptions import PressureError
+from ..finishing import finish
 from .address import PostgresAddress
 from .notifications import connect_to_hear, hear, wire_to_hear
-from .wire import BlockingWire, Wire, finish
+from .wire import BlockingWire, Wire
 
 #: Seconds until the next try, when one failed.
 _PAUSE = 5.0

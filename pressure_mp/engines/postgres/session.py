@@ -25,6 +25,7 @@ from ..contract.replies import Later, NoTask, Outcome
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options
 from ..contract.tasks import AwaitTask
+from ..finishing import finish
 from ..shortcut import Shortcut
 from . import table
 from .bells import Bell, ThreadBell
@@ -36,7 +37,6 @@ from .pool import Lane, Pool
 from .quick import Quick
 from .statements import Statements
 from .ways import Asked, Reply, Way
-from .wire import finish
 
 #: Seconds between two looks of one who waits where no notification is heard.
 _POLL = 0.1

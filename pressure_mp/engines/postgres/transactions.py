@@ -20,6 +20,7 @@ from ..contract.items import Acknowledge, Put
 from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.tasks import AckTask, AckTasks, PutTasks
+from ..finishing import finish
 from . import session, table, task_ways
 from .callers import (
     IDENTITY,
@@ -37,7 +38,7 @@ from .outage import persist
 from .pool import Pool
 from .session import BaseSession, PostgresSession
 from .ways import Asked, Reply
-from .wire import Statement, finish
+from .wire import Statement
 
 _STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
 _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())

@@ -10,7 +10,7 @@ import os
 import select
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -46,16 +46,6 @@ class Statement(NamedTuple):
 
 #: One row; None is SQL's NULL.
 Row = list["bytes | None"]
-
-
-def finish(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run what never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-    coroutine.close()
-    raise AssertionError("a thread's call suspended")
 
 
 class Wire(ABC):

@@ -7,6 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from ...exceptions import PressureError
+from ..finishing import finish
 from .binding import RedisBinding
 from .blocking_wire import BlockingWire
 from .lanes import Lane
@@ -14,7 +15,6 @@ from .pool import Pool
 from .scripts import read_bare
 from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DONE, Reply
-from .wire import finish
 
 #: Bytes of an item that is sent again to say which one was taken.
 _SMALL = 1 << 12

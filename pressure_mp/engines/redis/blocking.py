@@ -9,6 +9,7 @@ from typing import Any
 from ..contract.items import TakeBack
 from ..contract.replies import Later, NoItem, NoSpace
 from ..contract.requests import Request
+from ..finishing import finish
 from .accepting import accept
 from .binding import TAKING, RedisBinding
 from .blocking_wire import BlockingWire
@@ -24,7 +25,6 @@ from .scripts import read_bare
 from .sent import Sent
 from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DECLINED, DONE, Reply
-from .wire import finish
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)

@@ -9,7 +9,8 @@ from typing import Any
 import hiredis
 import redis.connection
 
-from .wire import NOTHING, READ_SIZE, Buffer, Wire, finish
+from ..finishing import finish
+from .wire import NOTHING, READ_SIZE, Buffer, Wire
 
 #: Nearly every reply is smaller, and room for more takes longer to make.
 _FIRST_READ_SIZE = 1 << 12

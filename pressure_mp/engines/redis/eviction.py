@@ -7,8 +7,7 @@ which a call that is sent again is done twice, and what tells a queue from a for
 
 from __future__ import annotations
 
-import warnings
-
+from ...caller_warnings import warn_caller
 from ...exceptions import EvictingServerError, EvictionWarning
 from .address import RedisAddress
 from .wire import Wire
@@ -51,7 +50,7 @@ async def check(wire: Wire, address: RedisAddress, timeout: float | None) -> Non
             "allow_eviction=1 in the URL, or with PRESSURE_ALLOW_EVICTION=1"
         )
     if problem:
-        warnings.warn(problem, EvictionWarning, stacklevel=2)
+        warn_caller(problem, EvictionWarning)
     _asked.add(address)
 
 

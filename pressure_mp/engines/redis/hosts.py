@@ -9,11 +9,11 @@ from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
 from ..contract.replies import Later, Outcome
 from ..contract.requests import HostRequest
 from ..contract.session import Options
+from ..finishing import finish
 from . import keys
 from .address import RedisAddress
 from .plain_commands import PlainCommands
 from .pool import Pool
-from .wire import finish
 
 
 class Server(Protocol):

@@ -12,7 +12,7 @@ import collections
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import hiredis
@@ -36,15 +36,6 @@ _AHEAD = 4
 _EMPTY = b"*0\r\n"
 #: No reply, or none that is complete.
 NOTHING = object()
-
-
-def finish(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-    raise AssertionError("a coroutine over blocking wires was suspended")
 
 
 class Node:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
 from ... import interrupts, states
+from ...caller_warnings import warn_caller
 from ...effects import Operation
 from ...encoding.task_values import (
     check_priority,
@@ -388,7 +388,7 @@ def hand_out(
     for task in tasks:
         task.on_error, task.backoff = on_error, backoff
     if problem is not None:
-        warnings.warn(str(problem), RejectedItemWarning, stacklevel=4)
+        warn_caller(str(problem), RejectedItemWarning)
 
 
 def _results_of(given: Sequence[TaskOrId]) -> dict[int, Any]:
