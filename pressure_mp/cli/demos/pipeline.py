@@ -78,13 +78,14 @@ def pipeline(ctx: click.Context, directory: Path | None, url: str, workers: int)
     console = Console()
 
     click.echo(f"{len(paths)} Python files below {root}, {workers} workers")
-    ours, our_time = on_pressure_queues(url, paths, workers, console)
+    files = stages.batches(paths, 1)
+    ours, our_time = on_pressure_queues(url, files, workers, console)
     click.echo("The commonest identifiers:")
     for identifier, times in commonest(ours, 10):
         click.echo(f"{times:>10,}  {identifier}")
 
     click.echo("The same pipeline on multiprocessing.Queue")
-    theirs, their_time = on_standard_queues(paths, workers, console)
+    theirs, their_time = on_standard_queues(files, workers, console)
     different = differences(ours, theirs)
     if different:
         click.echo("DIFFERENT, pressure_mp.Queue and multiprocessing.Queue:", err=True)
@@ -114,7 +115,7 @@ def python_files(root: Path, skip: tuple[str, ...]) -> list[Path]:
 
 
 def on_pressure_queues(
-    url: str, paths: list[Path], workers: int, console: Console
+    url: str, files: list[list[Path]], workers: int, console: Console
 ) -> tuple[Totals, float]:
     """The totals, and the seconds it took, with pressure_mp's queues."""
 
@@ -123,27 +124,30 @@ def on_pressure_queues(
 
     def watch(sources: Queue[Any], counts: Queue[Any], _: Counted) -> Callable[[], Flow]:
         click.echo(f"pressure_mp.Queue at {sources.url}")
-        return Flow(len(paths), sources, counts).look
+        return Flow(len(files), sources, counts).look
 
     with showing(console) as show:
-        return run(make, paths, workers, watch, show)
+        return run(make, files, workers, watch, show)
 
 
-def on_standard_queues(paths: list[Path], workers: int, console: Console) -> tuple[Totals, float]:
+def on_standard_queues(
+    files: list[list[Path]], workers: int, console: Console
+) -> tuple[Totals, float]:
     """The totals, and the seconds it took, with the standard library's queues."""
     stopwatch = Stopwatch("multiprocessing.Queue")
     with showing(console) as show:
-        return run(multiprocessing.Queue, paths, workers, lambda *_: lambda: stopwatch, show)
+        return run(multiprocessing.Queue, files, workers, lambda *_: lambda: stopwatch, show)
 
 
 def run(
     make: Callable[[int], AQueue],
-    paths: list[Path],
+    files: list[list[Path]],
     workers: int,
     watch: Callable[[AQueue, AQueue, Counted], Callable[[], View]],
     show: Callable[[View], None],
 ) -> tuple[Totals, float]:
-    """Join the stages with queues that ``make`` makes of their bound; run them to the end.
+    """Join the stages with queues that ``make`` makes of their bound; run them to the end. Each
+    batch of ``files`` is one item.
 
     ``watch`` is given both queues and the number of files that are counted, and returns what makes
     the view that is shown. Raises ProcessFailed when one of the processes fails.
@@ -151,7 +155,7 @@ def run(
     sources, counts, totals = make(DEPTH), make(DEPTH), make(1)
     counted: Counted = RawValue("L")
     processes = Processes()
-    processes.add("reading", stages.read, paths, sources, workers)
+    processes.add("reading", stages.read, files, sources, workers)
     for _ in range(workers):
         processes.add("tokenising", stages.tokenise, sources, counts)
     processes.add("counting", stages.total, counts, totals, workers, counted)

@@ -40,19 +40,37 @@ class Totals:
     tokens: int = 0
     identifiers: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: Totals) -> None:
+        """Those of other files too."""
+        self.files += other.files
+        self.skipped += other.skipped
+        self.tokens += other.tokens
+        self.identifiers.update(other.identifiers)
 
-def read(paths: list[Path], sources: AnyQueue, workers: int) -> None:
-    """Put each file's contents, and for each worker an end."""
-    for path in paths:
-        sources.put(_contents(path))
+
+_SKIPPED = Totals(files=1, skipped=1)
+
+
+def batches(paths: list[Path], size: int) -> list[list[Path]]:
+    """The files, ``size`` of them in each batch."""
+    return [paths[first : first + size] for first in range(0, len(paths), size)]
+
+
+def read(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
+    """Put the contents of each batch of files, and for each worker an end."""
+    for batch in files:
+        sources.put([_contents(path) for path in batch])
     for _ in range(workers):
         sources.put(END)
 
 
 def tokenise(sources: AnyQueue, counts: AnyQueue) -> None:
-    """Put what each file contributes to the totals, until the end, and then that."""
-    while (source := sources.get()) is not END:
-        counts.put(_count(source))
+    """Put what each batch contributes to the totals, until the end, and then that."""
+    while (batch := sources.get()) is not END:
+        counted = Totals()
+        for source in batch:
+            counted.add(_count(source))
+        counts.put(counted)
     counts.put(END)
 
 
@@ -65,36 +83,29 @@ def total(counts: AnyQueue, totals: AnyQueue, workers: int, files: Counted) -> N
         if counted is END:
             working -= 1
             continue
-        result.files += 1
+        result.add(counted)
         files.value = result.files
-        if isinstance(counted, str):
-            result.skipped += 1
-            continue
-        tokens, identifiers = counted
-        result.tokens += tokens
-        result.identifiers.update(identifiers)
     totals.put(result)
 
 
-def _contents(path: Path) -> bytes | str:
-    """The file, or why it cannot be read."""
+def _contents(path: Path) -> bytes | None:
+    """The file, if it can be read."""
     try:
         return path.read_bytes()
-    except OSError as error:
-        return str(error)
+    except OSError:
+        return None
 
 
-def _count(source: bytes | str) -> tuple[int, Counter[str]] | str:
-    """How many tokens, and which identifiers how often; or why that cannot be said."""
-    if isinstance(source, str):
-        return source
-    tokens = 0
-    identifiers: Counter[str] = Counter()
+def _count(source: bytes | None) -> Totals:
+    """How many tokens one file has, and which identifiers how often."""
+    if source is None:
+        return _SKIPPED
+    counted = Totals(files=1)
     try:
         for kind, text, *_ in tokenize.tokenize(io.BytesIO(source).readline):
-            tokens += 1
+            counted.tokens += 1
             if kind == tokenize.NAME and not keyword.iskeyword(text):
-                identifiers[text] += 1
-    except (SyntaxError, tokenize.TokenError, ValueError) as error:
-        return str(error)
-    return tokens, identifiers
+                counted.identifiers[text] += 1
+    except (SyntaxError, tokenize.TokenError, ValueError):
+        return _SKIPPED
+    return counted

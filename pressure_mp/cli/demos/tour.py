@@ -21,14 +21,14 @@ from ... import Queue
 from .crash import Crash
 from .pipeline import broker_url, differences, python_files, run
 from .progress import showing
-from .stages import Counted
+from .stages import Counted, batches
 
 OURS, THEIRS = "pressure_mp.Queue", "multiprocessing.Queue"
 #: Each runs twice, in an order that favours none.
 TURNS = (OURS, THEIRS, THEIRS, OURS)
 WORKERS = 2
-#: Of the standard library's files each of so many is counted.
-EACH = 2
+#: Of the standard library's files every second one is counted; so many of them are one item.
+EACH, BATCH = 2, 8
 DIFF = """\
 -from multiprocessing import JoinableQueue, Queue
 +from pressure_mp import JoinableQueue, Queue"""
@@ -54,12 +54,14 @@ def tour(ctx: click.Context, url: str) -> None:
     click.echo(f"\nA program of multiprocessing moves here by one line:\n\n{DIFF}\n")
     root = Path(sysconfig.get_path("stdlib"))
     paths = python_files(root, skip=("site-packages",))[::EACH]
-    click.echo(f"The same pipeline on both, {len(paths)} files of the standard library, in turns:")
+    what = f"{len(paths)} files of the standard library, {BATCH} in each item"
+    click.echo(f"The same pipeline on both, {what}, in turns:")
     race, totals = Race(len(paths)), {}
     with showing(console) as show:
         for title in TURNS:
             make: Any = multiprocessing.Queue if title == THEIRS else partial(Queue, url=url)
-            totals[title], seconds = run(make, paths, WORKERS, partial(race.start, title), show)
+            watch = partial(race.start, title)
+            totals[title], seconds = run(make, batches(paths, BATCH), WORKERS, watch, show)
             race.finish(seconds)
             show(race)
     different = differences(totals[OURS], totals[THEIRS])
