@@ -14,14 +14,15 @@ _make_queue = multiprocessing.Queue
 
 
 class LossyQueue:
-    """A queue of multiprocessing that loses files in which ``MARK`` occurs."""
+    """A queue of multiprocessing that loses batches of files in which ``MARK`` occurs."""
 
     def __init__(self, maxsize: int) -> None:
         self._queue = _make_queue(maxsize)
         self.get = self._queue.get
 
     def put(self, item: Any) -> None:
-        if not (isinstance(item, bytes) and MARK in item):
+        is_batch = isinstance(item, list)  # of the contents of files
+        if not (is_batch and any(MARK in content for content in item if content)):
             self._queue.put(item)
 
 

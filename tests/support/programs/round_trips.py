@@ -60,9 +60,9 @@ def main(url: str, name: str) -> None:
         Queue(0, name, url=url)
     with counted("put"):
         q.put(1)
-    with counted("get of what is there"):
+    with counted("get, from a queue that has items"):
         q.get()
-    with counted("get_nowait of what is not there"):
+    with counted("get_nowait, from an empty queue"):
         try:
             q.get_nowait()
         except Empty:
