@@ -87,29 +87,40 @@ class Anonymous(Named):
         return Queue(url=url)
 
 
-class ByHand(Way):
+class OfPeer(Way):
+    """A peer of its own for each process, of those that are measured one call at a time."""
+
+    @abstractmethod
+    def peer(self) -> Skipping | OurWorker:
+        """One, connected."""
+
+    def put(self, start: Barrier, end: Barrier) -> None:
+        peer = self.peer()
+        start.wait()
+        peer.put(self.number)
+        end.wait()
+
+    def get(self, start: Barrier, end: Barrier) -> None:
+        peer = self.peer()
+        start.wait()
+        peer.get(self.number)
+        end.wait()
+
+
+class ByHand(OfPeer):
     """``SKIP LOCKED`` by hand."""
 
     title = Skipping.title
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        Skipping(url).close()  # the table is there
+        self.peer().close()  # the table is there
 
-    def put(self, start: Barrier, end: Barrier) -> None:
-        peer = Skipping(self.url)
-        start.wait()
-        peer.put(self.number)
-        end.wait()
-
-    def get(self, start: Barrier, end: Barrier) -> None:
-        peer = Skipping(self.url)
-        start.wait()
-        peer.get(self.number)
-        end.wait()
+    def peer(self) -> Skipping:
+        return Skipping(self.url)
 
 
-class Tasks(Way):
+class Tasks(OfPeer):
     """``TaskQueue(name)``: ``put``; and ``take(ack=)`` of the task before, as ``TaskQueue.run``
     does."""
 
@@ -117,19 +128,10 @@ class Tasks(Way):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        OurWorker(self.url, self.title)  # the schema and the queue are there
+        self.peer()  # the schema and the queue are there
 
-    def put(self, start: Barrier, end: Barrier) -> None:
-        peer = OurWorker(self.url, self.title)
-        start.wait()
-        peer.put(self.number)
-        end.wait()
-
-    def get(self, start: Barrier, end: Barrier) -> None:
-        peer = OurWorker(self.url, self.title)
-        start.wait()
-        peer.get(self.number)
-        end.wait()
+    def peer(self) -> OurWorker:
+        return OurWorker(self.url, self.title)
 
 
 class TasksByHand(Way):

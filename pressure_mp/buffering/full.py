@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..effects import Ask, Operation, T
+from ..effects import AnyOperation, Ask, Operation, T
 from ..engines.contract.items import Put
 from ..engines.contract.replies import NoSpace
-from .pace import may_watch
+from .pace import WATCH, may_watch
+
+if TYPE_CHECKING:
+    from .handle import BufferedHandle
 
 #: After one that waited, so many puts expect that there is no space. None of them tells whether it
 #: had to wait, so the next one does not.
 _EXPECTED = 16
+
+
+def run_after_wait(handle: BufferedHandle, operation: AnyOperation[T], request: Put) -> T:
+    """Run an operation that begins with ``request``: that is sent together with a wait for space,
+    if the engine can do so."""
+    session = handle._session()
+    try:
+        session.send_ahead(request, NoSpace(0), WATCH)
+    except BaseException:
+        session.interrupted()
+        session.end()
+        raise
+    return handle._run_on(session, operation)
 
 
 class WhereFull:

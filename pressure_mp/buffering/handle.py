@@ -94,7 +94,7 @@ class BufferedHandle(Protocol):
         self,
         operation: AnyOperation[T],
         may_be_full: bool = True,
-        connection: object | None = None,
+        *,
         expected: Put | None = None,
     ) -> T:
         """Run an operation that puts something; unless the queue is known to have space, it may

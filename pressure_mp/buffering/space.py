@@ -15,14 +15,14 @@ from .. import interrupts
 from ..drivers import drive, ending, noting
 from ..effects import AnyOperation, Operation
 from ..engines.contract.items import Added, reserve_space
-from ..engines.contract.replies import NoSpace
 from ..engines.contract.session import ONE_TRY, Engine, Options
 from ..exceptions import Full, PressureError
 from ..identity.client import writer
 from ..operations.control import FIFO
 from ..operations.items import ItemOperations
 from . import sender
-from .pace import WATCH, Alone
+from .full import run_after_wait
+from .pace import Alone
 
 if TYPE_CHECKING:
     from .handle import BufferedHandle
@@ -124,12 +124,11 @@ class Space:
         is any. After :meth:`begin`."""
         with self.lock:
             self.ran_out = False
-        session, asked = handle._session(), monotonic()
+        asked = monotonic()
         request = reserve_space(self._writer, self.period)
+        reserving = handle._operations.reserve_space(self._writer, self.period)
         try:
-            session.send_ahead(request, NoSpace(self._known), WATCH)
-            reserving = handle._operations.reserve_space(self._writer, self.period)
-            added = handle._run_on(session, reserving)
+            added = run_after_wait(handle, reserving, request)
         except BaseException:
             self._note_lost(handle._options.lease)
             raise

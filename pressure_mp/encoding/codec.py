@@ -117,7 +117,7 @@ class Codec(Generic[Item]):
         sign = self.prepare().sign
         if not self._has_envelopes:
             return sign(payload)
-        if not headers and payload.startswith(envelope.MARK):
+        if not headers and envelope.is_one(payload):
             headers = envelope.EMPTY  # it is not taken for one
         return sign(headers + payload) if self._key_ids else headers + sign(payload)
 
@@ -147,7 +147,7 @@ class Codec(Generic[Item]):
                 raise
             if not is_checked:
                 self.prepare().check(item)
-            if self._divides and payload.startswith(envelope.MARK):
+            if self._divides and envelope.is_one(payload):
                 return self._decode_in_envelope(payload, item)
             raise serializers.undecodable(self._queue, error, item, self._kind) from error
 

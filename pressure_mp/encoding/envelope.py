@@ -37,12 +37,12 @@ def is_one(payload: bytes | memoryview) -> bool:
 
 def payload_of(payload: bytes) -> bytes:
     """What is in an envelope; anything else as it is."""
-    return payload[_end(payload) :] if payload.startswith(MARK) else payload
+    return payload[_end(payload) :] if is_one(payload) else payload
 
 
 def headers_of(payload: bytes) -> dict[str, str]:
     """The headers of an envelope; none of anything else, or when they cannot be read."""
-    if not payload.startswith(MARK):
+    if not is_one(payload):
         return {}
     import json
 

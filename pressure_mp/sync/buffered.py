@@ -142,6 +142,7 @@ class BufferedItemHandle(ItemHandle):
         self,
         operation: AnyOperation[T],
         may_be_full: bool = True,
+        *,
         connection: object | None = None,
         expected: Put | None = None,
     ) -> T:
@@ -164,19 +165,11 @@ class BufferedItemHandle(ItemHandle):
     def _run_after_wait(self, operation: AnyOperation[T], request: Put) -> T:
         """:meth:`_run` for an operation that begins with ``request``: that is sent together with a
         wait for space, if the engine can do so."""
-        from ..buffering.pace import WATCH
-        from ..engines.contract.replies import NoSpace
+        from ..buffering.full import run_after_wait
 
         if unsent.senders:
             unsent.settle(registry.engine(self._address))
-        session = self._session()
-        try:
-            session.send_ahead(request, NoSpace(0), WATCH)
-        except BaseException:
-            session.interrupted()
-            session.end()
-            raise
-        return self._run_on(session, operation)
+        return run_after_wait(self, operation, request)
 
     def _expecting(self, putting: Ask[T]) -> Put | None:
         if self._where_full is None:

@@ -98,16 +98,22 @@ def test_a_program_that_deletes_a_shut_down_executor_ends_without_a_word(program
     assert process.returncode == 0
 
 
-def test_what_was_done_while_the_broker_was_away_is_told_when_it_is_back(keeping_server, tmp_path):
-    running, go_on, log = tmp_path / "running", tmp_path / "go on", tmp_path / "log"
-    with Executor(
+def one_that_logs(server, log):
+    """An executor with one worker, which writes what it logs into a file, and soon says that it
+    cannot reach the broker."""
+    return Executor(
         1,
-        url=keeping_server.url,
+        url=server.url,
         mp_context=multiprocessing.get_context("forkserver"),
         initializer=functions.log_to,
         initargs=(str(log),),
         reconnect=0.1,
-    ) as executor:
+    )
+
+
+def test_what_was_done_while_the_broker_was_away_is_told_when_it_is_back(keeping_server, tmp_path):
+    running, go_on, log = tmp_path / "running", tmp_path / "go on", tmp_path / "log"
+    with one_that_logs(keeping_server, log) as executor:
         future = executor.submit(functions.hold, str(running), str(go_on))
         until(lambda: functions.runs(str(running)))
         until(future.running)
@@ -121,14 +127,7 @@ def test_what_was_done_while_the_broker_was_away_is_told_when_it_is_back(keeping
 
 def test_calls_that_cannot_be_given_back_are_run_when_the_broker_is_back(keeping_server, tmp_path):
     running, go_on, log = tmp_path / "running", tmp_path / "go on", tmp_path / "log"
-    with Executor(
-        1,
-        url=keeping_server.url,
-        mp_context=multiprocessing.get_context("forkserver"),
-        initializer=functions.log_to,
-        initargs=(str(log),),
-        reconnect=0.1,
-    ) as executor:
+    with one_that_logs(keeping_server, log) as executor:
         first = executor.submit(functions.hold, str(tmp_path / "first"), str(go_on))
         before = [executor.submit(functions.note, str(tmp_path / "before"), n) for n in range(60)]
         pid = keeping_server.process.pid

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
+import inside
 import pytest
 from brokers.lossy import LossyProxy
 from brokers.servers import Server
 from oracle.clients import LONG_LEASE, Client
+
+Handle = TypeVar("Handle")
 
 
 @pytest.fixture
@@ -43,6 +46,22 @@ def client(own_server: Server, name: str) -> Iterator[Client]:
     client.engine.close()
     yield client
     client.observer.close()
+
+
+@pytest.fixture
+def closed_at_end() -> Iterator[Callable[[Handle], Handle]]:
+    """Keeps a handle, and closes it at the end of the test, whatever is unsent."""
+    kept: list[Any] = []
+
+    def keep(handle: Handle) -> Handle:
+        kept.append(handle)
+        return handle
+
+    yield keep
+    for handle in kept:
+        handle.cancel_join_thread()
+        handle.close()
+        inside.forget_space(handle)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 
-import inside
 import pytest
 from programs.space import obey, put_all
 from waiting import LIMIT, Background, blocked, until
@@ -23,19 +22,11 @@ NUMBER = 200
 
 
 @pytest.fixture
-def make(own_server):
+def make(own_server, closed_at_end):
     """Handles that are closed at the end, and read nothing ahead."""
-    made = []
-
-    def make(bound=BOUND, **options):
-        made.append(Queue(bound, url=own_server.url, prefetch=0, **options))
-        return made[-1]
-
-    yield make
-    for handle in made:
-        handle.cancel_join_thread()
-        handle.close()
-        inside.forget_space(handle)
+    return lambda bound=BOUND, **options: closed_at_end(
+        Queue(bound, url=own_server.url, prefetch=0, **options)
+    )
 
 
 @pytest.fixture

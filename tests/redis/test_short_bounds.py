@@ -11,7 +11,6 @@ import signal
 import threading
 import time
 
-import inside
 import psutil
 import pytest
 from programs import short_bounds as programs
@@ -27,19 +26,11 @@ NUMBER = 2000
 
 
 @pytest.fixture
-def make(own_server):
+def make(own_server, closed_at_end):
     """Handles that are closed at the end."""
-    made = []
-
-    def make(bound=BOUND, kind=Queue, url=own_server.url, **options):
-        made.append(kind(bound, url=url, **options))
-        return made[-1]
-
-    yield make
-    for handle in made:
-        handle.cancel_join_thread()
-        handle.close()
-        inside.forget_space(handle)
+    return lambda bound=BOUND, kind=Queue, url=own_server.url, **options: closed_at_end(
+        kind(bound, url=url, **options)
+    )
 
 
 def scripts_run(client):

@@ -27,19 +27,11 @@ BOUND = 100
 
 
 @pytest.fixture
-def make(own_server, proxy_of):
+def make(own_server, proxy_of, closed_at_end):
     """Handles that are closed at the end, before the proxies."""
-    made = []
-
-    def make(*args, kind=Queue, url=own_server.url, **options):
-        made.append(kind(*args, url=url, **options))
-        return made[-1]
-
-    yield make
-    for handle in made:
-        handle.cancel_join_thread()
-        handle.close()
-        inside.forget_space(handle)
+    return lambda *args, kind=Queue, url=own_server.url, **options: closed_at_end(
+        kind(*args, url=url, **options)
+    )
 
 
 @pytest.fixture

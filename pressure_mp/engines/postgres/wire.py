@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from psycopg import OperationalError, pq
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
@@ -23,8 +23,6 @@ from ..contract.cancellation import mark_as_unknown
 from ..put_off import put_off
 from .errors import ConnectionLost, refusal, unreachable
 from .schema import SETTINGS
-
-T = TypeVar("T")
 
 #: Each statement is a transaction of its own, in which every step sees what was committed before.
 _OPTIONS = " ".join(
@@ -112,8 +110,7 @@ class Wire(ABC):
                 await self._result(end)
                 self._prepared.add(statement.name)
             self._send(statement, params)
-            await self._wait_while(self.pgconn.is_busy, end)
-            return self._read()
+            return await self._result(end)
         except OperationalError as error:
             raise self._lost(error) from None
 

@@ -126,10 +126,8 @@ BEGIN
     IF noted <> a_lane THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, info)
             VALUES (a_lane, a_number, a_queue, 'added', '1');
-        IF a_number % 16 = 0 THEN
-            PERFORM pressure_mp.forget_calls(a_lane, a_number);
-        END IF;
-    ELSIF a_number % 64 = 0 THEN
+    END IF;
+    IF a_number % (CASE WHEN noted = a_lane THEN 64 ELSE 16 END) = 0 THEN
         PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
     RETURN now_at;
@@ -228,10 +226,8 @@ BEGIN
     IF NOT is_noted THEN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, undo)
             VALUES (a_lane, a_number, a_queue, 'taken', ARRAY[one]);
-        IF a_number % 16 = 0 THEN
-            PERFORM pressure_mp.forget_calls(a_lane, a_number);
-        END IF;
-    ELSIF a_number % 64 = 0 THEN
+    END IF;
+    IF a_number % (CASE WHEN is_noted THEN 64 ELSE 16 END) = 0 THEN
         PERFORM pressure_mp.forget_calls(a_lane, a_number);
     END IF;
     RETURN int8send(now_at + 1) || one.item;
