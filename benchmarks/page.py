@@ -19,6 +19,9 @@ one run on one machine. A figure is the median of the rounds; below it are the l
 highest. In parentheses it is divided by the figure of the first row. The peers keep other promises:
 a queue in the memory of one machine, or a list whose items nobody counts, does less than a queue
 that many machines share.
+
+The queues of this page are at Valkey. [The page about PostgreSQL](postgres.md#speed) has the
+figures of queues in a database, beside SKIP LOCKED by hand, pgmq, pgqueuer and procrastinate.
 """
 
 
