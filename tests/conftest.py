@@ -227,6 +227,14 @@ def client(request: pytest.FixtureRequest, name: str) -> Iterator[Client]:
 
 
 @pytest.fixture
+def collected() -> Iterator[None]:
+    """What a test leaves is collected while the warnings that its marks ignore are ignored: of what
+    is collected later, another test is told."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture
 def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits in this process does not look again by itself: what wakes it ends its wait.
 

@@ -41,6 +41,8 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"
     ),
+    # A socket may be left that was shut down and not closed, in the frames of the exception.
+    pytest.mark.usefixtures("collected"),
 ]
 
 #: Seconds until what was interrupted must have been put right.

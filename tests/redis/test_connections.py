@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.metadata
 import multiprocessing
 import os
@@ -22,6 +23,9 @@ import pressure_mp
 from pressure_mp import PressureQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
+from pressure_mp.engines.finishing import finish
+from pressure_mp.engines.redis import connecting
+from pressure_mp.engines.redis.blocking_wire import BlockingWire
 from pressure_mp.engines.redis.loop_wire import LoopWire
 
 
@@ -54,6 +58,27 @@ def test_a_connection_reads_no_file_about_installed_packages(server, name, monke
     with Queue(name=name, url=server.url, prefix=name) as q:  # which no connection is there for
         q.put(1)
         q.delete()
+
+
+def test_a_connection_in_a_cycle_is_closed_when_it_is_collected(valkey, name, monkeypatch):
+    """Also where the collector comes to the socket first; left open it is a ResourceWarning."""
+    make = connecting.make
+
+    def make_older(*args):
+        connection = make(*args)
+        gc.collect(0)
+        return connection
+
+    monkeypatch.setattr(connecting, "make", make_older)
+    with Queue(name=name, url=valkey.url) as q:
+        address = inside.engine(q).address
+    wire = finish(BlockingWire.open(address))
+    number, wire.cycle = wire.id, wire
+    client = valkey.client()
+    assert client.client_list(client_id=[number])
+    del wire
+    gc.collect()
+    until(lambda: not client.client_list(client_id=[number]))
 
 
 def test_the_environment_says_where_the_broker_is(valkey, name, monkeypatch):

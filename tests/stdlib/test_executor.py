@@ -15,6 +15,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
     # Where a test keeps the initializer's message, what it keeps it in.
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.usefixtures("collected"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import weakref
 from typing import Any
 
 import hiredis
@@ -24,8 +25,12 @@ class BlockingWire(Wire):
     _module = redis.connection
 
     def __init__(self, connection: Any) -> None:
-        super().__init__(connection)
+        super().__init__()
         self._socket: socket.socket = connection._sock  # redis-py has no public name for it
+        # It keeps redis-py's connection until this is gone. In a cycle the collector may come to
+        # the socket before it comes to what closes it.
+        self._disconnect = weakref.finalize(self, connection.disconnect)
+        self._disconnect.atexit = False
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
@@ -105,4 +110,4 @@ class BlockingWire(Wire):
         return True
 
     def close(self) -> None:
-        self._connection.disconnect()
+        self._disconnect()

@@ -18,7 +18,7 @@ class LoopWire(Wire):
     _module = redis.asyncio.connection
 
     def __init__(self, connection: Any) -> None:
-        super().__init__(connection)
+        super().__init__()
         # redis-py has no public names for its streams; it must not close them either.
         self._input: asyncio.StreamReader = connection._reader
         self._output: asyncio.StreamWriter = connection._writer

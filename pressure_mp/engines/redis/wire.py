@@ -92,8 +92,7 @@ class Wire(Carrier):
 
     _module: Any  #: redis-py's, with the connection classes of this kind
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection  # redis-py's; it closes the socket when it is collected
+    def __init__(self) -> None:
         self._reader = hiredis.Reader(notEnoughData=NOTHING)
         self._refusal: Any = NOTHING
         #: The last call, if nobody has waited for its reply.
