@@ -12,6 +12,8 @@ from ..engines.contract.items import MOST_ITEMS
 WATCH = 0.05
 #: Seconds in which what is read is to be handed out.
 _WINDOW = 0.01
+#: A gap counts as one of so many seconds at most.
+_LONGEST_GAP = 0.05
 #: After a call that found no more than one item, so many get one by one; then twice as many.
 _FEWEST, _MOST_SINGLE = 8, 1024
 #: Seconds of getting one by one when it was seen that others take items too, or count them; then
@@ -22,6 +24,21 @@ _SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
 def may_watch(end: float | None) -> bool:
     """Whether one that stops waiting then may wait for longer than it takes to watch."""
     return end is None or end - monotonic() > 4 * WATCH
+
+
+class Gaps:
+    """The seconds from one item to the next. What counts is the mean of the last few: two items of
+    a slow process may happen to come one soon after the other."""
+
+    def __init__(self) -> None:
+        self.mean = math.inf
+
+    def note(self, seconds: float) -> None:
+        """The last one."""
+        if self.mean == math.inf:
+            self.mean = seconds
+        else:
+            self.mean += (min(seconds, _LONGEST_GAP) - self.mean) / 4
 
 
 class Alone:
@@ -48,6 +65,7 @@ class Pace:
 
     def __init__(self) -> None:
         self._visited = -math.inf
+        self._gaps = Gaps()
         self._number = 1
         self._singles = self._single = _FEWEST
         self._has_missed = True
@@ -57,12 +75,17 @@ class Pace:
         """For a call that is made now."""
         now = monotonic()
         passed, self._visited = now - self._visited, now
+        self._gaps.note(passed / self._number)
         if self._single > 0 or not self._alone.is_likely(now):
             self._single -= 1
             return 1
-        soon = int(self._number * _WINDOW / max(passed, 1e-6))
+        soon = int(_WINDOW / max(self._gaps.mean, 1e-6))
         self._number = max(1, min(soon, self._number * 2, MOST_ITEMS))
         return self._number
+
+    def takes(self, number: int) -> float:
+        """In how many seconds so many are handed out, if it goes on like this."""
+        return number * self._gaps.mean
 
     def note(self, found: int) -> None:
         """A call for several found so many."""

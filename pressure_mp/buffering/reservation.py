@@ -47,8 +47,9 @@ _PAUSE = 0.002
 #: Seconds for half of what was read of such a queue, after which whoever puts is told of its space
 #: before the other half is handed out: to tell takes time too.
 _SLOW = 0.0003
-#: With fewer items than this it is not worth while to ask for the next ones before they are needed.
-_LEAST_AHEAD = 32
+#: With fewer items than this, which are handed out in less than so many seconds, it is not worth
+#: while to ask for the next ones before they are needed.
+_LEAST_AHEAD, _LONG = 32, 0.005
 
 #: An item, and what was checked of it; None when it could not be.
 Item = tuple[bytes, Checked | None]
@@ -169,7 +170,7 @@ class Reservation(ABC):
             if not self._add(handle, items, size, when):
                 return False
             may_be_more = len(items) == self._last.limit or size > MOST_BYTES / 2
-            if number >= _LEAST_AHEAD and may_be_more:
+            if may_be_more and (number >= _LEAST_AHEAD or self._pace.takes(number) > _LONG):
                 self._ask_ahead(handle, number)
             return True
         if isinstance(reply, Reserved) and watches and not self._last.kept:

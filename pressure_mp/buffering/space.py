@@ -22,7 +22,7 @@ from ..operations.control import FIFO
 from ..operations.items import ItemOperations
 from . import sender
 from .full import run_after_wait
-from .pace import Alone
+from .pace import Alone, Gaps
 
 if TYPE_CHECKING:
     from .handle import BufferedHandle
@@ -67,6 +67,7 @@ class Space:
         self.until = -math.inf
         #: When something was put last.
         self.last = -math.inf
+        self._gaps = Gaps()
         self._is_held = False  # the broker has reserved what is known here
         self._may_be_held = False  # or something; it is to be released
         self._ends = False  # somebody waits for that
@@ -110,7 +111,8 @@ class Space:
             if self._has_unsent:
                 return None
             self._let_go()
-            is_quick = now - self.last < _WINDOW and self._alone.is_likely(now)
+            self._gaps.note(now - self.last)
+            is_quick = self._gaps.mean < _WINDOW and self._alone.is_likely(now)
             if not (is_quick or self._may_be_held) or sender.is_ending():
                 return ""
             self._writer = self._writer or writer()

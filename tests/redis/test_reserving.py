@@ -125,6 +125,37 @@ def test_what_comes_next_is_asked_for_while_this_is_handed_out(make, own_server,
     assert [q.get() for _ in range(NUMBER - number)] == list(range(number, NUMBER))
 
 
+@pytest.fixture
+def clock(keeps, monkeypatch):
+    """What a consumer's pace is measured with; it goes on when it is told to."""
+
+    class Clock:
+        now = 0.0
+
+    monkeypatch.setattr(pace, "_WINDOW", 0.01)
+    monkeypatch.setattr(pace, "monotonic", lambda: Clock.now)
+    return Clock
+
+
+def test_one_that_takes_a_millisecond_for_an_item_asks_for_the_next_ones_early(make, clock):
+    q = filled(make(), 100)
+    for item in range(100):
+        assert q.get() == item
+        if inside.has_asked_ahead(q):
+            break
+        clock.now += 0.001
+    assert 1 < inside.read_ahead(q) <= 10
+    assert [q.get() for _ in range(item + 1, 100)] == list(range(item + 1, 100))
+
+
+def test_one_that_takes_long_reads_nothing_ahead_though_some_gets_come_soon(make, clock):
+    q = filled(make(), 100)
+    for item in range(100):
+        assert q.get() == item
+        assert not inside.holds(q)
+        clock.now += 0.03 if item % 5 else 0.0
+
+
 def last_call(client, q):
     """The reader's, as the broker knows it."""
     return int(client.hget(f"__pressure__:{q.name}:mp:consumer_holder", "call"))
@@ -712,7 +743,7 @@ class Slow:
 
 
 def test_what_is_being_unpickled_is_not_given_to_others(make, monkeypatch):
-    monkeypatch.setattr(pace, "_WINDOW", HOURS)
+    monkeypatch.setattr(pace, "monotonic", lambda: 0.0)  # no machine is too slow
     Slow.begins, Slow.goes_on = threading.Event(), threading.Event()
     q = filled(make(), 30)
     for item in (Slow(), "next"):
@@ -760,6 +791,7 @@ class Looking:
 
 def test_a_look_in_the_midst_of_unpickling_does_not_wait_for_that(make, keeps, monkeypatch):
     monkeypatch.setattr(reserving.Reserving, "patience", HOURS)
+    monkeypatch.setattr(pace, "monotonic", lambda: 0.0)  # no machine is too slow
     q = filled(make(), 30)
     for item in (Looking(), "next"):
         q.put(item)

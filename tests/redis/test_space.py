@@ -19,7 +19,7 @@ from programs import space as programs
 from waiting import HOURS, LIMIT, Background, blocked, until
 
 from pressure_mp import Full, JoinableQueue, LifoQueue, ProducerInUseError, Queue, ShutDown
-from pressure_mp.buffering import space
+from pressure_mp.buffering import bounded, space
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
@@ -100,6 +100,17 @@ def in_order(items):
 
 
 # What is gained
+
+
+def test_one_that_takes_long_reserves_nothing_though_some_puts_come_soon(make, monkeypatch):
+    passed = 0.0
+    for module in (bounded, space):
+        monkeypatch.setattr(module, "monotonic", lambda: time.monotonic() + passed)
+    q = make(100)
+    for item in range(60):
+        q.put(item)
+        assert not inside.has_space(q)
+        passed += 0.0 if item % 5 == 4 else 0.03
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])

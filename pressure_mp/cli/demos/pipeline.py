@@ -23,9 +23,7 @@ from ...exceptions import AddressError
 from . import stages
 from .processes import Processes
 from .progress import Flow, Stopwatch, View, showing
-from .stages import AnyQueue, Counted, Totals
-
-DEPTH = 16
+from .stages import CONTENTS, DEPTH, AnyQueue, Counted, Stages, Totals
 
 AQueue = TypeVar("AQueue", bound=AnyQueue)
 
@@ -145,6 +143,7 @@ def run(
     workers: int,
     watch: Callable[[AQueue, AQueue, Counted], Callable[[], View]],
     show: Callable[[View], None],
+    how: Stages = CONTENTS,
 ) -> tuple[Totals, float]:
     """Join the stages with queues that ``make`` makes of their bound; run them to the end. Each
     batch of ``files`` is one item.
@@ -152,12 +151,12 @@ def run(
     ``watch`` is given both queues and the number of files that are counted, and returns what makes
     the view that is shown. Raises ProcessFailed when one of the processes fails.
     """
-    sources, counts, totals = make(DEPTH), make(DEPTH), make(1)
+    sources, counts, totals = make(DEPTH), make(how.depth), make(1)
     counted: Counted = RawValue("L")
     processes = Processes()
-    processes.add("reading", stages.read, files, sources, workers)
+    processes.add("reading", how.read, files, sources, workers)
     for _ in range(workers):
-        processes.add("tokenising", stages.tokenise, sources, counts)
+        processes.add("tokenising", how.tokenise, sources, counts)
     processes.add("counting", stages.total, counts, totals, workers, counted)
     look = watch(sources, counts, counted)
     begin = time.perf_counter()

@@ -29,7 +29,7 @@ class Processes:
 
     def add(self, name: str, stage: Callable[..., None], *args: Any) -> None:
         """A process that is to call ``stage(*args)``."""
-        process = Process(target=attended, args=(stage, *args), name=name, daemon=True)
+        process = Process(target=attended, args=(stage, *args), name=name)
         self._processes.append(process)
 
     @contextmanager

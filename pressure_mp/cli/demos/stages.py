@@ -10,11 +10,14 @@ import io
 import keyword
 import tokenize
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 END = None
+#: How many items wait between two stages at most.
+DEPTH = 16
 
 
 class AnyQueue(Protocol):
@@ -64,6 +67,14 @@ def read(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
         sources.put(END)
 
 
+def name(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
+    """As :func:`read`, but for the contents of files put their names."""
+    for batch in files:
+        sources.put(batch)
+    for _ in range(workers):
+        sources.put(END)
+
+
 def tokenise(sources: AnyQueue, counts: AnyQueue) -> None:
     """Put what each batch contributes to the totals, until the end, and then that."""
     while (batch := sources.get()) is not END:
@@ -74,6 +85,32 @@ def tokenise(sources: AnyQueue, counts: AnyQueue) -> None:
     counts.put(END)
 
 
+def tokenise_named(sources: AnyQueue, counts: AnyQueue) -> None:
+    """As :func:`tokenise`, for the names of files; of each file put every identifier with its
+    number, and then the rest."""
+    while (batch := sources.get()) is not END:
+        for counted in [_count(_contents(path)) for path in batch]:
+            for identifier in counted.identifiers.items():
+                counts.put(identifier)
+            counted.identifiers.clear()
+            counts.put(counted)
+    counts.put(END)
+
+
+class Stages(NamedTuple):
+    """The first two stages, and how many items wait behind them at most; 0: without limit."""
+
+    read: Callable[..., None]
+    tokenise: Callable[..., None]
+    depth: int
+
+
+#: The contents of files go through the queues, and what was counted in them.
+CONTENTS = Stages(read, tokenise, DEPTH)
+#: The names of files do, and each identifier by itself: many small items.
+NAMES = Stages(name, tokenise_named, 0)
+
+
 def total(counts: AnyQueue, totals: AnyQueue, workers: int, files: Counted) -> None:
     """Add up what all workers counted; put the result. ``files`` is how many they were."""
     result = Totals()
@@ -82,9 +119,12 @@ def total(counts: AnyQueue, totals: AnyQueue, workers: int, files: Counted) -> N
         counted = counts.get()
         if counted is END:
             working -= 1
-            continue
-        result.add(counted)
-        files.value = result.files
+        elif type(counted) is tuple:
+            identifier, number = counted
+            result.identifiers[identifier] += number
+        else:
+            result.add(counted)
+            files.value = result.files
     totals.put(result)
 
 

@@ -21,14 +21,14 @@ from ... import Queue
 from .crash import Crash
 from .pipeline import broker_url, differences, python_files, run
 from .progress import showing
-from .stages import Counted, batches
+from .stages import NAMES, Counted, batches
 
 OURS, THEIRS = "pressure_mp.Queue", "multiprocessing.Queue"
 #: Each runs twice, in an order that favours none.
 TURNS = (OURS, THEIRS, THEIRS, OURS)
 WORKERS = 2
 #: Of the standard library's files every second one is counted; so many of them are one item.
-EACH, BATCH = 2, 8
+EACH, BATCH = 2, 16
 DIFF = """\
 -from multiprocessing import JoinableQueue, Queue
 +from pressure_mp import JoinableQueue, Queue"""
@@ -40,9 +40,9 @@ DIFF = """\
 def tour(ctx: click.Context, url: str) -> None:
     """Kill a consumer and see its item come back; then compare with multiprocessing.Queue.
 
-    In the comparison one process reads files of the standard library, two split them into tokens,
-    and one counts their identifiers: four times in all, with either kind of queue in turn. Takes
-    less than a minute. Exit status 1: the counts differ.
+    In the comparison one process names files of the standard library, two split them into tokens,
+    and one adds up how often each identifier occurs: four times in all, with either kind of queue
+    in turn. Takes less than a minute. Exit status 1: the counts differ.
     """
     console = Console()
     click.echo("A queue with a name, between processes as on two machines; one of them is killed.")
@@ -54,14 +54,15 @@ def tour(ctx: click.Context, url: str) -> None:
     click.echo(f"\nA program of multiprocessing moves here by one line:\n\n{DIFF}\n")
     root = Path(sysconfig.get_path("stdlib"))
     paths = python_files(root, skip=("site-packages",))[::EACH]
-    what = f"{len(paths)} files of the standard library, {BATCH} in each item"
-    click.echo(f"The same pipeline on both, {what}, in turns:")
+    files = f"{len(paths)} files of the standard library, the names of {BATCH} in each item"
+    click.echo(f"The same pipeline on both, in turns: {files};")
+    click.echo("each identifier of a file comes back as an item.")
     race, totals = Race(len(paths)), {}
     with showing(console) as show:
         for title in TURNS:
             make: Any = multiprocessing.Queue if title == THEIRS else partial(Queue, url=url)
             watch = partial(race.start, title)
-            totals[title], seconds = run(make, batches(paths, BATCH), WORKERS, watch, show)
+            totals[title], seconds = run(make, batches(paths, BATCH), WORKERS, watch, show, NAMES)
             race.finish(seconds)
             show(race)
     different = differences(totals[OURS], totals[THEIRS])
