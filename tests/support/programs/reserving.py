@@ -41,10 +41,13 @@ def get_and_be_killed(connection, q, is_behind=False):
 
 
 def get_some_and_stop(connection, q, number, more):
-    """Get so many, be stopped, and then get more: what those are."""
-    for _ in range(number):
+    """Get so many or more, until some are read ahead, and say how many; be stopped, and then get
+    more: what those are."""
+    got = 0
+    while got < number or inside.read_ahead(q) < 2:
         q.get()
-    connection.send(inside.read_ahead(q))
+        got += 1
+    connection.send(got)
     os.kill(os.getpid(), signal.SIGSTOP)
     connection.send([q.get(timeout=more) for _ in range(3)])
 
