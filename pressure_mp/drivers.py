@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from types import GeneratorType
 from typing import Any
 
 from .effects import (
@@ -79,8 +80,9 @@ def drive_on(operation: AnyOperation[T], session: Session, watch: Watch | None =
         if found is not MORE:
             return found
         operation = operation.rest(operation, reply)
-    assert isinstance(operation, Generator)
-    return _go_on(operation, session, watch, operation.send, None)
+    assert isinstance(operation, GeneratorType)
+    steps: Operation[T] = operation
+    return _go_on(steps, session, watch, steps.send, None)
 
 
 def _go_on(
@@ -142,7 +144,7 @@ async def adrive(
             if found is not MORE:
                 return found
             operation = operation.rest(operation, reply)
-        assert isinstance(operation, Generator)
+        assert isinstance(operation, GeneratorType)
         send: Callable[[Any], Effect] = operation.send
         while True:
             try:
@@ -159,7 +161,7 @@ async def adrive(
                 return stop.value  # type: ignore[no-any-return]
             except BaseException as error:  # CancelledError too: the operation cleans up
                 value = None
-                if operation.gi_frame is None:  # type: ignore[attr-defined]
+                if operation.gi_frame is None:
                     raise
                 send, value = operation.throw, error
     finally:
@@ -200,7 +202,7 @@ def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
 def noting(operation: AnyOperation[T], note: Callable[[bool], None]) -> Operation[T]:
     """An operation that tells ``note`` when it begins and when it ends to wait."""
     steps = iter(operation)
-    assert isinstance(steps, Generator)
+    assert isinstance(steps, GeneratorType)
     return _noting(steps, note, steps.send, None)
 
 

@@ -70,6 +70,8 @@ _looks_at: Leased | None = None  # the one that the thread looks at just now
 def keep_looking(leased: Leased) -> None:
     """See to it that the thread runs, and looks as often as this queue needs."""
     global _is_looking
+    if _is_looking and leased in _needed and leased.interval >= _pace:
+        return  # the thread asks again those that it finds are not needed
     with _lock:
         _needed.add(leased)
         if _is_looking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..effects import Operation
@@ -76,7 +76,7 @@ class Takers:
         return self._operations.requeue(incarnation(), _LOST, call=call)
 
     def keep(
-        self, tasks: Iterable[bytes], call: int, longest: int, done: Held | None = None
+        self, tasks: Sequence[bytes], call: int, longest: int, done: Held | None = None
     ) -> None:
         """This process has these tasks, by the take of that number, for so many milliseconds; and
         no more the one that is done."""
@@ -86,7 +86,8 @@ class Takers:
                 self._held.pop(done[0], None)
             for task in tasks:
                 self._held[task] = call, until
-        self.lease.keep()
+        if tasks:
+            self.lease.keep()
 
     def lose(self, tasks: Iterable[Held]) -> None:
         """This process does not have the tasks any more by those takes."""

@@ -10,8 +10,10 @@ from ..encoding.task_values import check_key, check_priority, check_times, check
 from ..exceptions import TaskNotFound
 from ..operations.calls import CallOperations
 from ..operations.task_leases import TaskLeaseOperations
+from ..operations.task_producing import PutOptions
 from ..operations.task_results import TaskEvent
 from ..sync.tasks.inbox import TaskInbox
+from ..sync.tasks.producer import put_options
 from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
 
@@ -55,6 +57,11 @@ class CallQueue(TaskQueue[bytes]):
         alone. Raises what a take without waiting does."""
         return self._take(most, 0.0, None, tube, "release", None, retries_alone=True)
 
+    def put_call(self, payload: bytes, id: str, options: PutOptions) -> None:
+        """Put a call. Raises what a put does."""
+        self._check_open()
+        self._run(self._operations.put(payload, id, options))
+
     def withdraw(self, id: str) -> bool:
         """Remove a call that nobody has taken; whether that was so."""
         return self._run(self._operations.withdraw(encode_id(id)))
@@ -86,6 +93,7 @@ class QueueClient:
         #: In seconds; without one, results are for this client alone.
         self._result_ttl = result_ttl
         self._inbox: TaskInbox | None = None
+        self._last: tuple[Options, PutOptions] | None = None
 
     @property
     def name(self) -> str:
@@ -105,12 +113,20 @@ class QueueClient:
 
     def put(self, ids: Sequence[str], payloads: Sequence[bytes], options: Options) -> None:
         """Send calls. Raises what a put does."""
-        kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
-        asked = {**options._asdict(), **kept}
         if len(ids) == 1:  # which needs fewer steps
-            self._queue.put(payloads[0], id=ids[0], **asked)
-        else:
-            self._queue.put_many(payloads, ids=ids, **asked)
+            self._queue.put_call(payloads[0], ids[0], self._put_options(options))
+            return
+        kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
+        self._queue.put_many(payloads, ids=ids, **options._asdict(), **kept)
+
+    def _put_options(self, options: Options) -> PutOptions:
+        """What a put says of calls with these options; those that were used last are kept."""
+        last = self._last
+        if last is None or last[0] is not options:
+            delay, ttl, key = options.delay, options.ttl, options.key
+            asked = delay, ttl, options.priority, options.tube, self._result_ttl, self.inbox, key
+            last = self._last = options, put_options(*asked)
+        return last[1]
 
     def is_taken(self, id: str) -> bool:
         """Whether a worker has a call now."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -54,10 +55,10 @@ class Client:
         self._most = max_pending
         self._sends_later = sends_later
         # Re-entrant: a finalizer may close it in the midst of anything.
-        lock = threading.RLock()
-        self._fewer = threading.Condition(lock)  # futures, or of those that are queued
-        self._sendable = threading.Condition(lock)
-        self._sent = threading.Condition(lock)
+        self._lock = threading.RLock()
+        self._fewer = threading.Condition(self._lock)  # futures, or of those that are queued
+        self._sendable = threading.Condition(self._lock)
+        self._sent = threading.Condition(self._lock)
         self._cancelling = threading.RLock()
         self._ending = threading.Lock()
         self._ids = CallIds()
@@ -86,7 +87,7 @@ class Client:
 
     def start(self) -> None:
         """Begin to listen, and to send."""
-        with self._fewer:
+        with self._lock:
             if self._threads:
                 return
             self._queue.open()
@@ -106,7 +107,7 @@ class Client:
 
         One that is alone is sent at once: the thread that sends would only be on its way.
         """
-        with self._fewer:
+        with self._lock:
             self._wait_for_space(block)
             future: Future[Any] = Future(id or self._ids.next(), self)
             is_alone = not self._futures
@@ -135,7 +136,7 @@ class Client:
         try:
             self._queue.put(list(batch), [call.payload for call in batch.values()], options)
         finally:
-            with self._fewer:
+            with self._lock:
                 self._on_the_way.difference_update(batch)
                 self._sent.notify_all()
 
@@ -168,7 +169,7 @@ class Client:
 
     def future_of(self, id: str) -> Future[Any]:
         """The future of a call that somebody submitted."""
-        with self._fewer:
+        with self._lock:
             self.check_open()
             found = self._futures.get(id)
             if found is not None:
@@ -184,7 +185,7 @@ class Client:
     def cancel(self, future: Future[Any]) -> bool:
         """As of :class:`~.future.Keeper`."""
         with self._cancelling:
-            with self._fewer:
+            with self._lock:
                 is_unsent = self._unsent.pop(future.id, None) is not None
                 while future.id in self._on_the_way:
                     self._sent.wait()
@@ -202,7 +203,7 @@ class Client:
 
     def is_taken(self, future: Future[Any]) -> bool:
         """As of :class:`~.future.Keeper`."""
-        with self._fewer:
+        with self._lock:
             if self.is_over or future.id in self._unsent or future.id in self._on_the_way:
                 return False
         return self._queue.is_taken(future.id)
@@ -215,14 +216,14 @@ class Client:
 
     def cancel_queued(self) -> None:
         """Cancel all that no worker has taken."""
-        with self._fewer:
+        with self._lock:
             there = [self._futures[id] for id in self._queued]
         for future in reversed(there):
             future.cancel()
 
     def close(self, when: str) -> None:
         """No more calls are taken after that."""
-        with self._fewer:
+        with self._lock:
             self._closed = self._closed or when
             self._fewer.notify_all()
 
@@ -232,7 +233,7 @@ class Client:
 
     def break_off(self, why: str) -> None:
         """There is nobody to do the calls: all futures fail, and what nobody took is withdrawn."""
-        with self._fewer:
+        with self._lock:
             self.broken = why
             left = list(self._futures)
             self._fewer.notify_all()
@@ -243,7 +244,7 @@ class Client:
                 future.set_exception(ExecutorBroken(f"executor {self._queue.name!r}: {why}"))
 
     def _withdraw_quietly(self, id: str) -> None:
-        with self._fewer:
+        with self._lock:
             if self._unsent.pop(id, None) is not None:
                 return
         try:
@@ -261,7 +262,7 @@ class Client:
                 self._end()
 
     def _end(self) -> None:
-        with self._fewer:
+        with self._lock:
             self._is_ended = True
             self._sendable.notify_all()
         if not self._threads:
@@ -276,10 +277,11 @@ class Client:
 
     def _take_out(self, id: str) -> Future[Any] | None:
         """The future, for who settles it."""
-        with self._fewer:
+        with self._lock:
             self._queued.discard(id)
             found = self._futures.pop(id, None)
-            self._fewer.notify_all()
+            if self._most is not None:
+                self._fewer.notify_all()
         if self.is_over:
             self.tell()
         return found
@@ -288,7 +290,7 @@ class Client:
 
     def _send(self) -> None:
         while True:
-            with self._fewer:
+            with self._lock:
                 while not self._unsent:
                     if self._is_ended:
                         return
@@ -331,11 +333,13 @@ class Client:
             pending = len(self._futures)
             if pending > _MANY:
                 time.sleep(min(pending * _PAUSE_FOR_EACH, _LONGEST_PAUSE))
+            else:
+                os.sched_yield()  # who waited for a result goes on before this asks for the next
 
     def _listen_anew(self) -> None:
         """This process did not ask for longer than the inbox's lease: it is there again, and is to
         hear of all."""
-        with self._fewer:
+        with self._lock:
             there = [id for id in self._futures if id not in self._unsent]
         try:
             self._queue.inbox.watch(there)
@@ -364,7 +368,7 @@ class Client:
 
     def _take_note(self, id: str) -> None:
         """A worker has it."""
-        with self._fewer:
+        with self._lock:
             self._queued.discard(id)
             future = self._futures.get(id)
             if self._most is not None:
@@ -374,20 +378,21 @@ class Client:
 
     def _read(self, id: str, heard: TaskEvent) -> tuple[Any, BaseException | None]:
         """What came of a call that has ended."""
+        result = heard.result
+        assert result is not None
+        if heard.event == "processed":
+            return calls.decode(result.value) if result.error is None else (None, result.error)
         where = f"call {id} of executor {self._queue.name!r}"
-        assert heard.result is not None
         match heard.event:
-            case "processed" if heard.result.error is None:
-                return calls.decode(heard.result.value)
             case "buried":
                 return None, WorkerLost(
                     f"{where} was given to {heard.deliveries} workers, and none finished it: "
-                    f"{heard.result.error}"
+                    f"{result.error}"
                 )
             case "dropped":
                 return None, CallDropped(f"no worker took {where} in time: its ttl is over")
             case _:
-                return None, heard.result.error
+                return None, result.error
 
     def _fail(self, id: str, error: BaseException) -> None:
         future = self._take_out(id)

@@ -102,7 +102,8 @@ class TaskResults(TaskQueueOperations):
             match reply:
                 case FinishedTask():
                     error = reply.task.record.error if reply.task else ""
-                    told = yield from self._read(id, reply.outcome, error, reply.result)
+                    said = reply.outcome, error, reply.result
+                    told = yield from self._read(id, decode_id(id), *said)
                     return told.get()
                 case Outcome.ABSENT:
                     raise self._refusal(reply, id, "result")
@@ -197,19 +198,18 @@ class TaskResults(TaskQueueOperations):
     def _read_notices(self, notices: Sequence[Notice]) -> Operation[list[TaskEvent]]:
         events = []
         for _, id, event, deliveries, error, kept in notices:
-            result = None
+            result, named = None, decode_id(id)
             if event != TAKEN:
-                result = yield from self._read(id, event, error, kept)
-            events.append(TaskEvent(decode_id(id), event, deliveries, result))
+                result = yield from self._read(id, named, event, error, kept)
+            events.append(TaskEvent(named, event, deliveries, result))
         return events
 
     # What is kept
 
     def _read(
-        self, id: bytes, outcome: str, error: str, kept: Result | None
+        self, id: bytes, named: int | str, outcome: str, error: str, kept: Result | None
     ) -> Operation[TaskResult]:
         """What came of a task, of which a broker says this."""
-        named = decode_id(id)
         if outcome == ABSENT:
             return TaskResult(named, "", error=self._refusal(Outcome.ABSENT, id, "result"))
         try:

@@ -20,13 +20,15 @@
 local id, fence, owner, call, ttr, lease, result, token, mode = unpack(ARGV, 1, 9)
 local record, _, box = ack_one(id, owner, fence, result, token, KEYS[1])
 if not record then return nil end
+if mode == 'wait' and not settings.closed and redis.pcall('ZCARD', ready) == 0 then
+  local known, soon = pcall(next_due)
+  if known and (soon == '' or soon > 1) then
+    redis.call('DEL', wake)
+    return string.format('%d %s', now, soon)
+  end
+end
 -- What is wrong with what is ready is for take to say: the first task is processed all the same.
 local fine, reply = pcall(take_one, KEYS[2], owner, call, ttr, lease, nil, box)
-if not fine or not reply then
-  local is_idle = fine and mode == 'wait' and not settings.closed and redis.call('ZCARD', ready) == 0
-  if not is_idle then return string.format('%d', now) end
-  redis.call('DEL', wake)
-  return string.format('%d %s', now, next_due())
-end
+if not fine or not reply then return string.format('%d', now) end
 table.insert(reply, 2, now)
 return reply
