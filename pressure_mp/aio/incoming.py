@@ -75,7 +75,7 @@ class Reserving:
                 place, item = self._late.pop()
                 if await self._counts(place, item):
                     return item
-            number = self._pace.next_number()
+            number = self._pace.next_number(self._cell[0])
             async with self._lock:
                 if self._ahead and monotonic() < self._until:
                     continue  # another task was faster

@@ -35,10 +35,10 @@ class Gaps:
 
     def note(self, seconds: float) -> None:
         """The last one."""
-        if self.mean == math.inf:
-            self.mean = seconds
-        else:
-            self.mean += (min(seconds, _LONGEST_GAP) - self.mean) / 4
+        if seconds == math.inf:  # there was none
+            return
+        gap = min(seconds, _LONGEST_GAP)
+        self.mean = gap if self.mean == math.inf else self.mean + (gap - self.mean) / 4
 
 
 class Alone:
@@ -66,16 +66,19 @@ class Pace:
     def __init__(self) -> None:
         self._visited = -math.inf
         self._gaps = Gaps()
+        self._handed = 0
         self._number = 1
         self._singles = self._single = _FEWEST
         self._has_missed = True
         self._alone = Alone()
 
-    def next_number(self) -> int:
-        """For a call that is made now."""
+    def next_number(self, handed: int) -> int:
+        """For a call that is made now; so many of those that were read ahead were ever handed
+        out."""
         now = monotonic()
         passed, self._visited = now - self._visited, now
-        self._gaps.note(passed / self._number)
+        number, self._handed = max(handed - self._handed, 1), handed
+        self._gaps.note(passed / number)
         if self._single > 0 or not self._alone.is_likely(now):
             self._single -= 1
             return 1

@@ -48,7 +48,8 @@ _PAUSE = 0.002
 #: before the other half is handed out: to tell takes time too.
 _SLOW = 0.0003
 #: With fewer items than this, which are handed out in less than so many seconds, it is not worth
-#: while to ask for the next ones before they are needed.
+#: while to ask for the next ones before they are needed. Of a queue with a bound the first half is
+#: handed out before: whoever puts is to be told of that.
 _LEAST_AHEAD, _LONG = 32, 0.005
 
 #: An item, and what was checked of it; None when it could not be.
@@ -117,7 +118,7 @@ class Reservation(ABC):
             # A signal handler, or a finalizer, in the midst of this.
             self._try_to_end(run)
             return False
-        number = 1 if _ends else self._pace.next_number()
+        number = 1 if _ends else self._pace.next_number(self._place)
         if number > 1:
             self._prepare(handle)
         for held in interrupts.attempts(self._lock, more=MOMENT):
@@ -170,7 +171,8 @@ class Reservation(ABC):
             if not self._add(handle, items, size, when):
                 return False
             may_be_more = len(items) == self._last.limit or size > MOST_BYTES / 2
-            if may_be_more and (number >= _LEAST_AHEAD or self._pace.takes(number) > _LONG):
+            is_long = number > 1 and not handle._had_bound and self._pace.takes(number) > _LONG
+            if may_be_more and (number >= _LEAST_AHEAD or is_long):
                 self._ask_ahead(handle, number)
             return True
         if isinstance(reply, Reserved) and watches and not self._last.kept:

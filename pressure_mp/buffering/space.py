@@ -67,6 +67,7 @@ class Space:
         self.until = -math.inf
         #: When something was put last.
         self.last = -math.inf
+        self._noted = self.last  # as the last of the gaps
         self._gaps = Gaps()
         self._is_held = False  # the broker has reserved what is known here
         self._may_be_held = False  # or something; it is to be released
@@ -111,7 +112,9 @@ class Space:
             if self._has_unsent:
                 return None
             self._let_go()
-            self._gaps.note(now - self.last)
+            if self.last > self._noted:  # else this is another try of the same put
+                self._noted = self.last
+                self._gaps.note(now - self.last)
             is_quick = self._gaps.mean < _WINDOW and self._alone.is_likely(now)
             if not (is_quick or self._may_be_held) or sender.is_ending():
                 return ""

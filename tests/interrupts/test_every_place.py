@@ -464,7 +464,7 @@ def test_get_with_buffering(server, name, sweep, kind):
 
 
 def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
-    monkeypatch.setattr(pace.Pace, "next_number", lambda pace: 10)
+    monkeypatch.setattr(pace.Pace, "next_number", lambda pace, handed: 10)
     monkeypatch.setattr(reservation, "KEPT", HOURS)
     with Queue(url=server.url) as q:
         consumed = Consumed(q)
@@ -488,7 +488,7 @@ def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
 
 
 def test_get_of_one_that_asks_for_the_next_items_ahead(server, sweep, monkeypatch):
-    monkeypatch.setattr(pace.Pace, "next_number", lambda pace: 2)
+    monkeypatch.setattr(pace.Pace, "next_number", lambda pace, handed: 2)
     monkeypatch.setattr(reservation, "_LEAST_AHEAD", 2)
     monkeypatch.setattr(reservation, "KEPT", HOURS)
     with Queue(url=server.url) as q:

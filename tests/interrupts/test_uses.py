@@ -54,7 +54,7 @@ KINDS = {
 @pytest.fixture(params=KINDS)
 def queue(request, server, name, monkeypatch):
     if request.param == "reading ahead":
-        monkeypatch.setattr(pace.Pace, "next_number", lambda pace: 10)
+        monkeypatch.setattr(pace.Pace, "next_number", lambda pace, handed: 10)
     with KINDS[request.param](server.url, name) as queue:
         yield queue
 

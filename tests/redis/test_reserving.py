@@ -150,6 +150,40 @@ def test_one_that_takes_a_millisecond_for_an_item_asks_for_the_next_ones_early(m
     assert [q.get() for _ in range(item + 1, 100)] == list(range(item + 1, 100))
 
 
+def test_of_a_queue_with_a_bound_nothing_is_asked_for_before_half_is_handed_out(make, clock):
+    """Whoever puts is told of the space of that half by the same call."""
+    q = filled(make(Queue, 100), 100)
+    halves = 0
+    for item in range(100):
+        assert q.get() == item
+        halves += inside.second_half(q) > 0
+        assert not (inside.second_half(q) and inside.has_asked_ahead(q))
+        clock.now += 0.001
+    assert halves
+
+
+def test_one_that_becomes_slow_gets_item_by_item_again(make, clock):
+    q = filled(make())
+    number = 0
+    while not inside.has_asked_ahead(q):
+        assert q.get() == number
+        number += 1
+        clock.now += 0.0001
+    for item in range(number, number + 100 + inside.read_ahead(q)):
+        assert q.get() == item
+        clock.now += 0.02
+    assert not inside.has_asked_ahead(q)
+    assert not inside.holds(q)
+
+
+def test_one_that_waited_long_for_the_first_items_reads_ahead_soon(make, clock):
+    q = filled(make(), 100)
+    for item in range(30):
+        assert q.get() == item
+        clock.now += 0.0001 if item else 60.0
+    assert inside.read_ahead(q)
+
+
 def test_one_that_takes_long_reads_nothing_ahead_though_some_gets_come_soon(make, clock):
     q = filled(make(), 100)
     for item in range(100):
@@ -487,7 +521,7 @@ class Touching:
 def test_threads_that_share_a_handle_get_in_order(make, monkeypatch):
     """No get that begins after another one returned has an older item."""
     numbers = itertools.cycle([10, 1])
-    monkeypatch.setattr(pace.Pace, "next_number", lambda pace: next(numbers))
+    monkeypatch.setattr(pace.Pace, "next_number", lambda pace, handed: next(numbers))
     q, gets = filled(make()), []
 
     def get_all():

@@ -41,9 +41,10 @@ class Processes:
                     process.start()
             yield
         except BaseException:
-            for process in self._processes:
-                if process.pid is not None:
-                    process.kill()
+            with without_interrupts():
+                for process in self._processes:
+                    if process.pid is not None:
+                        process.kill()
             raise
         finally:
             for process in self._processes:

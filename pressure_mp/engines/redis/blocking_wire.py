@@ -17,6 +17,19 @@ from .wire import NOTHING, READ_SIZE, Buffer, Wire
 _FIRST_READ_SIZE = 1 << 12
 #: Seconds for a reply that came long ago, if it did.
 _SOON = 0.001
+#: Of all connections that are there.
+_there: set[weakref.ref[BlockingWire]] = set()
+
+
+def _see_to(wire: BlockingWire, connection: Any) -> None:
+    """Close redis-py's connection when the wire is collected. It is kept until then: in a cycle the
+    collector may come to the socket before it comes to what closes that."""
+
+    def end(wire: weakref.ref[BlockingWire]) -> None:
+        _there.discard(wire)
+        connection.disconnect()
+
+    _there.add(weakref.ref(wire, end))
 
 
 class BlockingWire(Wire):
@@ -27,10 +40,8 @@ class BlockingWire(Wire):
     def __init__(self, connection: Any) -> None:
         super().__init__()
         self._socket: socket.socket = connection._sock  # redis-py has no public name for it
-        # It keeps redis-py's connection until this is gone. In a cycle the collector may come to
-        # the socket before it comes to what closes it.
-        self._disconnect = weakref.finalize(self, connection.disconnect)
-        self._disconnect.atexit = False
+        self._connection = connection
+        _see_to(self, connection)
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
@@ -110,4 +121,4 @@ class BlockingWire(Wire):
         return True
 
     def close(self) -> None:
-        self._disconnect()
+        self._connection.disconnect()
