@@ -67,8 +67,8 @@ class Space:
         self.until = -math.inf
         #: When something was put last.
         self.last = -math.inf
-        self._noted = self.last  # as the last of the gaps
         self._gaps = Gaps()
+        self._noted = self.last  # of which put the gap behind it is noted
         self._is_held = False  # the broker has reserved what is known here
         self._may_be_held = False  # or something; it is to be released
         self._ends = False  # somebody waits for that

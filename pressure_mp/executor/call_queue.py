@@ -57,10 +57,13 @@ class CallQueue(TaskQueue[bytes]):
         alone. Raises what a take without waiting does."""
         return self._take(most, 0.0, None, tube, "release", None, retries_alone=True)
 
-    def put_call(self, payload: bytes, id: str, options: PutOptions) -> None:
-        """Put a call. Raises what a put does."""
+    def put_calls(self, ids: Sequence[str], payloads: Sequence[bytes], options: PutOptions) -> None:
+        """Put calls. Raises what a put does."""
         self._check_open()
-        self._run(self._operations.put(payload, id, options))
+        if len(ids) == 1:  # which needs fewer steps
+            self._run(self._operations.put(payloads[0], ids[0], options))
+        else:
+            self._run(self._operations.put_many(payloads, ids, options))
 
     def withdraw(self, id: str) -> bool:
         """Remove a call that nobody has taken; whether that was so."""
@@ -113,19 +116,14 @@ class QueueClient:
 
     def put(self, ids: Sequence[str], payloads: Sequence[bytes], options: Options) -> None:
         """Send calls. Raises what a put does."""
-        if len(ids) == 1:  # which needs fewer steps
-            self._queue.put_call(payloads[0], ids[0], self._put_options(options))
-            return
-        kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
-        self._queue.put_many(payloads, ids=ids, **options._asdict(), **kept)
+        self._queue.put_calls(ids, payloads, self._put_options(options))
 
     def _put_options(self, options: Options) -> PutOptions:
         """What a put says of calls with these options; those that were used last are kept."""
         last = self._last
         if last is None or last[0] is not options:
-            delay, ttl, key = options.delay, options.ttl, options.key
-            asked = delay, ttl, options.priority, options.tube, self._result_ttl, self.inbox, key
-            last = self._last = options, put_options(*asked)
+            kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
+            last = self._last = options, put_options(**options._asdict(), **kept)
         return last[1]
 
     def is_taken(self, id: str) -> bool:

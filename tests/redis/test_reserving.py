@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import inside
 import psutil
@@ -129,14 +130,11 @@ def test_what_comes_next_is_asked_for_while_this_is_handed_out(make, own_server,
 @pytest.fixture
 def clock(keeps, monkeypatch):
     """What a consumer's pace is measured with; it goes on when it is told to."""
-
-    class Clock:
-        now = 0.0
-
+    clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(pace, "_WINDOW", 0.01)
     monkeypatch.setattr(reservation, "_LONG", 0.005)
-    monkeypatch.setattr(pace, "monotonic", lambda: Clock.now)
-    return Clock
+    monkeypatch.setattr(pace, "monotonic", lambda: clock.now)
+    return clock
 
 
 def test_one_that_takes_a_millisecond_for_an_item_asks_for_the_next_ones_early(make, clock):

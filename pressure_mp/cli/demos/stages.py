@@ -10,7 +10,7 @@ import io
 import keyword
 import tokenize
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -61,16 +61,17 @@ def batches(paths: list[Path], size: int) -> list[list[Path]]:
 
 def read(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
     """Put the contents of each batch of files, and for each worker an end."""
-    for batch in files:
-        sources.put([_contents(path) for path in batch])
-    for _ in range(workers):
-        sources.put(END)
+    _put_all(([_contents(path) for path in batch] for batch in files), sources, workers)
 
 
 def name(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
     """As :func:`read`, but for the contents of files put their names."""
-    for batch in files:
-        sources.put(batch)
+    _put_all(files, sources, workers)
+
+
+def _put_all(items: Iterable[Any], sources: AnyQueue, workers: int) -> None:
+    for item in items:
+        sources.put(item)
     for _ in range(workers):
         sources.put(END)
 

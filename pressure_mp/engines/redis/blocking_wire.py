@@ -17,7 +17,7 @@ from .wire import NOTHING, READ_SIZE, Buffer, Wire
 _FIRST_READ_SIZE = 1 << 12
 #: Seconds for a reply that came long ago, if it did.
 _SOON = 0.001
-#: Of all connections that are there.
+#: They close the connections of wires that are collected.
 _there: set[weakref.ref[BlockingWire]] = set()
 
 
@@ -40,7 +40,7 @@ class BlockingWire(Wire):
     def __init__(self, connection: Any) -> None:
         super().__init__()
         self._socket: socket.socket = connection._sock  # redis-py has no public name for it
-        self._connection = connection
+        self._connection = connection  # redis-py's
         _see_to(self, connection)
 
     @classmethod
