@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
-from waiting import until
+from waiting import has_ended, until
 
 from pressure_mp import Queue
 from pressure_mp.engines.embedded import private_places
@@ -144,7 +145,7 @@ class Owner:
             one.send_signal(signal.SIGKILL)
         self.process.wait()
         for one in all_of_them:
-            until(lambda one=one: not one.is_running() or one.status() == psutil.STATUS_ZOMBIE)
+            until(partial(has_ended, one))
 
     def end(self):
         self.process.communicate()

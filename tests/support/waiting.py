@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psutil
 import redis
 
 #: Seconds: longer than any test waits. What takes so long if nobody wakes it was woken.
@@ -25,6 +26,15 @@ def until(condition: Callable[[], Any], limit: float = LIMIT) -> Any:
             return value
         assert time.monotonic() < deadline, f"not within {limit} s: {condition}"
         time.sleep(0.002)
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Whether all of it has: its first thread may end before the others."""
+    try:
+        is_zombie = process.status() == psutil.STATUS_ZOMBIE
+        return not process.is_running() or (is_zombie and process.num_threads() <= 1)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def blocked(client: redis.Redis) -> int:

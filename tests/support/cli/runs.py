@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import started
-from waiting import LIMIT, until
+from waiting import LIMIT, has_ended, until
 
 MAIN = "from pressure_mp.cli import main; main()"
 LOSSY = "from cli import faulty; faulty.lossy_main()"
@@ -113,14 +113,7 @@ class Run:
     def nothing_is_left(self) -> None:
         """Wait until all its descendants are gone."""
         assert self._descendants, "nobody looked for them"
-        until(lambda: not any(is_alive(process) for process in self._descendants))
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+        until(lambda: all(map(has_ended, self._descendants)))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import signal
 import threading
 
 import psutil
+from waiting import has_ended
 
 
 def put_some(queue, number):
@@ -35,6 +36,6 @@ def get_and_fork(queue, connection):
 
 def is_alive(pid):
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return not has_ended(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False
