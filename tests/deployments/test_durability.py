@@ -127,6 +127,23 @@ def test_a_call_that_is_sent_again_waits_for_what_the_first_one_did(pair, name, 
     q.delete()
 
 
+def test_a_put_waits_while_its_server_is_a_replica(pair, name):
+    """As a primary is that comes back after a failover: WAIT is what it refuses first."""
+    primary, _ = pair
+    q = Queue(name=name, url=primary.url, durability="replica:1")
+    assert q.empty()
+    with primary.client() as client:
+        client.config_resetstat()
+        client.replicaof("127.0.0.1", 1)
+        putting = Background(q.put, "x")
+        until(lambda: client.info("commandstats").get("cmdstat_wait", {}).get("failed_calls"))
+        client.replicaof("no", "one")
+    putting.result()
+    assert q.get() == "x"
+    wait_until_confirmed(primary, 1)
+    q.delete()
+
+
 def test_an_asyncio_task_waits_for_the_confirmation_too(pair, name, impatient):
     primary, replica = pair
     q = PressureQueue(name, url=primary.url, durability="replica:1")

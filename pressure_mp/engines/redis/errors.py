@@ -10,7 +10,7 @@ from .address import RedisAddress
 #: What a server answers that cannot do it now, and has done nothing.
 _NOT_NOW = re.compile(
     r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK|NOSCRIPT) "
-    r"|max number of clients"
+    r"|max number of clients|WAIT(?:AOF)? cannot be used with replica"
 )
 _MOVED = re.compile(r"MOVED (\d+) (.*):(\d+)$")
 
