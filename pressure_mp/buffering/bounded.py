@@ -13,7 +13,7 @@ from ..effects import Operation
 from ..encoding.large import THRESHOLD, Large
 from ..engines.contract.items import Added, put_for
 from ..exceptions import ProducerInUseError
-from ..identity.processes import may_be_terminated
+from ..identity.processes import is_pool_worker
 from . import space, unsent
 from .outgoing import Outgoing
 from .pace import may_watch
@@ -70,7 +70,7 @@ class BoundedOutgoing(Outgoing):
 
     def _make_ready(self, handle: BufferedHandle) -> None:
         self._encode = handle._codec.quick
-        if may_be_terminated():
+        if is_pool_worker():
             handle._put_at_once()  # as in Outgoing
             self._is_off = True
         self._is_ready = True

@@ -18,7 +18,7 @@ from ..engines import registry
 from ..engines.contract.items import Added
 from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError
-from ..identity.processes import may_be_terminated
+from ..identity.processes import is_pool_worker
 from ..operations.batches import next_batch
 from . import sender, unsent
 from .sender import Begun, Run
@@ -192,8 +192,8 @@ class Outgoing:
 
     def _look(self, handle: BufferedHandle) -> bool:
         """See how much space the queue has; whether there is any for the buffer to use."""
-        if not self._is_stated and may_be_terminated():
-            handle._put_at_once()  # else a worker of a Pool has results that are never sent
+        if not self._is_stated and is_pool_worker():
+            handle._put_at_once()  # else it has results that are never sent
             return False
         self._encode = handle._codec.quick
         self.sender.prepare()

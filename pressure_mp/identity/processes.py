@@ -28,11 +28,11 @@ _STARTS_NEVER_MOVE = sys.platform == "linux"
 _THREADS, _START = 17, 19
 
 
-def may_be_terminated() -> bool:
-    """Whether this is a daemonic process of ``multiprocessing``, such as a worker of a ``Pool``:
-    its parent ends it with a signal, whatever it is at."""
+def is_pool_worker() -> bool:
+    """Whether this is a worker of a ``multiprocessing.Pool``, which ends it with a signal as soon
+    as the results are there, whatever it is at. Its name is how the standard library marks it."""
     module = sys.modules.get("multiprocessing.process")
-    return module is not None and bool(module.current_process().daemon)
+    return module is not None and "PoolWorker" in module.current_process().name
 
 
 _once: dict[str, str] = {}

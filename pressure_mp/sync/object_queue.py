@@ -81,9 +81,9 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
             :meth:`flush`, :meth:`close` and the end of the process wait until they are sent. Only
             for first-in, first-out queues. None means ``PRESSURE_BUFFERING``, if that is set; else
             4000 for an anonymous queue without ``durability`` that has no bound, or has a bound of
-            4 or more and no ``eof``; else 0. In daemonic processes, such as the workers of a
-            ``Pool``, these 4000 are 0, because such a process may be terminated at any moment. If
-            the queue has a bound, put uses the buffer only while this process alone puts and has
+            4 or more and no ``eof``; else 0. In the workers of a ``multiprocessing.Pool``, these
+            4000 are 0, because the pool terminates them as soon as it has the results. If the queue
+            has a bound, put uses the buffer only while this process alone puts and has
             space reserved: so an item has its place in the queue when put returns.
         :param prefetch: how many items get may fetch in one round trip, though no more than this
             consumer's share of what is queued; what is not handed out goes back to the queue. Only

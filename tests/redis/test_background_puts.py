@@ -349,12 +349,26 @@ def test_a_process_does_not_wait_for_a_broker_that_is_away(name, start, monkeypa
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_pool_that_is_terminated_behind_map_loses_nothing(make, method):
-    """Its workers are killed as soon as they have returned: they put without a buffer."""
+    """Its workers are terminated as soon as they have returned: they put without a buffer."""
     results = used(make())
     pool = multiprocessing.get_context(method).Pool(2, programs.get_ready, (results,))
     with pool:
         pool.map(programs.put_results, range(4))
     assert results.qsize() == 4000
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_daemonic_process_puts_in_the_background(make, own_server, method):
+    q = used(make())
+    process = multiprocessing.get_context(method).Process(
+        target=programs.put_all, args=(q, range(1000)), daemon=True
+    )
+    with own_server.client() as client:
+        client.config_resetstat()
+        process.start()
+        process.join(LIMIT)
+        assert client.info("commandstats")["cmdstat_evalsha"]["calls"] < 500
+    assert [q.get() for _ in range(1000)] == list(range(1000))
 
 
 @pytest.mark.parametrize("look", ["qsize", "empty", "get_nowait"])

@@ -54,7 +54,7 @@ def put_quietly(q, items):
         q.put(item)
 
 
-@pytest.fixture(params=["daemon", "process"])
+@pytest.fixture(params=["worker of a pool", "process"])
 def producer_of(request, start):
     """Starts a process that puts items: one that puts for itself, or one that reserves space."""
     begun = []
@@ -63,7 +63,7 @@ def producer_of(request, start):
         if request.param == "process":
             return start(put_all, q, items)[0]
         fork = multiprocessing.get_context("fork")
-        begun.append(fork.Process(target=put_quietly, args=(q, items), daemon=True))
+        begun.append(fork.Process(None, put_quietly, "ForkPoolWorker-1", (q, items), daemon=True))
         begun[-1].start()
         return begun[-1]
 

@@ -147,22 +147,19 @@ def test_others_put_item_by_item(make, own_server, keeps, options):
         q.delete()
 
 
-def test_a_daemonic_process_puts_item_by_item(make, keeps):
+def test_a_worker_of_a_pool_puts_item_by_item(make, own_server, keeps):
     q = make(BOUND)
-    process = multiprocessing.get_context("fork").Process(
-        target=put_and_wait, args=(q,), daemon=True
-    )
-    process.start()
-    until(lambda: length(q) == 50)
-    process.kill()
-    process.join()
-    assert q.qsize() == 50
+    with own_server.client() as client, multiprocessing.get_context("fork").Pool(1) as pool:
+        pool.apply(put_all, (q, ["first"]))
+        client.config_resetstat()
+        pool.apply(put_all, (q, range(50)))
+        assert scripts_run(client) >= 50
+    assert q.qsize() == 51
 
 
-def put_and_wait(q):
-    for item in range(50):
+def put_all(q, items):
+    for item in items:
         q.put(item)
-    time.sleep(HOURS)
 
 
 # The bound

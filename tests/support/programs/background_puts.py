@@ -16,6 +16,12 @@ def report_and_die(connection, jobs, results, number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def put_all(queue, items):
+    """Put them, and end."""
+    for item in items:
+        queue.put(item)
+
+
 def put_one(connection, queue, item):
     """Put it, and end."""
     queue.put(item)
