@@ -72,8 +72,7 @@ def perform(jobs: Sequence[Job], begin: Callable[[], None] = nothing) -> list[An
         for job in jobs:
             receiver, sender = CONTEXT.Pipe(duplex=False)
             arguments = (begin, job, *shared, sender)
-            # Not daemonic: the puts of daemonic processes are not sent in the background.
-            members[receiver] = CONTEXT.Process(target=_process, args=arguments)
+            members[receiver] = CONTEXT.Process(target=_process, args=arguments, daemon=True)
             members[receiver].start()
             sender.close()
         answers = _collect(list(members))
