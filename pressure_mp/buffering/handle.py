@@ -102,7 +102,7 @@ class BufferedHandle(Protocol):
         the wait."""
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Any:
-        """The next item of the broker, whatever was read ahead."""
+        """The next item of the broker, whatever was read ahead; what was put before is settled."""
 
     def _get_many_at_once(
         self, limit: int, block: bool, timeout: float | None, look: Callable[[], None] | None

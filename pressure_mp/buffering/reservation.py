@@ -151,7 +151,8 @@ class Reservation(ABC):
                 return self._reserve(handle, number, run, watches)
             except BrokerUnavailable:  # to get one tries for longer
                 return False
-        self._try_to_end(run)
+        if self.holds:
+            self._try_to_end(run)
         return False
 
     def _reserve(self, handle: BufferedHandle, number: int, run: Run[Any], watches: bool) -> bool:

@@ -185,7 +185,7 @@ class BufferedItemHandle(ItemHandle):
             self._incoming.before_look(self)
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Any:
-        """The next item of the broker, whatever was read ahead."""
+        """The next item of the broker, whatever was read ahead; what was put before is settled."""
         raise NotImplementedError
 
     def _get_many_at_once(

@@ -67,7 +67,9 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         if incoming is not None:
             found: Item = incoming.get(self, block, timeout)
             return found
-        if timeout is None and block and not unsent.senders:
+        if unsent.senders:
+            timeout = self._settle_for(bool(block), timeout)
+        elif timeout is None and block:
             return self._handing_out(self._get_one)
         return self._get_at_once(bool(block), timeout)
 
@@ -99,8 +101,6 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         return self._get_many(max_items, bool(block), timeout)
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Item:
-        if unsent.senders:
-            timeout = self._settle_for(block, timeout)
         return self._handing_out(partial(self._get_one, block=block, timeout=timeout))
 
     def _get_and_look(
