@@ -112,7 +112,7 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
         return Trouble(
             f"queue {name!r}",
             "Keys of this queue of tasks are missing: the server or somebody removed them.",
-            "--fix makes them again from what is kept of each task. Then call doctor again.",
+            "--fix rebuilds them from the data of each task. Then call doctor again.",
             loses=True,
             fix=partial(_mend_tasks, place.named(name, TASKS)),
         )

@@ -23,7 +23,13 @@ _LIMIT = 1.0
 
 def queue_name(param: str = "name", **settings: Any) -> Callable[[Command], Command]:
     """The argument that names a queue, which a shell can complete."""
-    return click.argument(param, shell_complete=_names, **settings)
+    return click.argument(param, shell_complete=_names, callback=_not_empty, **settings)
+
+
+def _not_empty(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
+    if name == "":
+        raise click.BadParameter("a queue's name is not empty")
+    return name
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -162,9 +162,10 @@ def _rejected(
         try:
             return [items[int(number) - 1] for number in numbers if int(number) > 0]
         except (ValueError, IndexError):
-            seen = f"{are(len(items), 'item')} set aside"
+            places = f", at the places 1 to {len(items)}" if items else ""
             raise click.UsageError(
-                f"{' '.join(numbers)}: {seen}" + ("; the first one is 1" if items else "")
+                f"there is no item at one of the places {' '.join(numbers)}: "
+                f"{are(len(items), 'item')} set aside{places}"
             ) from None
     return [one for one in items if match is None or match in content_of(one).text]
 

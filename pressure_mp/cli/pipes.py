@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import click
 
 from .. import LifoQueue, Queue, ShutDown, TaskQueue
+from ..administration.wording import some
 from ..authentication import AuthenticationError
 from ..encoding.showing import content_of
 from ..exceptions import PressureError, QueueDoesNotExistError
@@ -70,17 +71,23 @@ def put(
     of tasks each line is a task; a priority or fair queue is refused. Items are signed with
     PRESSURE_AUTHKEY, if that is set.
     """
+    if null and raw_chunks:
+        raise click.UsageError("-0 and --raw-chunks exclude each other: both say where items end")
     place = Place(url, prefix)
     queue = _open_to_put(place, name, maxsize)
     batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
+    if in_json:
+        batches = _only_json(batches)
     number = 0
     with queue:
         try:
             for batch in batches:
-                if in_json:
-                    _check_json(batch, number)
                 queue.put_many(batch)
                 number += len(batch)
+        except _NotJson as error:
+            raise click.ClickException(
+                f"{error}; before it, {some(number, 'item')} went in"
+            ) from error
         except PressureError as error:
             raise click.ClickException(
                 f"{error}; {number + error.accepted} items of the input were put"
@@ -135,16 +142,24 @@ def _in_batches(items: list[bytes]) -> Iterator[list[bytes]]:
         yield items[first : first + _BATCH]
 
 
-def _check_json(batch: list[bytes], before: int) -> None:
+class _NotJson(Exception):
+    """A line is not what was promised."""
+
+
+def _only_json(batches: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """The lines that come before one that is not JSON; then raises _NotJson."""
     import json
 
-    for place, line in enumerate(batch, before + 1):
-        try:
-            json.loads(line)
-        except ValueError as error:
-            raise click.ClickException(
-                f"line {place} is not JSON: {error}; {before} items were put"
-            ) from None
+    before = 0
+    for batch in batches:
+        for place, line in enumerate(batch):
+            try:
+                json.loads(line)
+            except ValueError as error:
+                yield batch[:place]
+                raise _NotJson(f"line {before + place + 1} is not JSON: {error}") from None
+        yield batch
+        before += len(batch)
 
 
 @click.command()
@@ -177,8 +192,11 @@ def get(
     the queue when it is written. When the program that reads the output ends, and at Ctrl-C, items
     that were not written go back to the front of the queue. A pickle of simple values (numbers,
     lists, dicts) is written as JSON, and a pickled str as its text. An item that cannot be
-    written, such as any other pickle, stays in the queue and ends the command.
+    written, such as any other pickle, stays in the queue and ends the command. Tasks are for
+    workers: a queue of tasks is refused.
     """
+    if null and raw:
+        raise click.UsageError("-0 and --raw exclude each other: with --raw items have no end")
     place = Place(url, prefix)
     end = b"" if raw else b"\0" if null else b"\n"
     with reader_of_output() as reader:

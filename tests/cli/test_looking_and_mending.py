@@ -164,7 +164,7 @@ def test_what_was_set_aside_goes_back_or_goes(call, make):
     assert call("drop", "jobs", "--match", "thr", "--yes") == "1 removed.\n"
     assert queue.get() == "two"
     assert "select with" in call("requeue", "jobs", status=2)
-    assert "the first one is 1" in call("drop", "jobs", "2", "--yes", status=2)
+    assert "at the places 1 to 1" in call("drop", "jobs", "2", "--yes", status=2)
     assert call("drop", "jobs", "--all", "--yes") == "1 removed.\n"
     assert queue.rejected() == []
 

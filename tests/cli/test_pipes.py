@@ -185,10 +185,26 @@ def test_a_line_that_is_no_json_ends_a_put_which_says_how_many_went_in(run, make
     )
     assert status == 1
     assert errors.startswith("Error: line 2 is not JSON: ")
-    assert errors.endswith("0 items were put\n")
+    assert errors.endswith("before it, 1 item went in\n")
+    assert queue.get_nowait() == {"a": 1}
     queue.shutdown()
     status, _, errors = outcome(run("put", "jobs", stdin=subprocess.PIPE), b"1\n")
     assert errors == "Error: queue 'jobs' is shut down; 0 items of the input were put\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (("put", "jobs", "-0", "--raw-chunks", 3), "-0 and --raw-chunks exclude each other"),
+        (("get", "jobs", "-0", "--raw"), "-0 and --raw exclude each other"),
+        (("get", ""), "a queue's name is not empty"),
+        (("put", ""), "a queue's name is not empty"),
+    ],
+)
+def test_what_says_two_things_or_names_no_queue_is_wrong_usage(run, wrong, why):
+    status, _, errors = outcome(run(*wrong, stdin=subprocess.DEVNULL))
+    assert status == statuses.USAGE
+    assert why in errors
 
 
 def test_values_in_pickles_are_written_and_objects_stay_in_the_queue(run, make):
