@@ -146,7 +146,7 @@ class _Failure(click.ClickException):
 def _failure(error: OSError) -> click.ClickException:
     """What to say when a file cannot be used, or the standard output."""
     if error.filename is not None:
-        return click.ClickException(str(error))
+        return click.ClickException(f"{error.filename}: {error.strerror or error}")
     _drop_output()
     return click.ClickException(f"cannot write to the standard output: {error.strerror or error}")
 
@@ -162,8 +162,8 @@ def _drop_output() -> None:
 def app() -> None:
     """Queues of multiprocessing, across machines, on Redis or Valkey, or PostgreSQL.
 
-    --url says where the broker (the server that keeps the queues) is; without it, PRESSURE_URL
-    does, as for programs. Exit status: 0 the work is done, 1 it failed, 2 wrong usage, 3 the time
-    was up, 4 no such queue or task, 5 doctor found something that loses data, 130 Ctrl-C, 141 the
-    program that reads the output has ended.
+    Each command has the option --url, which says where the broker (the server that keeps the
+    queues) is; without it, PRESSURE_URL does, as for programs. Exit status: 0 the work is done, 1
+    it failed, 2 wrong usage, 3 the time was up, 4 no such queue or task, 5 doctor found something
+    that loses data, 130 Ctrl-C, 141 the program that reads the output has ended.
     """

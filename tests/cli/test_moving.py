@@ -192,3 +192,11 @@ def test_another_task_of_that_id_is_left_alone(places):
     other.put("that", id=1)
     assert "its data are not the same" in call("move", "tasks", "other", *options(here), status=1)
     assert other.take(0).data == "that"
+
+
+def test_a_file_that_cannot_be_written_is_named(places, tmp_path):
+    here, _ = places
+    Queue(0, "source", **here)
+    file = tmp_path / "nowhere" / "file"
+    said = call("export", "source", file, *options(here), status=1)
+    assert said == f"Error: {file}.part: No such file or directory\n"
