@@ -48,7 +48,7 @@ def _attribute(name: str) -> str:
     return "viewBox" if name == "viewBox" else name.rstrip("_").replace("_", "-")
 
 
-def link_to(page: str, **query: str | int | None) -> str:
+def link_to(page: str, /, **query: str | int | None) -> str:
     """The address of a page, as seen from each other one: all are beside each other."""
     given = {name: value for name, value in query.items() if value not in (None, "")}
     # Of a name that is no valid text the characters that are none are replaced.

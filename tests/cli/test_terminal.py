@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 
 import pexpect
 import pytest
@@ -121,10 +122,14 @@ def test_the_shell_completes_subcommands(name):
     assert run.stdout == "plain,requeue\n"
 
 
-def test_a_server_is_served_until_it_is_told_to_end(name, tmp_path):
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def test_a_server_is_served_until_it_is_told_to_end(name, tmp_path):
+    port = free_port()
     environ = {**environment(name), "PRESSURE_SERVE_PASSWORD": 'a "password"'}
     command = python(MAIN, "serve", "--port", port, "--directory", tmp_path / "data")
     for kept in ([], ["kept"]):
@@ -144,5 +149,28 @@ def test_a_server_is_served_until_it_is_told_to_end(name, tmp_path):
                 == f"The server runs. To use it: export PRESSURE_URL=redis://:PASSWORD@127.0.0.1:{port}/0\n"
             )
         finally:
+            serving.kill()
+            serving.communicate()
+
+
+@pytest.mark.parametrize("first", ["serve", "embedded"])
+def test_no_second_server_is_served_from_one_directory(name, tmp_path, first):
+    """Both would write to the same file, and the items of one would be gone."""
+    serve = ("serve", "--directory", tmp_path / "data", "--port")
+    url, serving = f"embedded://{tmp_path}/data", None
+    if first == "serve":
+        port = free_port()
+        serving = subprocess.Popen(python(MAIN, *serve, port), stderr=subprocess.DEVNULL)
+        url = f"redis://127.0.0.1:{port}"
+    try:
+        with Queue(0, "jobs", url=url, prefix=name) as queue:
+            queue.put("kept")
+            run = partial(subprocess.run, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+            second = run(python(MAIN, *serve, free_port()))
+            assert second.returncode == 1
+            assert f"a server runs already that has its data in {tmp_path}/data" in second.stderr
+            assert queue.get() == "kept"
+    finally:
+        if serving is not None:
             serving.kill()
             serving.communicate()

@@ -187,6 +187,7 @@ def test_a_thousand_queues_are_filtered_ordered_and_shown_in_parts(name):
         assert found.count(" fifo 0") == 10
         assert dashboard.page("/tasks?name=tasks&start=50").count('data-label="Task"') == 10
         assert "Previous 51 to 60 of 60" in dashboard.text("/tasks?name=tasks&start=50")
+        assert "1 to 100 of 1,001" in dashboard.text("/?page=1&start=0")  # nothing of ours
         assert "No queue matches. Show all queues" in dashboard.text("/?find=nothing&kind=fifo")
 
 

@@ -202,7 +202,7 @@ def _registered_as_user(path: str) -> Iterator[None]:
         os.close(_users_fds.pop(path))
     fd = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _wait_for_lock(fd, fcntl.LOCK_SH, "ending the server")
+        _wait_for_lock(fd, fcntl.LOCK_SH, "ending the server, or serving the directory,")
         yield
     except BaseException:
         os.close(fd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ...exceptions import EmbeddedServerError
-from . import private_places
+from . import private_places, supervisor
 from .launcher import server_binary
 
 
@@ -20,7 +21,7 @@ def become_server(
     standard error. The password is on no command line.
 
     Raises EmbeddedServerError when the server is not installed, the port is taken, or the directory
-    cannot be used.
+    cannot be used, or another server has its data there.
     """
     binary = server_binary()
     _check_port(address, port)
@@ -30,6 +31,7 @@ def become_server(
         if keeps:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             private_places.check(str(place.resolve()))
+            _hold(place.resolve())
     except OSError as error:
         raise EmbeddedServerError(f"cannot use {directory} for a server: {error}") from error
     settings = {
@@ -53,6 +55,22 @@ def become_server(
     os.dup2(read, 0)
     os.write(2, told.encode())
     os.execv(binary, [binary, "-"])
+
+
+def _hold(place: Path) -> None:
+    """Keep the directory until the server ends: two servers that write there destroy each other's
+    data. The lock stays with this process when it becomes the server. Programs that use the
+    directory by ``embedded://`` share the same lock."""
+    lock = os.open(place / supervisor.USERS_LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise EmbeddedServerError(
+            f"a server runs already that has its data in {place}: end it, or the programs that use "
+            "it by embedded://, or use another directory"
+        ) from None
+    os.set_inheritable(lock, True)
 
 
 def _quoted(value: str) -> str:
