@@ -14,7 +14,7 @@ from .statuses import DECLINED, DONE
 
 _ROOT = resources.files(__package__) / "lua"
 _HEADER = re.compile(
-    r"^-- (given|keys|args|replies|uses|once|lane|durable|bare|item): (.*)$", re.MULTILINE
+    r"^-- (given|keys|args|replies|uses|once|full|lane|durable|bare|item): (.*)$", re.MULTILINE
 )
 _COMMENT = re.compile(r"--.*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -86,7 +86,8 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     mending = "true" if header.get("once") == "mending" else "false"
     if once:
         begin = f"{preludes['once']}\nlocal function operation()\n"
-        whole = f"{begin}{whole}\nend\nreturn once(operation, {mending})\n"
+        full = "true" if header.get("full") == "yes" else "false"
+        whole = f"{begin}{whole}\nend\nreturn once(operation, {mending}, {full})\n"
     source = whole.encode()
     return Script(
         name=name,

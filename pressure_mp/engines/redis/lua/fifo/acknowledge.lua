@@ -5,6 +5,7 @@
 -- replies: done unfinished left | passed | late | excess | missing
 -- uses: bound tasks deliveries chunks incarnation
 -- once: yes
+-- full: yes
 -- `passed`: another process acknowledged this item before, having none of its own. `late`: the
 -- item was taken away from this owner; it is, or was, another's. `left` is there when the content was in
 -- chunks, which are removed now: of how many contents there are more to remove, see sweep.

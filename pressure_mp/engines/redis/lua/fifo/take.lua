@@ -12,6 +12,7 @@
 -- replies: done seqs items | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- once: yes
+-- full: yes
 -- What the reader fetched with `prefetch`, and is not known to have handed out, stays as it is: it may
 -- still come back. After `empty` in mode wait the caller has the consumer role and waits for an item
 -- with it.

@@ -6,17 +6,27 @@
 -- the number negative: large replies are copied as seldom as can be. A script with `bare: yes` in its
 -- header returns a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
 -- A table's `place` is kept beside it, for `take_back`. A table with `is_asked_for` is not kept, and a bare `done` then: who calls again asks for the rest.
+-- With `full: yes` in its header it is done also when the server has no memory left: what it adds is little, and
+-- it is needed to make space. Of a script that has written, the server refuses nothing more; so a command that
+-- needs no memory comes first.
 -- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
 -- A reply that was given before is {'again', reply}. With `once: mending` in its header a script is done
 -- also where the lane's key has what no client of ours writes there: that is removed.
-local function once(operation, mending)
+local function once(operation, mending, full)
   local kept, number, keep = KEYS[#KEYS], tonumber(ARGV[#ARGV]), nil
   if not number then
-    if ARGV[#ARGV] == '' then return operation() end
+    if ARGV[#ARGV] == '' then
+      if full then redis.pcall('HDEL', kept, '') end
+      return operation()
+    end
     number, keep = string.match(ARGV[#ARGV], '^(%d+) (%d+)$')
     number = tonumber(number)
   end
   local last, counted = redis.pcall('HINCRBY', kept, 'number', 1), 1
+  if full and type(last) == 'table' and string.sub(last.err, 1, 3) == 'OOM' then
+    redis.pcall('HDEL', kept, '')
+    last = redis.pcall('HINCRBY', kept, 'number', 1)
+  end
   if type(last) == 'table' and mending and string.sub(last.err, 1, 3) ~= 'OOM' then
     redis.call('DEL', kept)
     last = redis.call('HINCRBY', kept, 'number', 1)

@@ -6,6 +6,7 @@
 -- replies: done holder holder | busy producer whose | busy consumer whose | closed | missing
 -- uses: role line bound tasks storage incarnation
 -- once: yes
+-- full: yes
 -- durable: yes
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
 local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]

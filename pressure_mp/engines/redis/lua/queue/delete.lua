@@ -4,6 +4,7 @@
 -- replies: done holder holder | busy producer whose holder holder | busy consumer whose holder holder | missing
 -- uses: role line storage
 -- once: mending
+-- full: yes
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
 -- After `busy` in mode wait the queue no longer exists for others; only its roles are waited for,
 -- so that all who stood in line before are told. In mode now nobody of ours is waited for, and

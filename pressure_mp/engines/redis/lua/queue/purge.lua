@@ -4,6 +4,7 @@
 -- replies: done number | busy consumer whose | missing
 -- uses: role line bound tasks storage incarnation
 -- once: yes
+-- full: yes
 local client, ticket, turn = ARGV[1], ARGV[2], ARGV[4]
 local free, claim, holder = KEYS[8], KEYS[9], KEYS[10]
 

@@ -5,6 +5,7 @@
 -- replies: done | late | missing
 -- uses: bound tasks deliveries chunks incarnation
 -- once: yes
+-- full: yes
 -- `late`: the item was taken away from this owner; nothing is done.
 if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end

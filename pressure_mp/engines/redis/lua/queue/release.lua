@@ -4,6 +4,7 @@
 -- replies: done
 -- uses: role
 -- once: yes
+-- full: yes
 local p_state = standing('producer', ARGV[2], KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[3])
 local c_state = standing('consumer', ARGV[2], KEYS[4], KEYS[5], KEYS[6], ARGV[1], ARGV[3])
 redis.call('HDEL', KEYS[7], ARGV[1])

@@ -3,6 +3,7 @@
 -- replies: done unfinished | excess | missing
 -- uses: bound tasks incarnation
 -- once: yes
+-- full: yes
 if is_strange(KEYS[1], KEYS[6]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if unfinished(KEYS[2], KEYS[3], KEYS[4]) <= 0 then return {'excess'} end

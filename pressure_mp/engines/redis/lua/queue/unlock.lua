@@ -5,6 +5,7 @@
 -- replies: done who | missing
 -- uses: bound storage
 -- once: yes
+-- full: yes
 -- `who` is the client that had the role, or '' when it was free.
 local bound = read_bound(KEYS[1])
 if not bound and redis.call('EXISTS', KEYS[4]) == 0 then return {'missing'} end

@@ -10,6 +10,7 @@
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes
+-- full: yes
 -- durable: yes
 if not settings then return {'missing'} end
 sweep()

@@ -5,6 +5,7 @@
 -- replies: done bells problem... | lost bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes
+-- full: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state
 -- it is in.

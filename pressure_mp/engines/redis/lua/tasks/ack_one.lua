@@ -4,6 +4,7 @@
 -- replies: done record | done bells record | declined | missing
 -- uses: storage hearing ack_one
 -- once: yes
+-- full: yes
 -- durable: yes
 -- bare: yes
 if not settings then return {'missing'} end

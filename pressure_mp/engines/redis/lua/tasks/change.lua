@@ -8,6 +8,7 @@
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes
+-- full: yes
 if not settings then return {'missing'} end
 sweep()
 local id, from, to, delay, ttl, tube, shift, edit, data, digest = unpack(ARGV, 1, 10)

@@ -2,6 +2,7 @@
 -- replies: done bells | missing
 -- uses: storage hearing told groups life
 -- once: yes
+-- full: yes
 -- durable: yes
 if not settings then return {'missing'} end
 local entries = redis.call('ZRANGE', waiting, 0, -1)

@@ -2,6 +2,7 @@
 -- keys: meta bound records payloads ready tubes behind groups due expiry taken bundles shelf counts wake woken waiting awaited outcomes results notices inboxes times chunks presence users
 -- replies: done | missing
 -- once: mending
+-- full: yes
 if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then return {'missing'} end
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
 return {'done'}

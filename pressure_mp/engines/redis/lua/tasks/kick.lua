@@ -3,6 +3,7 @@
 -- replies: done bells looked number | missing
 -- uses: storage hearing told groups life shelf
 -- once: yes
+-- full: yes
 -- `looked` is at how many, none of which is left when it is below the limit; of these so many were kicked,
 -- and the others should have been gone already.
 if not settings then return {'missing'} end

@@ -13,6 +13,7 @@
 -- replies: done idle | done now bells task... | declined
 -- uses: storage hearing ack_one take_one
 -- once: yes
+-- full: yes
 -- durable: yes
 -- bare: yes
 -- `idle` is `now`, and take looks for a task; but a space and what take says as `next` when there is none, if

@@ -8,6 +8,7 @@
 -- replies: done options | exists options | missing | mismatch what have
 -- uses: storage hearing told groups life mend
 -- once: yes
+-- full: yes
 local how, options, discipline, format, user = unpack(ARGV, 1, 5)
 local have = redis.call('HMGET', meta, 'discipline', 'format', 'options')
 -- It has tasks, and what says of which kind it is was removed by the server, or by somebody: as of a queue

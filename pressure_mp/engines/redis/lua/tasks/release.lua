@@ -9,6 +9,7 @@
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes
+-- full: yes
 if not settings then return {'missing'} end
 sweep()
 local id, owner, call, delay, ttl, priority, tube, shift, error, edit, data, digest, whole, result, token =

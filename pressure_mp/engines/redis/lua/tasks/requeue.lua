@@ -8,6 +8,7 @@
 -- replies: done bells number | renewed bells | missing
 -- uses: storage hearing told groups life
 -- once: yes
+-- full: yes
 -- None is left when the number is below the limit.
 if not settings then return {'missing'} end
 sweep()

@@ -14,6 +14,7 @@
 -- replies: done bells task... | empty bells next entry | closed bells | missing
 -- uses: storage hearing take_one take_first told groups life ready
 -- once: yes
+-- full: yes
 -- A task is its id, its record and its data.
 -- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
 -- when that does not matter.

@@ -5,6 +5,7 @@
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes
+-- full: yes
 if not settings then return {'missing'} end
 sweep()
 local id, owner, call, increment, edit, data, digest, whole = unpack(ARGV, 1, 8)

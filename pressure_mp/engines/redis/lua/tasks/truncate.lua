@@ -4,6 +4,7 @@
 -- replies: done bells number | missing
 -- uses: storage hearing told groups life shelf
 -- once: yes
+-- full: yes
 -- None is left when the number is 0.
 if not settings then return {'missing'} end
 sweep()
