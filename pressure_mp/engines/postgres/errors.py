@@ -23,6 +23,8 @@ _AGAIN = re.compile(r"40...")
 _NOT_INSTALLED = re.compile(r"3F000|42P01|42883|42704")
 #: The call was made before.
 MADE_BEFORE = "23505"
+#: Something cannot be removed: the server says only in the detail what depends on it.
+DEPENDED_ON = b"2BP01"
 #: The disk is full, or the memory.
 _FULL = ("53100", "53200")
 #: What libpq says of a server that may be there soon.

@@ -22,6 +22,10 @@ SERVES = 1
 #: wait meanwhile are made by the functions from before: the tables must still be right for them.
 STEPS: Traversable = _SQL / "upgrades"
 
+_MADE = re.compile(
+    rf"^CREATE (?:OR REPLACE |UNLOGGED )?(FUNCTION|TABLE|TYPE) {DEFAULT_SCHEMA}\.(\w+)",
+    re.MULTILINE,
+)
 _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: The functions that clients call. Whoever may call these may use the queues, and needs no rights
 #: to the tables.
@@ -71,8 +75,28 @@ def upgrade_sql(schema: str = DEFAULT_SCHEMA, since: int = VERSION, unlogged: bo
 
 
 def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
-    """What removes it, with all queues."""
-    return f"DROP SCHEMA IF EXISTS {schema} CASCADE;"
+    """What removes it, with all queues: it fails if there is anything else in it, or anything that
+    depends on it."""
+    own: dict[str, list[str]] = {"FUNCTION": [], "TABLE": [], "TYPE": []}
+    for one in own_names():
+        kind, name = one.split()
+        own[kind].append(f"'{name}'" if kind == "FUNCTION" else f"{schema}.{name}")
+    functions, tables, types = (", ".join(names) for names in own.values())
+    return f"""DROP TRIGGER IF EXISTS call_staged ON {schema}.staged;
+DO $$ BEGIN
+    EXECUTE (SELECT 'DROP FUNCTION ' || string_agg(p.oid::regprocedure::text, ', ')
+        FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = '{schema}'::regnamespace AND p.proname IN ({functions}));
+END $$;
+DROP TYPE IF EXISTS {types};
+DROP TABLE IF EXISTS {tables};
+DROP SCHEMA {schema};"""
+
+
+def own_names() -> list[str]:
+    """What this package makes in the schema: the kind of each, and its name. What a later version
+    makes no longer has to be named here still, since it is in schemas that were upgraded."""
+    return [f"{kind} {name}" for kind, name in _MADE.findall(install_sql())]
 
 
 def grant_sql(role: str, schema: str = DEFAULT_SCHEMA) -> str:

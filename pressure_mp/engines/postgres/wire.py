@@ -21,7 +21,7 @@ from ...exceptions import AddressError
 from ...hidden import without_frames
 from ..contract.cancellation import mark_as_unknown
 from ..put_off import put_off
-from .errors import ConnectionLost, refusal, unreachable
+from .errors import DEPENDED_ON, ConnectionLost, refusal, unreachable
 from .schema import SETTINGS
 
 #: Each statement is a transaction of its own, in which every step sees what was committed before.
@@ -216,6 +216,8 @@ class Wire(ABC):
             raise OperationalError(found.get_error_message())
         if found.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in (b"FATAL", b"PANIC"):
             raise OperationalError(message.decode(errors="replace"))  # perhaps behind a commit
+        if state == DEPENDED_ON:
+            message += b": " + (found.error_field(DiagnosticField.MESSAGE_DETAIL) or b"")
         raise refusal(state.decode(), message.decode(errors="replace"), self.shown, self._schema)
 
     def close(self) -> None:
