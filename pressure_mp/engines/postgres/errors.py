@@ -37,6 +37,15 @@ _SOON = re.compile(
 )
 
 
+#: What a server, or a pooler, says of what will be the same when it is tried again. That has no
+#: SQLSTATE here, and may be in any language: what is not understood is tried again.
+_NEVER = re.compile(
+    r"authentication failed|pg_hba\.conf|does not exist|no such (user|database)|permission denied"
+    r"|not permitted|not currently accepting|configuration parameter|value for parameter"
+    r"|startup parameter|command-line argument|unsupported|must be (superuser|owner)"
+)
+
+
 class ConnectionLost(BrokerUnavailable):
     """No reply came: what was sent may have been done."""
 
@@ -72,9 +81,9 @@ def unreachable(message: str, shown: str) -> PressureError:
     """The error for a connection that could not be opened."""
     text = " ".join(message.split())
     problem = f"no connection to the database at {shown}: {text}"
-    if _SOON.search(text) or "FATAL" not in text:
-        return BrokerUnavailable(problem)
-    return WrongServerError(problem)
+    if "FATAL" in text and _NEVER.search(text) and not _SOON.search(text):  # of none of the hosts
+        return WrongServerError(problem)
+    return BrokerUnavailable(problem)
 
 
 def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
@@ -86,7 +95,7 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         return NotNow(f"the database at {shown} cannot do it now: {text}")
     if state == _READ_ONLY:
         return ReadOnly(f"the database at {shown} cannot do it now: {text}")
-    if _NOT_INSTALLED.fullmatch(state) and "does not exist" in text:
+    if _NOT_INSTALLED.fullmatch(state):
         return NotInstalled(
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "
             f"by pressure-mp postgres install --url URL, or open it with ?create=1"
