@@ -69,7 +69,8 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         :param durability: who must confirm a put or a shutdown before it returns: ``"replica:N"``,
             N replicas of the server; ``"fsync"``, the server's append-only file; None, the server
             only. NotDurable is raised if they have not confirmed it after 5 seconds. On PostgreSQL
-            the commit waits, without this limit, for N synchronous standbys, or for the disk; with
+            the commit waits, without this limit, for N synchronous standbys, or for the disk, and
+            NotDurable is raised if an administrator ends the wait for the standbys; with
             ``"off"`` it waits for neither, and a crash of the server can undo what was done in the
             last second. ``memory://`` has neither replicas nor a disk: only None.
         :param eof: with ``"producers"``, get raises ShutDown also when the queue is empty and every
