@@ -10,11 +10,11 @@ import pytest
 from brokers.postgres import ROLE
 from waiting import Background
 
-from pressure_mp import Queue, exceptions
+from pressure_mp import Queue, TaskQueue, exceptions
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres.schema import grant_sql
-from pressure_mp.operations.brokers import list_page
+from pressure_mp.operations.brokers import identify, list_page
 
 installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 
@@ -177,6 +177,24 @@ def test_what_sql_prints_is_what_an_administrator_can_execute(postgres, schema, 
     q = Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
     q.put(1)
     assert q.get() == 1
+
+
+@pytest.mark.parametrize("schema", ["user", "order", "all"])
+def test_a_schema_may_be_called_by_a_word_of_sql(postgres, schema):
+    url = f"{postgres.url}?schema={schema}"
+    limited = f"{postgres.limited_url}?schema={schema}"
+    run("install", "--url", url)
+    postgres.execute(run("grant", ROLE, "--schema", schema))
+    run("upgrade", "--url", url)
+    q, tasks = Queue(name="jobs", url=limited), TaskQueue("tasks", url=limited)
+    q.put("item")
+    with pytest.importorskip("psycopg").connect(postgres.limited_url) as connection:
+        tasks.put("task", connection=connection)
+    assert q.get() == "item"
+    with tasks.take() as task:
+        assert task.data == "task"
+    assert drive(identify(), registry.engine(registry.parse(limited)).broker().session())
+    run("uninstall", "--url", url, "--yes")
 
 
 def test_what_is_no_database_or_no_schema_is_wrong_usage():
