@@ -69,9 +69,10 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         :param durability: who must confirm a put or a shutdown before it returns: ``"replica:N"``,
             N replicas of the server; ``"fsync"``, the server's append-only file; None, the server
             only. NotDurable is raised if they have not confirmed it after 5 seconds. On PostgreSQL
-            the commit waits, without this limit, for N synchronous standbys, or for the disk; with
+            the commit waits, without this limit, for N synchronous standbys, or for the disk, and
+            NotDurable is raised if an administrator ends the wait for the standbys; with
             ``"off"`` it waits for neither, and a crash of the server can undo what was done in the
-            last second. ``memory://`` has neither replicas nor a disk: only None.
+            last 0.6 seconds or so. ``memory://`` has neither replicas nor a disk: only None.
         :param eof: with ``"producers"``, get raises ShutDown also when the queue is empty and every
             producer has ended. A producer is a process that put through a handle with this
             option, from its first put until it closes the last such handle, ends, or dies.

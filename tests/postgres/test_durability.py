@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 from brokers import postgres as servers
 from brokers.postgres import Postgres
-from waiting import Background, until
+from waiting import HOURS, Background, until
 
+import pressure_mp
 from pressure_mp import Queue
 from pressure_mp.engines import registry
-from pressure_mp.exceptions import ArgumentError, BrokerError, QueueDoesNotExistError
+from pressure_mp.exceptions import (
+    ArgumentError,
+    BrokerError,
+    NotDurable,
+    QueueDoesNotExistError,
+)
 
 installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 
@@ -126,6 +132,61 @@ def test_a_put_waits_for_the_standbys_that_it_asks_for(replicated, name):
     standby.start()
     putting.result()
     assert primary.execute("SELECT count(*) FROM pg_stat_replication") == [(1,)]
+
+
+SYNC_REP = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
+def without_standbys(server, call):
+    """The result of a call whose commits are not waited for, since an administrator ends that."""
+    calling = Background(call)
+
+    def is_over():
+        server.execute(f"SELECT pg_cancel_backend(pid) {SYNC_REP}")
+        return not calling.is_alive()
+
+    until(is_over)
+    return calling.result()
+
+
+@pytest.mark.parametrize("kind", ["Queue", "TaskQueue"])
+@pytest.mark.parametrize("breaks", ["crash", "terminate"])
+def test_a_put_waits_for_the_standbys_also_after_its_connection_broke(
+    replicated, kind, breaks, name
+):
+    primary, standby = replicated
+    kind = getattr(pressure_mp, kind)
+    durable = {"durability": "replica:1", "reconnect": HOURS}
+    q = without_standbys(primary, lambda: kind(name=name, url=primary.limited_url, **durable))
+    putting = Background(q.put, "item")
+    until(lambda: primary.execute(f"SELECT 1 {SYNC_REP}"))
+    if breaks == "crash":
+        primary.kill()
+        primary.start()
+    else:
+        primary.execute(f"SELECT pg_terminate_backend(pid) {SYNC_REP}")
+    until(lambda: primary.execute(f"SELECT 1 {SYNC_REP}") or not putting.is_alive())
+    assert putting.is_alive()
+    standby.start()
+    putting.result()
+    assert primary.execute("SELECT count(*) FROM pg_stat_replication") == [(1,)]
+    assert kind(name=name, url=primary.limited_url).qsize() == 1
+
+
+@pytest.mark.parametrize("kind", ["Queue", "TaskQueue"])
+def test_a_put_whose_wait_for_the_standbys_an_administrator_ends_is_not_durable(
+    replicated, kind, caller, name
+):
+    primary, _ = replicated
+
+    def put():
+        durable = {"durability": "replica:1", "reconnect": HOURS}
+        q = getattr(caller.queues, kind)(name=name, url=primary.limited_url, **durable)
+        caller.do(q.put("item"))
+
+    with pytest.raises(NotDurable, match="not confirmed by the standbys"):
+        without_standbys(primary, put)
+    assert getattr(pressure_mp, kind)(name=name, url=primary.limited_url).qsize() == 1
 
 
 def test_how_many_standbys_confirm_is_as_the_server_is_set_to(postgres):

@@ -64,6 +64,19 @@ def test_an_address_at_which_nobody_listens_is_named_once(
     assert "refused" in warning
 
 
+def test_an_address_that_leads_to_another_server_is_named(
+    caller, postgres, own_postgres, name, warnings
+):
+    url = f"{own_postgres.limited_url}?listen=127.0.0.1:{postgres.port}&application_name={name}"
+    getting = Background(get, caller, url, name)
+    (warning,) = until(warnings)
+    Queue(name=name, url=own_postgres.limited_url).put("item")
+    assert getting.result() == "item"
+    (found,) = findings(url)
+    for text in (warning, found.problem):
+        assert f"listen=127.0.0.1:{postgres.port} in the URL leads to another server" in text
+
+
 def test_it_is_named_by_doctor(postgres):
     (found,) = findings(f"{postgres.limited_url}?listen=127.0.0.1:1")
     assert found.value == "127.0.0.1:1"

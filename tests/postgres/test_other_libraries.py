@@ -76,6 +76,29 @@ def test_an_asynchronous_one_of_sqlalchemy(postgres, q):
     assert q.get_many(9) == ["item", "as the first that it does"]
 
 
+@pytest.mark.parametrize("kind", ["AsyncSession", "async_scoped_session"])
+def test_an_asynchronous_session_of_sqlalchemy_is_refused_for_its_connection(postgres, q, kind):
+    asynchronous = pytest.importorskip("sqlalchemy.ext.asyncio")
+
+    async def run():
+        engine = asynchronous.create_async_engine(dialect(postgres))
+        mine = aio.Queue(name=q.name, url=postgres.limited_url)
+        session = asynchronous.AsyncSession(engine)
+        if kind == "async_scoped_session":
+            make = asynchronous.async_sessionmaker(engine)
+            session = asynchronous.async_scoped_session(make, asyncio.current_task)
+        for queue in (mine, q):
+            with pytest.raises(ArgumentTypeError, match=r"await session\.connection\(\)"):
+                await queue.put("refused", connection=session)
+        await mine.put("item", connection=await session.connection())
+        await session.commit()
+        await session.close()
+        await engine.dispose()
+
+    asyncio.run(run())
+    assert q.get_many(9) == ["item"]
+
+
 def test_a_connection_over_another_driver_is_refused(q):
     engine = pytest.importorskip("sqlalchemy").create_engine("sqlite://")
     refused = pytest.raises(ArgumentTypeError, match=r"psycopg 3.*sqlalchemy.*sqlite3\.Connection")

@@ -11,6 +11,7 @@ from waiting import Background, until
 from pressure_mp import JoinableQueue, Queue, TaskQueue, list_queues
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres import installing
+from pressure_mp.engines.postgres.schema import install_sql
 from pressure_mp.exceptions import ArgumentError, BrokerError
 
 
@@ -86,6 +87,39 @@ def test_a_server_that_may_only_be_read_for_a_while_is_waited_for(own_postgres, 
             connection.execute("SELECT pg_reload_conf()")
     putting.result()
     assert q.get() == "item"
+
+
+# Literals
+
+
+def test_queues_do_not_depend_on_what_a_backslash_in_a_literal_means_to_a_role(
+    caller, own_postgres, role, name
+):
+    own_postgres.execute(f"ALTER ROLE {role} SET standard_conforming_strings = off")
+    url = url_of(own_postgres, role, query=f"?schema={role}&create=1")
+    do, large = caller.do, b"large" * 100_000
+    connection = caller.connect(url_of(own_postgres, role))
+    for kind in ("Queue", "PriorityQueue", "FairQueue", "JoinableQueue"):
+        own = {"key": len} if kind in ("PriorityQueue", "FairQueue") else {}
+        q = getattr(caller.queues, kind)(name=f"{name}-{kind}", url=url, **own)
+        do(q.put(large))
+        do(q.put(large, connection=connection))
+        do(connection.commit())
+        assert [do(q.get()), do(q.get())] == [large, large]
+        assert do(q.empty())
+    tasks = caller.queues.TaskQueue(f"{name}-tasks", url=url)
+    do(tasks.put(large, tube="a tube"))
+    do(tasks.put(large, tube="a tube", connection=connection))
+    do(connection.commit())
+    for _ in range(2):
+        task = do(tasks.take(tube="a tube"))
+        assert task.data == large
+        do(task.ack())
+    do(connection.close())
+
+
+def test_no_literal_of_the_schema_has_a_backslash():
+    assert "\\" not in install_sql()
 
 
 # Isolation

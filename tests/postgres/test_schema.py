@@ -10,11 +10,11 @@ import pytest
 from brokers.postgres import ROLE
 from waiting import Background
 
-from pressure_mp import Queue, exceptions
+from pressure_mp import Queue, TaskQueue, exceptions
 from pressure_mp.drivers import drive
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres.schema import grant_sql
-from pressure_mp.operations.brokers import list_page
+from pressure_mp.operations.brokers import identify, list_page
 
 installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 
@@ -143,9 +143,9 @@ def test_a_newer_one_is_not_made_older(postgres, schema):
     installing.install(address)
     version = f"{schema}.version() RETURNS integer LANGUAGE sql"
     postgres.execute(f"CREATE OR REPLACE FUNCTION {version} AS 'SELECT 99'")
-    for bring_up_to_date in (installing.install, installing.upgrade):
+    for change in (installing.install, installing.upgrade, installing.uninstall):
         with pytest.raises(exceptions.BrokerError, match=r"is of version 99.*nothing was done"):
-            bring_up_to_date(address)
+            change(address)
     assert postgres.execute(f"SELECT {schema}.version()") == [(99,)]
 
 
@@ -177,6 +177,24 @@ def test_what_sql_prints_is_what_an_administrator_can_execute(postgres, schema, 
     q = Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
     q.put(1)
     assert q.get() == 1
+
+
+@pytest.mark.parametrize("schema", ["user", "order", "all"])
+def test_a_schema_may_be_called_by_a_word_of_sql(postgres, schema):
+    url = f"{postgres.url}?schema={schema}"
+    limited = f"{postgres.limited_url}?schema={schema}"
+    run("install", "--url", url)
+    postgres.execute(run("grant", ROLE, "--schema", schema))
+    run("upgrade", "--url", url)
+    q, tasks = Queue(name="jobs", url=limited), TaskQueue("tasks", url=limited)
+    q.put("item")
+    with pytest.importorskip("psycopg").connect(postgres.limited_url) as connection:
+        tasks.put("task", connection=connection)
+    assert q.get() == "item"
+    with tasks.take() as task:
+        assert task.data == "task"
+    assert drive(identify(), registry.engine(registry.parse(limited)).broker().session())
+    run("uninstall", "--url", url, "--yes")
 
 
 def test_what_is_no_database_or_no_schema_is_wrong_usage():
@@ -217,16 +235,69 @@ def test_a_url_that_cannot_be_meant_is_an_error(url, problem):
         registry.parse(url)
 
 
-def test_a_schema_that_others_use_is_neither_filled_nor_removed(postgres, schema):
+@pytest.mark.parametrize(
+    "made",
+    [
+        "FUNCTION {}.theirs() RETURNS text LANGUAGE sql AS $$SELECT ''$$",
+        "TABLE {}.queues (id integer, title text)",
+        'COLLATION {}.theirs FROM "C"',
+        "TEXT SEARCH CONFIGURATION {}.theirs (COPY = simple)",
+    ],
+)
+def test_a_schema_that_others_use_is_neither_filled_nor_changed_nor_removed(postgres, schema, made):
     address = registry.parse(f"{postgres.url}?schema={schema}")
     postgres.execute(f"CREATE SCHEMA {schema}")
-    postgres.execute(
-        f"CREATE FUNCTION {schema}.theirs() RETURNS text LANGUAGE sql AS $$SELECT ''$$"
-    )
-    for change in (installing.install, installing.uninstall):
-        with pytest.raises(exceptions.BrokerError, match=r"other things.*nothing was done"):
+    postgres.execute(f"CREATE {made.format(schema)}")
+    before = contents(postgres, schema)
+    problem = rf"other things.*{schema}\..*nothing was done"
+    with pytest.raises(exceptions.BrokerError, match=problem):
+        installing.install(address)
+    for change in (installing.upgrade, installing.uninstall):
+        with pytest.raises(exceptions.BrokerError, match=r"no schema own_.*nothing was done"):
             change(address)
-    assert postgres.execute(f"SELECT {schema}.theirs()") == [("",)]
+    assert contents(postgres, schema) == before
+
+
+def contents(server, schema):
+    """What depends on a schema, apart from what would go with something else."""
+    return server.execute(
+        "SELECT classid, objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass "
+        f"AND refobjid = '{schema}'::regnamespace ORDER BY 1, 2"
+    )
+
+
+@pytest.mark.parametrize("made", ["TABLE {}.theirs (x integer)", "DOMAIN {}.theirs AS integer"])
+def test_a_schema_with_queues_and_with_something_of_others_is_not_removed(postgres, schema, made):
+    url = f"{postgres.url}?schema={schema}"
+    run("install", "--url", url)
+    postgres.execute(f"CREATE {made.format(schema)}")
+    before = contents(postgres, schema)
+    told = run("uninstall", "--url", url, "--yes", status=1)
+    assert "other things than queues" in told
+    assert f"{schema}.theirs" in told
+    assert contents(postgres, schema) == before
+    postgres.execute(f"DROP {made.split()[0]} {schema}.theirs")
+    run("uninstall", "--url", url, "--yes")
+
+
+def test_a_schema_on_which_something_elsewhere_depends_is_not_removed(postgres, schema):
+    address = registry.parse(f"{postgres.url}?schema={schema}")
+    installing.install(address)
+    postgres.execute(f"CREATE VIEW public.{schema} AS SELECT * FROM {schema}.queues")
+    try:
+        before = contents(postgres, schema)
+        with pytest.raises(exceptions.BrokerError, match=f"view public.{schema} depends on"):
+            installing.uninstall(address)
+        assert contents(postgres, schema) == before
+    finally:
+        postgres.execute(f"DROP VIEW public.{schema}")
+    installing.uninstall(address)
+    assert postgres.execute(f"SELECT to_regnamespace('{schema}')") == [(None,)]
+
+
+def test_to_remove_a_schema_that_is_not_there_is_an_error(postgres, schema):
+    told = run("uninstall", "--url", postgres.url, "--schema", schema, "--yes", status=1)
+    assert f"has no schema {schema}" in told
 
 
 def test_names_with_zero_characters_are_refused(postgres, name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import psycopg
 import pytest
 from callers import Asyncio, Threads
@@ -50,6 +52,14 @@ def rows(postgres, queue):
 
 
 # When it commits, and when it does not
+
+
+def test_a_sort_key_that_is_too_long_fails_the_commit(caller, connection, url, name):
+    q = caller.queues.PriorityQueue(name=name, url=url)
+    caller.do(q.put(secrets.token_hex(6000), connection=connection))
+    with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+        caller.do(connection.commit())
+    assert caller.do(q.empty())
 
 
 def test_items_are_there_when_the_transaction_commits(caller, connection, url, q):

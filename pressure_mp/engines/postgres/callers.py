@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from inspect import iscoroutinefunction
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
@@ -35,6 +36,11 @@ def unwrap(connection: Any) -> AnyConnection:
     """
     found = connection
     if callable(getattr(found, "get_bind", None)):  # a session of SQLAlchemy
+        if iscoroutinefunction(found.connection):
+            raise ArgumentTypeError(
+                f"connection is a {_kind(connection)}, whose connection has to be awaited: use "
+                "connection=await session.connection() with the queues of pressure_mp.aio"
+            )
         found = found.connection()
     found = getattr(found, "sync_connection", found)  # an asynchronous one of SQLAlchemy
     if hasattr(found, "ensure_connection"):  # Django's

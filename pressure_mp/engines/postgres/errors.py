@@ -23,6 +23,8 @@ _AGAIN = re.compile(r"40...")
 _NOT_INSTALLED = re.compile(r"3F000|42P01|42883|42704")
 #: The call was made before.
 MADE_BEFORE = "23505"
+#: Something cannot be removed: the server says only in the detail what depends on it.
+DEPENDED_ON = b"2BP01"
 #: The disk is full, or the memory.
 _FULL = ("53100", "53200")
 #: What libpq says of a server that may be there soon.
@@ -32,6 +34,15 @@ _SOON = re.compile(
     r"|could not (connect|translate|receive|send)|No route|unreachable|reset by peer"
     r"|read-only|not in hot standby|session is not read-write",
     re.IGNORECASE,
+)
+
+
+#: What a server, or a pooler, says of what will be the same when it is tried again. That has no
+#: SQLSTATE here, and may be in any language: what is not understood is tried again.
+_NEVER = re.compile(
+    r"authentication failed|pg_hba\.conf|does not exist|no such (user|database)|permission denied"
+    r"|not permitted|not currently accepting|configuration parameter|value for parameter"
+    r"|startup parameter|command-line argument|unsupported|must be (superuser|owner)"
 )
 
 
@@ -70,9 +81,9 @@ def unreachable(message: str, shown: str) -> PressureError:
     """The error for a connection that could not be opened."""
     text = " ".join(message.split())
     problem = f"no connection to the database at {shown}: {text}"
-    if _SOON.search(text) or "FATAL" not in text:
-        return BrokerUnavailable(problem)
-    return WrongServerError(problem)
+    if "FATAL" in text and _NEVER.search(text) and not _SOON.search(text):  # of none of the hosts
+        return WrongServerError(problem)
+    return BrokerUnavailable(problem)
 
 
 def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
@@ -84,7 +95,7 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         return NotNow(f"the database at {shown} cannot do it now: {text}")
     if state == _READ_ONLY:
         return ReadOnly(f"the database at {shown} cannot do it now: {text}")
-    if _NOT_INSTALLED.fullmatch(state) and "does not exist" in text:
+    if _NOT_INSTALLED.fullmatch(state):
         return NotInstalled(
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "
             f"by pressure-mp postgres install --url URL, or open it with ?create=1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -11,8 +11,8 @@ from ...exceptions import BrokerError
 from ..finishing import finish
 from . import schema
 from .address import PostgresAddress
-from .errors import Forbidden
-from .packing import load
+from .errors import Forbidden, NotInstalled
+from .packing import load, texts
 from .statements import versions
 from .wire import BlockingWire, Statement, Wire
 
@@ -20,23 +20,35 @@ from .wire import BlockingWire, Statement, Wire
 _TIMEOUT = 10.0
 #: Of who installs: one at a time.
 _LOCK = 0x70726573737572
-#: A row if there is the schema: how its tables are kept, NULL if it has none of ours.
+#: A row if there is the schema: how its tables are kept, NULL if it is none of this package's.
 _THERE = Statement(
-    b"",
-    b"SELECT max(c.relpersistence::text) FROM pg_namespace n LEFT JOIN pg_class c "
-    b"ON c.relnamespace = n.oid AND c.relname = 'queues' WHERE n.nspname = $1 GROUP BY n.oid",
+    b"there",
+    b"SELECT (SELECT c.relpersistence::text FROM pg_class c WHERE c.relnamespace = n.oid "
+    b"AND c.relname = 'queues' AND 2 = (SELECT count(*) FROM pg_proc p "
+    b"WHERE p.pronamespace = n.oid AND p.pronargs = 0 AND p.proname IN ('version', 'serves'))) "
+    b"FROM pg_namespace n WHERE n.nspname = $1",
     (0,),
 )
-
-
-#: A row if there is anything in the schema.
-_OCCUPIED = Statement(
-    b"occupied",
-    b"SELECT '' FROM pg_namespace n WHERE n.nspname = $1 AND "
-    b"(EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid) "
-    b"OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = n.oid) "
-    b"OR EXISTS (SELECT FROM pg_type t WHERE t.typnamespace = n.oid))",
-    (0,),
+#: Some of what is in the schema and has none of these names, of whatever kind it is: all that
+#: depends on the schema, and is no part of something else.
+_OTHERS = Statement(
+    b"others",
+    b"""SELECT concat_ws(' ', o.type, o.identity)
+        FROM pg_namespace n JOIN pg_depend d
+            ON d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid AND d.deptype = 'n',
+            pg_identify_object(d.classid, d.objid, 0) o
+        WHERE n.nspname = $1 AND CASE d.classid
+            WHEN 'pg_class'::regclass THEN (SELECT 'TABLE ' || c.relname
+                FROM pg_class c WHERE c.oid = d.objid AND c.relkind = 'r')
+            WHEN 'pg_proc'::regclass THEN (SELECT 'FUNCTION ' || p.proname
+                FROM pg_proc p WHERE p.oid = d.objid)
+            WHEN 'pg_type'::regclass THEN (SELECT 'TYPE ' || t.typname
+                FROM pg_type t WHERE t.oid = d.objid)
+            END = ANY ($2) IS NOT TRUE
+            AND NOT EXISTS (SELECT FROM pg_depend i
+                WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')
+        ORDER BY 1 LIMIT 3""",
+    (0, 1),
 )
 
 
@@ -46,7 +58,7 @@ async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
     async with _alone(wire):
         found = await wire.execute(_THERE, (name.encode(),), None)
         if not found or found[0][0] is None:
-            await _check_empty(wire, name)
+            await _check_no_others(wire, name)
             await wire.execute_text(schema.install_sql(name, unlogged, is_there=bool(found)))
         elif unlogged and found[0][0] != b"u":
             raise BrokerError(
@@ -54,32 +66,46 @@ async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
                 "all queues, or install another one"
             )
         else:
-            await _upgrade(wire, name, found[0][0] == b"u")
+            await _upgrade(wire, name)
 
 
-async def _check_empty(wire: Wire, name: str) -> None:
-    """Raise BrokerError if others have something in the schema, which has no queues."""
-    if await wire.execute(_OCCUPIED, (name.encode(),), None):
+async def _check_no_others(wire: Wire, name: str, own: Iterable[str] = ()) -> None:
+    """Raise BrokerError if there is anything in the schema but what is called as in ``own``."""
+    others = await wire.execute(_OTHERS, (name.encode(), texts(own)), None)
+    if others:
+        found = ", ".join((row[0] or b"").decode() for row in others)
         raise BrokerError(
-            f"the schema {name} contains other things than queues: use a schema only for queues; "
+            f"the schema {name} contains other things than queues ({found}): use a schema only for "
+            "queues; nothing was done"
+        )
+
+
+async def _find(wire: Wire, name: str) -> tuple[int, bool]:
+    """Its version, and whether its tables are unlogged. Raises NotInstalled if there is no schema
+    of this package's, and BrokerError if it is newer."""
+    found = await wire.execute(_THERE, (name.encode(),), None)
+    if not found or found[0][0] is None:
+        raise NotInstalled(
+            f"the database at {wire.shown} has no schema {name} in which queues are installed; "
             "nothing was done"
         )
+    version, _ = load((await wire.execute(versions(name), (), None))[0][0])
+    if version > schema.VERSION:
+        raise BrokerError(
+            f"the schema {name} is of version {version}, and this package has {schema.VERSION}: "
+            "use the package that installed it; nothing was done"
+        )
+    return version, found[0][0] == b"u"
 
 
 async def _upgrade_over(wire: Wire, name: str) -> None:
     async with _alone(wire):
-        found = await wire.execute(_THERE, (name.encode(),), None)
-        await _upgrade(wire, name, bool(found) and found[0][0] == b"u")
+        await _upgrade(wire, name)
 
 
-async def _upgrade(wire: Wire, name: str, unlogged: bool) -> None:
-    found, _ = load((await wire.execute(versions(name), (), None))[0][0])
-    if found > schema.VERSION:
-        raise BrokerError(
-            f"the schema {name} is of version {found}, and this package has {schema.VERSION}: "
-            "upgrade it by the package that installed it; nothing was done"
-        )
-    await wire.execute_text(schema.upgrade_sql(name, found, unlogged))
+async def _upgrade(wire: Wire, name: str) -> None:
+    version, unlogged = await _find(wire, name)
+    await wire.execute_text(schema.upgrade_sql(name, version, unlogged))
 
 
 @asynccontextmanager
@@ -102,9 +128,8 @@ async def _alone(wire: Wire) -> AsyncIterator[None]:
 
 async def _uninstall_over(wire: Wire, name: str) -> None:
     async with _alone(wire):
-        found = await wire.execute(_THERE, (name.encode(),), None)
-        if found and found[0][0] is None:
-            await _check_empty(wire, name)
+        await _find(wire, name)
+        await _check_no_others(wire, name, schema.own_names())
         await wire.execute_text(schema.uninstall_sql(name))
 
 
@@ -134,5 +159,9 @@ def upgrade(address: PostgresAddress) -> None:
 
 
 def uninstall(address: PostgresAddress) -> None:
-    """Remove it, with all queues."""
+    """Remove it, with all queues.
+
+    Raises NotInstalled if there is no schema with queues; BrokerError if it is newer than this
+    package, contains anything else, or if anything elsewhere depends on it: nothing is done then.
+    """
     _run(address, _uninstall_over)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from ...exceptions import BrokerUnavailable, PressureError
 from .address import PostgresAddress
+from .callers import IDENTITY
 from .wire import Statement, Wire
 
 #: Seconds to connect, and for each reply.
 _TIMEOUT = 5.0
 #: How often one looks whether a session is kept: that it is not is hidden if others use it then.
 _LOOKS = 5
+_IDENTIFY = Statement(b"", IDENTITY.encode(), ())
 _ASK_SESSION = Statement(b"", b"SELECT pg_backend_pid()::text", ())
 
 
@@ -20,8 +22,8 @@ def wire_to_hear(kind: type[Wire], address: PostgresAddress) -> Wire:
 
 
 async def connect_to_hear(wire: Wire, address: PostgresAddress) -> None:
-    """Raises BrokerUnavailable, also if a pooler gives each transaction another session: what one
-    of them asks to be told, nobody would hear."""
+    """Raises BrokerUnavailable, also if nobody would hear what is asked for: where a pooler gives
+    each transaction another session, or ``listen`` in the URL leads to another database."""
     conninfo = address.conninfo(address.listen or None)
     await wire.connect(conninfo, _TIMEOUT)
     session = await _session(wire)
@@ -30,6 +32,12 @@ async def connect_to_hear(wire: Wire, address: PostgresAddress) -> None:
         raise BrokerUnavailable(
             f"the database at {wire.shown} gives each transaction another session, and sends no "
             "notifications: a pooler does that"
+        )
+    if address.listen and not await _is_same(wire, address):
+        wire.close()
+        raise BrokerUnavailable(
+            f"listen={address.listen} in the URL leads to another server or database than "
+            f"{address.url}, and nothing of these queues is told there"
         )
 
 
@@ -42,6 +50,19 @@ async def hear(wire: Wire, number: int) -> None:
 
 async def _session(wire: Wire) -> int:
     return int((await wire.execute(_ASK_SESSION, (), _TIMEOUT))[0][0] or b"")
+
+
+async def _is_same(wire: Wire, address: PostgresAddress) -> bool:
+    """Whether it leads to the database that the queues are in, as far as is known."""
+    other = type(wire)(address.url, address.schema, False)
+    try:
+        await other.connect(address.conninfo(), _TIMEOUT)
+        theirs, own = [await one.execute(_IDENTIFY, (), _TIMEOUT) for one in (wire, other)]
+        return theirs == own
+    except PressureError:
+        return True
+    finally:
+        other.close()
 
 
 async def _is_kept(session: int, wire: Wire, address: PostgresAddress) -> bool:

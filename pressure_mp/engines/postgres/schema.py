@@ -22,6 +22,10 @@ SERVES = 1
 #: wait meanwhile are made by the functions from before: the tables must still be right for them.
 STEPS: Traversable = _SQL / "upgrades"
 
+_MADE = re.compile(
+    rf'^CREATE (?:OR REPLACE |UNLOGGED )?(FUNCTION|TABLE|TYPE) "{DEFAULT_SCHEMA}"\.(\w+)',
+    re.MULTILINE,
+)
 _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: The functions that clients call. Whoever may call these may use the queues, and needs no rights
 #: to the tables.
@@ -35,7 +39,7 @@ _DEFINED = (*ENTRIES, "call_staged")
 #: Where a function sees to its settings itself: to have them set for each call, as it is done for
 #: the others of these, takes long beside what it does.
 _MARK = "    -- The settings: schema.py says what is done here.\n"
-_WITH_MARK = re.compile(rf"FUNCTION \w+\.(\w+)\((?:(?!\nEND \$\$)[\s\S])*?{re.escape(_MARK)}")
+_WITH_MARK = re.compile(rf'FUNCTION "\w+"\.(\w+)\((?:(?!\nEND \$\$)[\s\S])*?{re.escape(_MARK)}')
 #: The settings that the functions need, which clients' connections have too. Nothing of others is
 #: found before what the database system has. The planner is told that every table is read by its
 #: index, however small it was when a plan was made, and that a plan is made once.
@@ -53,6 +57,7 @@ def install_sql(
 ) -> str:
     """What makes the schema, in one transaction. ``unlogged``: for queues that may be lost when the
     server crashes. ``is_there``: it was made before, and is empty."""
+    schema = quoted(schema)
     tables = _tables(_SQL / "01_tables.sql", schema, unlogged)
     made = "" if is_there else f"CREATE SCHEMA {schema};"
     return "\n".join((made, tables, _functions(schema)))
@@ -61,6 +66,7 @@ def install_sql(
 def upgrade_sql(schema: str = DEFAULT_SCHEMA, since: int = VERSION, unlogged: bool = False) -> str:
     """What brings a schema of the version ``since`` up to date, in one transaction, while clients
     use it: the steps of the tables, and all functions."""
+    schema = quoted(schema)
     steps = [
         _tables(STEPS / f"{number:03}_to_{number + 1:03}.sql", schema, unlogged)
         for number in range(since, VERSION)
@@ -71,15 +77,41 @@ def upgrade_sql(schema: str = DEFAULT_SCHEMA, since: int = VERSION, unlogged: bo
 
 
 def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
-    """What removes it, with all queues."""
-    return f"DROP SCHEMA IF EXISTS {schema} CASCADE;"
+    """What removes it, with all queues: it fails if there is anything else in it, or anything that
+    depends on it."""
+    schema = quoted(schema)
+    own: dict[str, list[str]] = {"FUNCTION": [], "TABLE": [], "TYPE": []}
+    for one in own_names():
+        kind, name = one.split()
+        own[kind].append(f"'{name}'" if kind == "FUNCTION" else f"{schema}.{name}")
+    functions, tables, types = (", ".join(names) for names in own.values())
+    return f"""DROP TRIGGER IF EXISTS call_staged ON {schema}.staged;
+DO $$ BEGIN
+    EXECUTE (SELECT 'DROP FUNCTION ' || string_agg(p.oid::regprocedure::text, ', ')
+        FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = '{schema}'::regnamespace AND p.proname IN ({functions}));
+END $$;
+DROP TYPE IF EXISTS {types};
+DROP TABLE IF EXISTS {tables};
+DROP SCHEMA {schema};"""
+
+
+def own_names() -> list[str]:
+    """What this package makes in the schema: the kind of each, and its name. What a later version
+    makes no longer has to be named here still, since it is in schemas that were upgraded."""
+    return [f"{kind} {name}" for kind, name in _MADE.findall(install_sql())]
 
 
 def grant_sql(role: str, schema: str = DEFAULT_SCHEMA) -> str:
     """What lets a role use the queues."""
-    quoted = '"' + role.replace('"', '""') + '"'
-    grants = [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {quoted};" for name in ENTRIES]
-    return "\n".join((f"GRANT USAGE ON SCHEMA {schema} TO {quoted};", *grants))
+    schema, role = quoted(schema), quoted(role)
+    grants = [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {role};" for name in ENTRIES]
+    return "\n".join((f"GRANT USAGE ON SCHEMA {schema} TO {role};", *grants))
+
+
+def quoted(name: str) -> str:
+    """A name, as it is in a statement, also if it is a word of SQL's."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _grant_again(schema: str) -> str:

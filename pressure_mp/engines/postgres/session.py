@@ -8,7 +8,7 @@ from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-from ...exceptions import BrokerUnavailable, PressureError
+from ...exceptions import BrokerUnavailable, NotDurable, PressureError
 from ...identity.client import client_id_bytes, ticket
 from ..contract.items import (
     EndReservation,
@@ -37,6 +37,7 @@ from .pool import Lane, Pool
 from .quick import Quick
 from .statements import Statements
 from .ways import Asked, Reply, Way
+from .wire import Unconfirmed
 
 #: Seconds between two looks of one who waits where no notification is heard.
 _POLL = 0.1
@@ -227,7 +228,20 @@ class BaseSession:
             self._taken = None
         if asked.op in _PLACED and not (waits and isinstance(told, Later)):
             self._placed = False
+        if isinstance(rows, Unconfirmed) and asked.op in _CONFIRMED and not isinstance(told, Later):
+            self._check_confirmed()
         return told
+
+    def _check_confirmed(self) -> None:
+        """Raise NotDurable, if standbys were to confirm what is done."""
+        binding = self.binding
+        durability = binding.options.durability
+        if durability is not None and durability.replicas > 0:
+            raise NotDurable(
+                f"what was asked of queue {binding.name!r} is done, but not confirmed by the "
+                "standbys: an administrator of the database ended the wait for them. To put the "
+                "same again would add it a second time"
+            )
 
     def _in_full(
         self,
@@ -333,6 +347,8 @@ class BaseSession:
 
 #: What takes or gives a place in line.
 _PLACED = frozenset(("put", "take", "take_with_hold", "prefetch", "join", "await", "take_notices"))
+#: What ``durability`` is about.
+_CONFIRMED = frozenset(("put", "close", "ack", "ack_many"))
 #: What is tried for ``reconnect`` seconds, however short a time the caller would wait.
 _SETTLING = frozenset(("ack", "ack_many"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .schema import quoted
 from .wire import Statement
 
 _TEXTS = 0
@@ -11,7 +12,8 @@ _BINARY = 1
 class Statements:
     """Those of one schema."""
 
-    def __init__(self, schema: str) -> None:
+    def __init__(self, name: str) -> None:
+        schema = quoted(name)
         self._items = _make(schema, "call_items", "status, info, items, woken", 15, 14, 15)
         self._tasks = _make(schema, "call_tasks", "status, info, items, woken", 13, 13)
         self.put_one = _make(schema, "put_one", "put_one", 6, 6)
@@ -47,7 +49,8 @@ class Statements:
 
 def versions(schema: str) -> Statement:
     """What asks for the version that is installed, and the oldest package that it serves."""
-    text = f"SELECT jsonb_build_array({schema}.version(), {schema}.serves())"
+    own = quoted(schema)
+    text = f"SELECT jsonb_build_array({own}.version(), {own}.serves())"
     return Statement(b"versions", text.encode(), ())
 
 

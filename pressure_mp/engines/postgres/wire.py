@@ -21,7 +21,7 @@ from ...exceptions import AddressError
 from ...hidden import without_frames
 from ..contract.cancellation import mark_as_unknown
 from ..put_off import put_off
-from .errors import ConnectionLost, refusal, unreachable
+from .errors import DEPENDED_ON, ConnectionLost, refusal, unreachable
 from .schema import SETTINGS
 
 #: Each statement is a transaction of its own, in which every step sees what was committed before.
@@ -46,6 +46,11 @@ class Statement(NamedTuple):
 Row = list["bytes | None"]
 
 
+class Unconfirmed(list[Row]):
+    """Rows of a call that is done, but for whose standbys nobody waits any more: an administrator
+    ended that."""
+
+
 class Wire(ABC):
     """A connection that one call uses at a time. Its reply is awaited to the end, or it is
     closed."""
@@ -58,6 +63,7 @@ class Wire(ABC):
         self._prepared: set[bytes] = set()
         self._pid = os.getpid()
         self.pgconn: Any = None
+        self._is_unconfirmed = False
 
     @abstractmethod
     async def ready(self, reads: bool, timeout: float | None) -> bool:
@@ -81,9 +87,19 @@ class Wire(ABC):
                 ):
                     raise unreachable(f"timeout: no answer within {timeout:.3g} s", self.shown)
             pgconn.nonblocking = 1
+            pgconn.notice_handler = self._note
         except BaseException as error:
             self.close()
             raise without_frames(error) from None
+
+    def _note(self, notice: Any) -> None:
+        """What the server says is that the wait for its standbys was ended: known in any language
+        by who says it."""
+        if notice.error_field(DiagnosticField.SOURCE_FUNCTION) == b"SyncRepWaitForLSN":
+            self._is_unconfirmed = True
+
+    def _told(self, rows: list[Row]) -> list[Row]:
+        return Unconfirmed(rows) if self._is_unconfirmed else rows
 
     @property
     def is_usable(self) -> bool:
@@ -98,19 +114,21 @@ class Wire(ABC):
     async def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
-        """The rows. Raises what :mod:`errors` has; ConnectionLost when no reply came.
+        """The rows; Unconfirmed, where that is known. Raises what :mod:`errors` has; ConnectionLost
+        when no reply came.
 
         The first cancellation is put off until the reply is there: what a call took out of the
         queue must not be lost with its reply.
         """
         end = None if timeout is None else time.monotonic() + timeout
+        self._is_unconfirmed = False
         try:
             if self._is_to_prepare(statement):
                 self._prepare(statement)
                 await self._result(end)
                 self._prepared.add(statement.name)
             self._send(statement, params)
-            return await self._result(end)
+            return self._told(await self._result(end))
         except OperationalError as error:
             raise self._lost(error) from None
 
@@ -120,6 +138,7 @@ class Wire(ABC):
         """The same of several calls, in one transaction and in this order: if one of them raises
         anything, none was done."""
         end = None if timeout is None else time.monotonic() + timeout
+        self._is_unconfirmed = False
         new = {call[0].name: call[0] for call in calls}
         preparing = [statement for statement in new.values() if self._is_to_prepare(statement)]
         replies: list[Any] = []
@@ -135,7 +154,7 @@ class Wire(ABC):
             for statement, reply in zip(preparing, replies, strict=False):
                 self._rows(reply)
                 self._prepared.add(statement.name)  # also if what follows fails
-            return [self._rows(reply) for reply in replies[len(preparing) :]]
+            return [self._told(self._rows(reply)) for reply in replies[len(preparing) :]]
         except OperationalError as error:
             raise self._lost(error) from None
 
@@ -216,6 +235,8 @@ class Wire(ABC):
             raise OperationalError(found.get_error_message())
         if found.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in (b"FATAL", b"PANIC"):
             raise OperationalError(message.decode(errors="replace"))  # perhaps behind a commit
+        if state == DEPENDED_ON:
+            message += b": " + (found.error_field(DiagnosticField.MESSAGE_DETAIL) or b"")
         raise refusal(state.decode(), message.decode(errors="replace"), self.shown, self._schema)
 
     def close(self) -> None:

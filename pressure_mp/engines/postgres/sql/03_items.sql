@@ -43,10 +43,10 @@ BEGIN
             q.head_position := -q.position - room - 1;
         END IF;
         IF room = 1 THEN
-            large := substr(a_items[1], 1, 4) = '\xfa6d7031'::bytea;
+            large := substr(a_items[1], 1, 4) = decode('fa6d7031', 'hex');
         ELSE
             large := EXISTS (SELECT FROM unnest(a_items[1:room]) item
-                WHERE substr(item, 1, 4) = '\xfa6d7031'::bytea);
+                WHERE substr(item, 1, 4) = decode('fa6d7031', 'hex'));
         END IF;
         IF room = 1 AND NOT large THEN
             bytes := octet_length(a_items[1]);
@@ -99,7 +99,7 @@ BEGIN
         UPDATE pressure_mp.contents k SET until = NULL
             WHERE k.queue = q.id AND k.token IN (SELECT pressure_mp.token_of(item)
                 FROM unnest(a_items[1:added]) item
-                WHERE substr(item, 1, 4) = '\xfa6d7031'::bytea);
+                WHERE substr(item, 1, 4) = decode('fa6d7031', 'hex'));
     END IF;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1,

@@ -122,7 +122,7 @@ BEGIN
             RETURN;
         END IF;
     ELSE
-        gap := position('\x20'::bytea IN a_key);
+        gap := position(decode('20', 'hex') IN a_key);
         tenant := substr(a_key, gap + 1);
         SELECT * INTO turn, was_idle FROM pressure_mp.enter_round(q, tenant,
             convert_from(substr(a_key, 1, gap - 1), 'LATIN1')::bigint);

@@ -222,7 +222,7 @@ BEGIN
             RETURN pressure_mp.said('late');
         END IF;
     END IF;
-    IF substr(a_item, 1, 4) = '\xfa6d7031'::bytea THEN
+    IF substr(a_item, 1, 4) = decode('fa6d7031', 'hex') THEN
         DELETE FROM pressure_mp.contents k
             WHERE k.queue = q.id AND k.token = pressure_mp.token_of(a_item);
     END IF;

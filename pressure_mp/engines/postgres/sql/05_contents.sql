@@ -15,7 +15,7 @@ DECLARE
 BEGIN
     size := octet_length(a_item);
     token := '';
-    IF substr(a_item, 1, 4) <> '\xfa6d7031'::bytea THEN
+    IF substr(a_item, 1, 4) <> decode('fa6d7031', 'hex') THEN
         RETURN;
     END IF;
     PERFORM FROM pressure_mp.contents k

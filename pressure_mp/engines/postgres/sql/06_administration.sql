@@ -201,7 +201,7 @@ BEGIN
     IF NOT pressure_mp.remove_rejected(q.id, a_item) THEN
         RETURN pressure_mp.said('absent');
     END IF;
-    IF substr(a_item, 1, 4) = '\xfa6d7031'::bytea AND EXISTS (SELECT FROM pressure_mp.chunks k
+    IF substr(a_item, 1, 4) = decode('fa6d7031', 'hex') AND EXISTS (SELECT FROM pressure_mp.chunks k
         WHERE k.queue = q.id AND k.token = pressure_mp.token_of(a_item))
     THEN
         PERFORM pressure_mp.keep(q.id, pressure_mp.token_of(a_item), c.lease);
@@ -216,7 +216,7 @@ BEGIN
     IF NOT pressure_mp.remove_rejected(q.id, a_item) THEN
         RETURN pressure_mp.said('absent');
     END IF;
-    IF substr(a_item, 1, 4) = '\xfa6d7031'::bytea THEN
+    IF substr(a_item, 1, 4) = decode('fa6d7031', 'hex') THEN
         PERFORM pressure_mp.end_content(q.id, pressure_mp.token_of(a_item));
     END IF;
     RETURN pressure_mp.said('done');
@@ -257,7 +257,7 @@ BEGIN
                 ORDER BY i.rank, i.position
                 OFFSET (args->>'start')::bigint LIMIT (args->>'limit')::bigint) v,
             LATERAL (VALUES (1, v.item), (2, CASE q.discipline WHEN 'priority' THEN v.rank
-                WHEN 'fair' THEN '\x3120'::bytea || v.tenant ELSE '' END)) p (o, part)), NULL);
+                WHEN 'fair' THEN decode('3120', 'hex') || v.tenant ELSE '' END)) p (o, part)), NULL);
     WHEN 'get_snapshot' THEN
         RETURN pressure_mp.get_snapshot(q, args);
     WHEN 'get_keys' THEN

@@ -39,7 +39,8 @@ END $$;
 CREATE OR REPLACE FUNCTION pressure_mp.count_synchronous(names text) RETURNS integer
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN trim(names) = '' THEN 0 ELSE coalesce(
-        substring(lower(trim(names)) FROM '^(?:(?:first|any)\s+)?(\d+)\s*\(')::integer, 1) END
+        substring(lower(trim(names))
+            FROM '^(?:(?:first|any)[[:space:]]+)?([0-9]+)[[:space:]]*[(]')::integer, 1) END
 $$;
 
 -- Who confirms the commit of this call, whatever the server does else: so many standbys; with 0 its

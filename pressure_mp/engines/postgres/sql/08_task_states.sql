@@ -24,7 +24,7 @@ DECLARE
     way bytea := convert_to(a_before || '-' || a_after, 'UTF8');
 BEGIN
     IF a_tube <> '' THEN
-        PERFORM pressure_mp.count_one(a_queue, way || '\x20'::bytea || a_tube, n);
+        PERFORM pressure_mp.count_one(a_queue, way || decode('20', 'hex') || a_tube, n);
     END IF;
     RETURN pressure_mp.count_one(a_queue, way, n);
 END $$;

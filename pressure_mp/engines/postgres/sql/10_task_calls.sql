@@ -21,6 +21,11 @@ BEGIN
         PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
     PERFORM pg_advisory_xact_lock(a_slot);
+    IF a_again THEN  -- a commit that writes nothing waits for nobody, and the first one was perhaps not waited for
+        UPDATE pressure_mp.queues v SET version = v.version + 1
+            WHERE v.slot = a_slot
+                AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name;
+    END IF;
     IF a_again AND a_lane IS NOT NULL THEN
         r := pressure_mp.find_call(a_lane, a_number);
         IF r.status IS NOT NULL THEN

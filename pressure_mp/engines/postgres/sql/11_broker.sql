@@ -29,7 +29,7 @@ RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
         'ways', CASE q.kind WHEN 'tasks' THEN (
             SELECT coalesce(jsonb_object_agg(convert_from(w.way, 'UTF8'), w.number), '{}')
                 FROM pressure_mp.ways w WHERE w.queue = q.id
-                    AND position('\x20'::bytea IN w.way) = 0) END
+                    AND position(decode('20', 'hex') IN w.way) = 0) END
     )::text
     FROM (SELECT v.* FROM pressure_mp.queues v WHERE v.prefix = a_prefix AND v.slot > a_after
         ORDER BY v.slot LIMIT a_limit) q
