@@ -92,8 +92,9 @@ class Client:
                 return
             self._queue.open()
             wanted = [self._listen, self._send] if self._sends_later else [self._listen]
+            name = f"{self._queue.name} executor"
             self._threads = [
-                threading.Thread(target=one, name=f"{self._queue.name} executor", daemon=True)
+                threading.Thread(target=self._run, args=(one,), name=name, daemon=True)
                 for one in wanted
             ]
             for thread in self._threads:
@@ -240,8 +241,17 @@ class Client:
         for id in left:
             future = self._take_out(id)
             if future is not None:
-                self._withdraw_quietly(id)
+                self._break(future, why)
+
+    def _break(self, future: Future[Any], why: str) -> None:
+        """One future fails; whatever goes wrong with it concerns no other."""
+        try:
+            try:
+                self._withdraw_quietly(future.id)
+            finally:
                 future.set_exception(ExecutorBroken(f"executor {self._queue.name!r}: {why}"))
+        except BaseException:  # such as: its callback exits
+            _log.exception("call %s of %r failed, and its callback", future.id, self._queue.name)
 
     def _withdraw_quietly(self, id: str) -> None:
         with self._lock:
@@ -286,6 +296,14 @@ class Client:
             self.tell()
         return found
 
+    def _run(self, work: Callable[[], None]) -> None:
+        """One of the threads. If it fails, all calls do, which would wait for it for ever."""
+        try:
+            work()
+        except BaseException as error:  # such as: somebody deleted the queue
+            _log.exception("executor %r hears no more of its calls", self._queue.name)
+            self.break_off(f"it hears no more of its calls: {calls.in_words(error)}")
+
     # The thread that sends
 
     def _send(self) -> None:
@@ -324,10 +342,6 @@ class Client:
             except BrokerUnavailable as error:
                 _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
                 continue
-            except Exception as error:  # such as: somebody deleted the queue
-                _log.exception("executor %r hears no more of its calls", self._queue.name)
-                self.break_off(f"it hears no more of its calls: {error}")
-                return
             while heard:
                 self._settle(heard.popleft())
             pending = len(self._futures)
@@ -360,7 +374,10 @@ class Client:
                 future._set_running()
             self._settle_removed(future)
             return
-        value, error = self._read(id, heard)
+        try:
+            value, error = self._read(id, heard)
+        except BaseException as problem:  # the future is in the table no more
+            value, error = None, problem
         if error is not None:
             future.set_exception(error)
         else:

@@ -18,6 +18,7 @@ from waiting import until
 from pressure_mp import (
     CallDecodingError,
     Executor,
+    ExecutorBroken,
     ExecutorShutDown,
     QueueDoesNotExistError,
     TaskNotFound,
@@ -128,6 +129,43 @@ def test_what_cannot_be_pickled_fails_its_own_future(executor, workers):
         executor.submit(functions.raise_unpicklable).result(30)
     assert "this and that" in str(caught.value.__cause__)
     assert executor.submit(abs, -1).result(30) == 1
+
+
+def test_an_exception_that_can_be_had_comes_whatever_its_class_forbids(executor, workers):
+    workers.begin()
+    for kind in (functions.Frozen, functions.Mute):
+        with pytest.raises(kind) as caught:
+            executor.submit(functions.throw, kind).result(30)
+        assert "in throw" in str(caught.value.__cause__)
+
+
+def test_what_raises_while_it_is_told_of_fails_its_own_future(executor, workers):
+    workers.begin()
+    with pytest.raises(CallDecodingError, match=r"exception of the call .* an object of type str"):
+        executor.submit(functions.throw, functions.Disguised).result(30)
+    with pytest.raises(pickle.PicklingError, match="cannot be"):
+        executor.submit(functions.throw, functions.Boxed).result(30)
+    with pytest.raises(CallDecodingError, match="result of the call"):
+        executor.submit(functions.Trap).result(30)
+    with pytest.raises(CallDecodingError, match="worker could not unpickle"):
+        executor.submit(abs, functions.Trap()).result(30)
+    assert executor.submit(abs, -1).result(30) == 1
+
+
+def test_a_callback_that_ends_the_listening_thread_breaks_the_executor(executor, workers):
+    exiting = executor.submit(abs, -1)
+    others = [executor.options(delay=3600).submit(abs, -1) for _ in range(2)]
+    for future in (exiting, *others):
+        future.add_done_callback(functions.leave)
+    workers.begin()
+    assert exiting.result(30) == 1
+    for future in others:
+        with pytest.raises(ExecutorBroken, match="hears no more of its calls: SystemExit"):
+            future.result(30)
+    assert "hears no more" in executor._broken
+    with pytest.raises(ExecutorBroken):
+        executor.submit(abs, -1)
+    assert executor._queue.qsize() == 0
 
 
 def test_what_has_no_name_is_pickled_by_cloudpickle_where_that_is_installed(
