@@ -68,6 +68,7 @@ class Client:
         self._on_the_way: set[str] = set()
         self._threads: list[threading.Thread] = []
         self._is_ended = False
+        self._is_left = False
         self._closed: str | None = None
         #: Why no call can be done any more.
         self.broken: str | None = None
@@ -185,6 +186,8 @@ class Client:
 
     def cancel(self, future: Future[Any]) -> bool:
         """As of :class:`~.future.Keeper`."""
+        if self._is_left:
+            return False
         with self._cancelling:
             with self._lock:
                 is_unsent = self._unsent.pop(future.id, None) is not None
@@ -229,7 +232,10 @@ class Client:
             self._fewer.notify_all()
 
     def leave_to_parent(self) -> None:
-        """This process was forked, and has not the threads."""
+        """This process was forked, and has not the threads: the calls are for its parent, and
+        nothing here cancels them."""
+        self._is_left = True
+        self._lock = threading.RLock()  # a thread of the parent may have had the other
         self._closed = "a fork: an executor is for the process that made it"
 
     def break_off(self, why: str) -> None:

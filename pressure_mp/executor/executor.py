@@ -287,7 +287,8 @@ class Executor(Submitter, futures.Executor):
         the workers of this process have ended. With ``cancel_futures``, calls that no worker has
         taken are cancelled. This is called automatically when the executor is garbage-collected,
         and when the interpreter ends, which waits too, unless the executor has no workers of its
-        own. (``concurrent.futures.Executor.shutdown``)
+        own. In a process that was forked from the one that made the executor, it does nothing.
+        (``concurrent.futures.Executor.shutdown``)
         """
         self._manager.close()
         if cancel_futures:

@@ -98,6 +98,41 @@ def test_a_program_that_deletes_a_shut_down_executor_ends_without_a_word(program
     assert process.returncode == 0
 
 
+def in_a_fork(do, *args):
+    """Have a forked child do it, and end as every program does; returns its exit code."""
+    child = multiprocessing.get_context("fork").Process(target=do, args=args)
+    child.start()
+    child.join(60)
+    return child.exitcode
+
+
+def leave_with(executor, futures, results):
+    """What a child does that leaves the block in which its parent uses an executor."""
+    with executor:
+        assert [future.cancel() for future in futures] == [False] * len(futures)
+        results.close()
+    executor.shutdown(cancel_futures=True)
+
+
+def test_a_forked_child_that_leaves_an_unused_executor_leaves_it_to_its_parent(make):
+    executor = make(2)
+    assert in_a_fork(leave_with, executor, [], executor.map(abs, [])) == 0
+    assert executor.submit(abs, -1).result(60) == 1
+
+
+def test_a_forked_child_cancels_no_calls_of_its_parent(make, tmp_path):
+    executor, running, go_on = make(), tmp_path / "running", tmp_path / "go on"
+    held = executor.submit(functions.hold, str(running), str(go_on))
+    queued = [executor.submit(abs, -one) for one in range(3)]
+    results = executor.map(abs, range(3))
+    until(lambda: functions.runs(str(running)))
+    assert in_a_fork(leave_with, executor, queued, results) == 0
+    go_on.touch()
+    assert held.result(60) == "held"
+    assert [future.result(60) for future in queued] == list(range(3))
+    assert list(results) == list(range(3))
+
+
 def one_that_logs(server, log):
     """An executor with one worker, which writes what it logs into a file, and soon says that it
     cannot reach the broker."""
