@@ -186,7 +186,11 @@ def in_words(error: BaseException) -> str:
         return "an exception that cannot say what it is"
 
 
+_BYTES = bytes, bytearray, memoryview, pickle.PickleBuffer
+
+
 def _unreadable(what: str, payload: Any, error: BaseException) -> CallDecodingError:
-    found = CallDecodingError(f"{what}: {in_words(error)}", bytes(payload))
+    there = bytes(payload) if isinstance(payload, _BYTES) else b""
+    found = CallDecodingError(f"{what}: {in_words(error)}", there)
     found.__cause__ = error
     return found

@@ -16,7 +16,7 @@ from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
 from ..sync.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from . import calls, mapping
-from .call_queue import CallQueue, Options, QueueClient
+from .call_queue import RECORDED, CallQueue, Options, QueueClient
 from .client import Client
 from .future import Future
 from .manager import Manager
@@ -133,7 +133,8 @@ class Executor(Submitter, futures.Executor):
 
         It starts no workers of its own, unless ``max_workers`` is stated. The other options are
         those of the class; ``max_deliveries`` and ``per_key`` are those that are stored. Raises
-        QueueDoesNotExistError, and what the class raises.
+        QueueDoesNotExistError; QueueMismatchError also for a queue that no executor made; and what
+        the class raises.
         """
         executor = cls.__new__(cls)
         executor._attaches = True
@@ -148,11 +149,7 @@ class Executor(Submitter, futures.Executor):
         if self._attaches:
             assert name is not None
             return CallQueue.attach(name, **there)
-        recorded: RecordedOptions = {
-            "ttr": None,
-            "max_deliveries": max_deliveries,
-            "id": "required",
-        }
+        recorded: RecordedOptions = {**RECORDED, "max_deliveries": max_deliveries}
         if per_key is not None:
             recorded["per_key"] = per_key
         return CallQueue(name, **recorded, **there)

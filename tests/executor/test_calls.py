@@ -21,7 +21,9 @@ from pressure_mp import (
     ExecutorBroken,
     ExecutorShutDown,
     QueueDoesNotExistError,
+    QueueMismatchError,
     TaskNotFound,
+    TaskQueue,
 )
 
 
@@ -275,6 +277,23 @@ def test_another_client_gets_the_future_again(executor, workers, url):
 def test_attach_wants_an_executor_that_is_there(url, name):
     with pytest.raises(QueueDoesNotExistError):
         Executor.attach(name, url=url)
+
+
+def test_attach_refuses_a_queue_of_tasks_that_no_executor_made(url, name):
+    queue = TaskQueue(name, url=url)
+    with pytest.raises(QueueMismatchError, match=r"id='time64'.* no executor made it"):
+        Executor.attach(name, url=url)
+    queue.delete()
+
+
+def test_a_task_that_is_no_call_is_buried_and_its_worker_goes_on(executor, workers, url):
+    queue = TaskQueue.attach(executor.name, url=url)
+    for id, data in (("text", "hello"), ("none", None)):
+        queue.put(data, id=id)
+    workers.begin()
+    assert executor.submit(abs, -1).result(30) == 1
+    assert [(task.id, task.data) for task in queue.list("B")] == [("text", "hello"), ("none", None)]
+    assert queue.peek("text").error == "no call of an executor, but str"
 
 
 @pytest.mark.parametrize(
