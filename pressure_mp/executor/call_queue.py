@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..encoding.task_values import check_key, check_priority, check_times, check_tube, encode_id
-from ..exceptions import QueueMismatchError, TaskNotFound
+from ..exceptions import QueueMismatchError
 from ..hidden import hide_in
 from ..operations.calls import CallOperations
 from ..operations.task_leases import TaskLeaseOperations
@@ -90,14 +90,10 @@ class CallQueue(TaskQueue[bytes]):
         """Whether a worker has a call now."""
         return self._run(self._operations.is_taken(encode_id(id)))
 
-    def remove_taken(self, id: str) -> str | None:
-        """Remove a call that a worker has; returns which one, None if it was done."""
-        try:
-            owner = self.peek(id).owner
-            self.kill(id)
-        except TaskNotFound:
-            return None
-        return owner
+    def remove(self, id: str) -> str | None:
+        """Remove a call that has not ended; returns which process had it, "" for none, None if it
+        has ended."""
+        return self._run(self._operations.remove(encode_id(id)))
 
     def give_back(self, incarnation: str, why: str) -> None:
         """A process is known to be dead: what it had in hand is for others, or buried."""

@@ -264,14 +264,15 @@ class Executor(Submitter, futures.Executor):
 
         A call that no worker has taken is cancelled. For a call that is running, its worker process
         is killed: at once if this executor started it, within about a second elsewhere; then the
-        future raises CallAborted. The effects that the call had until then are not undone. If the
-        worker has other calls, which are short, these run again in another.
+        future raises CallAborted, and so does that of a call that was running and waits for another
+        worker. The effects that the call had until then are not undone. If the worker has other
+        calls, which are short, these run again in another.
 
         Blocks for a few round trips. Raises BrokerUnavailable.
         """
         if future.cancel():
             return True
-        owner = self._queue.remove_taken(future.id)
+        owner = self._queue.remove(future.id)
         if owner is None:
             return False
         self._manager.workers.kill(owner)

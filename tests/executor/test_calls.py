@@ -16,6 +16,7 @@ from executors import functions
 from waiting import until
 
 from pressure_mp import (
+    CallAborted,
     CallDecodingError,
     Executor,
     ExecutorBroken,
@@ -104,6 +105,58 @@ def test_a_future_runs_when_a_worker_takes_its_call_and_until_then_it_can_be_can
     assert held.result(30) == "held"
     assert executor.submit(abs, -1).result(30) == 1
     assert functions.runs(str(tmp_path / "cancelled")) == []
+
+
+@pytest.fixture
+def lost(executor):
+    """The future of a call that was running, and that its worker has given back."""
+    future = executor.submit(abs, -1)
+    call = executor._queue.take()
+    until(future.running)
+    call.release()
+    return future
+
+
+def test_a_call_that_waits_for_another_worker_can_be_aborted(executor, lost):
+    assert not lost.cancel()
+    assert executor.abort(lost)
+    with pytest.raises(CallAborted):
+        lost.result(30)
+    assert executor._queue.qsize() == 0
+    assert not executor.abort(lost)
+
+
+def test_the_worker_that_has_an_aborted_call_is_killed(executor, lost, monkeypatch):
+    killed = []
+    monkeypatch.setattr(executor._manager.workers, "kill", killed.append)
+    owner = executor._queue.take().owner
+    assert executor.abort(lost)
+    assert killed == [owner]
+    assert owner
+
+
+def test_a_call_that_is_given_back_while_it_is_aborted_costs_no_worker(executor, lost, monkeypatch):
+    killed, queue = [], executor._queue
+    monkeypatch.setattr(executor._manager.workers, "kill", killed.append)
+    remove, call = queue._operations.remove, queue.take()
+
+    def give_back_meanwhile(id):
+        """The operation; the call is given back when it was seen that a worker has it."""
+        removing = remove(id)
+        reply = yield next(removing)
+        request = removing.send(reply)
+        call.release()
+        while True:
+            try:
+                request = removing.send((yield request))
+            except StopIteration as ended:
+                return ended.value
+
+    monkeypatch.setattr(queue._operations, "remove", give_back_meanwhile)
+    assert executor.abort(lost)
+    assert killed == [""]
+    with pytest.raises(CallAborted):
+        lost.result(30)
 
 
 def test_shutdown_can_cancel_what_nobody_took(executor, workers, tmp_path):
