@@ -63,20 +63,25 @@ class Manager:
             return
         self.client.close(when)
         with self._starting:
-            if self._thread is None:
-                self.workers.close()  # it never had workers
-            else:
+            if self._thread is not None:
                 self.workers.wake()
+            elif self.workers.processes:  # it has them, but could not begin to listen
+                self._begin_end()
+            else:
+                self.workers.close()  # it never had workers
 
     def join(self) -> None:
         """Wait until all is done, and everything has ended."""
         if self._is_left:
             return
         with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._end)
-                self._thread.start()
-        self._thread.join()
+            thread = self._thread or self._begin_end()
+        thread.join()
+
+    def _begin_end(self) -> threading.Thread:
+        self._thread = threading.Thread(target=self._end, name=f"{self._queue.name} end")
+        self._thread.start()
+        return self._thread
 
     def leave(self) -> None:
         """The interpreter ends. Who has workers waits until all calls are done; else they are at

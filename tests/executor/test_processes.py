@@ -10,7 +10,7 @@ import pytest
 from executors import functions
 from waiting import lasting, until
 
-from pressure_mp import Executor, ExecutorBroken, WorkerLost
+from pressure_mp import Executor, ExecutorBroken, QueueDoesNotExistError, TaskQueue, WorkerLost
 
 # Since Python 3.12 a fork warns when there are threads, as there are when a worker is replaced.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
@@ -83,6 +83,19 @@ def test_a_shut_down_executor_leaves_nothing_behind(make, valkey):
     assert not any(map(psutil.pid_exists, pids))
     with valkey.client() as client:
         assert lasting(client, f"*{executor.name}*") == []
+
+
+def test_an_executor_whose_first_call_cannot_be_sent_ends_its_workers(make, name, url):
+    executor = make(2, name=name)
+    TaskQueue.attach(name, url=url).delete()
+    with pytest.raises(QueueDoesNotExistError):
+        executor.submit(abs, -1)
+    workers = list(executor._processes.values())
+    executor.shutdown(wait=False)
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    executor.shutdown()
 
 
 def test_a_program_ends_when_its_calls_are_done(program, tmp_path):
