@@ -37,6 +37,12 @@ _MOST_AT_ONCE = 1000
 #: time of all. The fewer there are the shorter it waits, so that they are not all done meanwhile.
 _MANY, _PAUSE_FOR_EACH, _LONGEST_PAUSE = 50, 0.00004, 0.005
 
+#: Why a callback of a future may not wait.
+_NO_WAIT = (
+    "; this is the thread of the executor in which callbacks of futures run, and which hears that "
+    "calls are taken: submit in another thread"
+)
+
 _log = logging.getLogger("pressure_mp")
 
 
@@ -147,10 +153,11 @@ class Client:
             self.check_open()
             if self._most is None or len(self._queued) < self._most:
                 return
-            if not block:
+            is_own = threading.current_thread() in self._threads
+            if is_own or not block:
                 raise Full(
                     f"executor {self._queue.name!r} has {len(self._queued)} calls that no worker "
-                    f"has taken, of max_pending={self._most}"
+                    f"has taken, of max_pending={self._most}{_NO_WAIT if is_own else ''}"
                 )
             self._fewer.wait()
 
