@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..encoding.task_values import check_key, check_priority, check_times, check_tube, encode_id
-from ..exceptions import TaskNotFound
+from ..exceptions import QueueMismatchError
+from ..hidden import hide_in
 from ..operations.calls import CallOperations
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_producing import PutOptions
@@ -16,6 +17,14 @@ from ..sync.tasks.inbox import TaskInbox
 from ..sync.tasks.producer import put_options
 from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ..sync.options import RecordedOptions
+
+#: What every executor's queue is made with; other queues of tasks rarely are.
+RECORDED: RecordedOptions = {"ttr": None, "id": "required"}
 
 
 class Options(NamedTuple):
@@ -40,6 +49,14 @@ class CallQueue(TaskQueue[bytes]):
     """A handle to the calls of an executor. It can be pickled, as any handle."""
 
     _operations: CallOperations
+
+    @classmethod
+    def attach(cls, name: str, **options: Any) -> Self:
+        """As of TaskQueue; QueueMismatchError says also that the queue is of no executor."""
+        try:
+            return super().attach(name, **RECORDED, **hide_in(options))
+        except QueueMismatchError as error:
+            raise QueueMismatchError(f"{error}; no executor made it") from error
 
     def _make_operations(self) -> CallOperations:
         return CallOperations(self._name)
@@ -73,14 +90,10 @@ class CallQueue(TaskQueue[bytes]):
         """Whether a worker has a call now."""
         return self._run(self._operations.is_taken(encode_id(id)))
 
-    def remove_taken(self, id: str) -> str | None:
-        """Remove a call that a worker has; returns which one, None if it was done."""
-        try:
-            owner = self.peek(id).owner
-            self.kill(id)
-        except TaskNotFound:
-            return None
-        return owner
+    def remove(self, id: str) -> str | None:
+        """Remove a call that has not ended; returns which process had it, "" for none, None if it
+        has ended."""
+        return self._run(self._operations.remove(encode_id(id)))
 
     def give_back(self, incarnation: str, why: str) -> None:
         """A process is known to be dead: what it had in hand is for others, or buried."""

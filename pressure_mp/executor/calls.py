@@ -86,8 +86,7 @@ def run(call: bytes) -> Outcome:
         if type(value) is CoroutineType:
             value = _run_coroutine(value)
     except BaseException as error:
-        # Without the frame of this function, which says nothing to a user.
-        return failed(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
+        return failed(error, hides_frame=True)  # of this function, which says nothing to a user
     try:
         return _outcome(True, value)
     except BaseException as error:
@@ -112,13 +111,25 @@ def _outcome(is_value: bool, obj: Any) -> Outcome:
     return is_value, payload, *buffers
 
 
-def failed(error: BaseException) -> Outcome:
-    """The outcome of a call that raised."""
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+def failed(error: BaseException, hides_frame: bool = False) -> Outcome:
+    """The outcome of a call that raised. An exception whose own methods raise is told of in
+    words. ``hides_frame``: its traceback is told without the first frame."""
+    try:
+        return _failed(error, hides_frame)
+    except BaseException as problem:
+        text = f"the call raised an exception that cannot be told of: {in_words(problem)}"
+        return _failed(pickle.PicklingError(text))
+
+
+def _failed(error: BaseException, hides_frame: bool = False) -> Outcome:
+    frames = error.__traceback__
+    if hides_frame and frames is not None:
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames))
     try:
         pickled = dumps(error)
     except BaseException as problem:
-        return failed(_unpicklable(error, problem))
+        return _failed(_unpicklable(error, problem))
     return _outcome(False, (pickled, text))
 
 
@@ -128,9 +139,9 @@ def _unpicklable(error: BaseException, problem: BaseException) -> BaseException:
     try:
         dumps(problem)
     except BaseException:
-        text = f"the call raised {type(error).__name__}, which cannot be pickled: {problem!r}"
-        return pickle.PicklingError(text)
-    problem.__cause__ = error
+        name, why = type(error).__name__, in_words(problem)
+        return pickle.PicklingError(f"the call raised {name}, which cannot be pickled: {why}")
+    _set_cause(problem, error)
     return problem
 
 
@@ -147,14 +158,39 @@ def decode(outcome: Outcome) -> tuple[Any, BaseException | None]:
     except BaseException as error:
         return None, _unreadable("the result of the call cannot be unpickled", payload, error)
     try:
-        raised: BaseException = pickle.loads(pickled)
+        raised = _load_exception(pickled)
     except BaseException as error:
         raised = _unreadable("the exception of the call cannot be unpickled", payload, error)
-    raised.__cause__ = RemoteTraceback(text)
+    _set_cause(raised, RemoteTraceback(text))
     return None, raised
 
 
+def _load_exception(pickled: bytes) -> BaseException:
+    raised = pickle.loads(pickled)
+    if not issubclass(type(raised), BaseException):
+        raise TypeError(f"its pickle makes an object of type {type(raised).__name__}")
+    return raised  # type: ignore[no-any-return]
+
+
+def _set_cause(error: BaseException, cause: BaseException) -> None:
+    """Also of an exception whose class lets nobody set attributes, as a frozen dataclass."""
+    there: Any = BaseException.__cause__
+    there.__set__(error, cause)
+
+
+def in_words(error: BaseException) -> str:
+    """An exception in words, also one whose own methods raise."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return "an exception that cannot say what it is"
+
+
+_BYTES = bytes, bytearray, memoryview, pickle.PickleBuffer
+
+
 def _unreadable(what: str, payload: Any, error: BaseException) -> CallDecodingError:
-    found = CallDecodingError(f"{what}: {type(error).__name__}: {error}", bytes(payload))
+    there = bytes(payload) if isinstance(payload, _BYTES) else b""
+    found = CallDecodingError(f"{what}: {in_words(error)}", there)
     found.__cause__ = error
     return found

@@ -37,6 +37,12 @@ _MOST_AT_ONCE = 1000
 #: time of all. The fewer there are the shorter it waits, so that they are not all done meanwhile.
 _MANY, _PAUSE_FOR_EACH, _LONGEST_PAUSE = 50, 0.00004, 0.005
 
+#: Why a callback of a future may not wait.
+_NO_WAIT = (
+    "; this is the thread of the executor in which callbacks of futures run, and which hears that "
+    "calls are taken: submit in another thread"
+)
+
 _log = logging.getLogger("pressure_mp")
 
 
@@ -68,6 +74,7 @@ class Client:
         self._on_the_way: set[str] = set()
         self._threads: list[threading.Thread] = []
         self._is_ended = False
+        self._is_left = False
         self._closed: str | None = None
         #: Why no call can be done any more.
         self.broken: str | None = None
@@ -92,8 +99,9 @@ class Client:
                 return
             self._queue.open()
             wanted = [self._listen, self._send] if self._sends_later else [self._listen]
+            name = f"{self._queue.name} executor"
             self._threads = [
-                threading.Thread(target=one, name=f"{self._queue.name} executor", daemon=True)
+                threading.Thread(target=self._run, args=(one,), name=name, daemon=True)
                 for one in wanted
             ]
             for thread in self._threads:
@@ -145,10 +153,11 @@ class Client:
             self.check_open()
             if self._most is None or len(self._queued) < self._most:
                 return
-            if not block:
+            is_own = threading.current_thread() in self._threads
+            if is_own or not block:
                 raise Full(
                     f"executor {self._queue.name!r} has {len(self._queued)} calls that no worker "
-                    f"has taken, of max_pending={self._most}"
+                    f"has taken, of max_pending={self._most}{_NO_WAIT if is_own else ''}"
                 )
             self._fewer.wait()
 
@@ -184,6 +193,8 @@ class Client:
 
     def cancel(self, future: Future[Any]) -> bool:
         """As of :class:`~.future.Keeper`."""
+        if self._is_left:
+            return False
         with self._cancelling:
             with self._lock:
                 is_unsent = self._unsent.pop(future.id, None) is not None
@@ -228,7 +239,10 @@ class Client:
             self._fewer.notify_all()
 
     def leave_to_parent(self) -> None:
-        """This process was forked, and has not the threads."""
+        """This process was forked, and has not the threads: the calls are for its parent, and
+        nothing here cancels them."""
+        self._is_left = True
+        self._lock = threading.RLock()  # a thread of the parent may have had the other
         self._closed = "a fork: an executor is for the process that made it"
 
     def break_off(self, why: str) -> None:
@@ -240,8 +254,17 @@ class Client:
         for id in left:
             future = self._take_out(id)
             if future is not None:
-                self._withdraw_quietly(id)
+                self._break(future, why)
+
+    def _break(self, future: Future[Any], why: str) -> None:
+        """One future fails; whatever goes wrong with it concerns no other."""
+        try:
+            try:
+                self._withdraw_quietly(future.id)
+            finally:
                 future.set_exception(ExecutorBroken(f"executor {self._queue.name!r}: {why}"))
+        except BaseException:  # such as: its callback exits
+            _log.exception("call %s of %r failed, and its callback", future.id, self._queue.name)
 
     def _withdraw_quietly(self, id: str) -> None:
         with self._lock:
@@ -286,6 +309,14 @@ class Client:
             self.tell()
         return found
 
+    def _run(self, work: Callable[[], None]) -> None:
+        """One of the threads. If it fails, all calls do, which would wait for it for ever."""
+        try:
+            work()
+        except BaseException as error:  # such as: somebody deleted the queue
+            _log.exception("executor %r hears no more of its calls", self._queue.name)
+            self.break_off(f"it hears no more of its calls: {calls.in_words(error)}")
+
     # The thread that sends
 
     def _send(self) -> None:
@@ -324,10 +355,6 @@ class Client:
             except BrokerUnavailable as error:
                 _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
                 continue
-            except Exception as error:  # such as: somebody deleted the queue
-                _log.exception("executor %r hears no more of its calls", self._queue.name)
-                self.break_off(f"it hears no more of its calls: {error}")
-                return
             while heard:
                 self._settle(heard.popleft())
             pending = len(self._futures)
@@ -360,7 +387,10 @@ class Client:
                 future._set_running()
             self._settle_removed(future)
             return
-        value, error = self._read(id, heard)
+        try:
+            value, error = self._read(id, heard)
+        except BaseException as problem:  # the future is in the table no more
+            value, error = None, problem
         if error is not None:
             future.set_exception(error)
         else:

@@ -16,7 +16,8 @@ class WorkerLost(PressureError, BrokenProcessPool):
 
 
 class ExecutorBroken(PressureError, BrokenProcessPool):
-    """The executor's workers cannot start: their initializer failed, or they ended too early.
+    """The executor's workers cannot start: their initializer failed, or they ended too early. Or
+    the executor hears no more of its calls: its queue was deleted, or a done-callback exited.
 
     Calls that no worker has taken are withdrawn; the executor accepts no more calls.
     """

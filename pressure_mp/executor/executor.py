@@ -16,7 +16,7 @@ from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
 from ..sync.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from . import calls, mapping
-from .call_queue import CallQueue, Options, QueueClient
+from .call_queue import RECORDED, CallQueue, Options, QueueClient
 from .client import Client
 from .future import Future
 from .manager import Manager
@@ -133,7 +133,8 @@ class Executor(Submitter, futures.Executor):
 
         It starts no workers of its own, unless ``max_workers`` is stated. The other options are
         those of the class; ``max_deliveries`` and ``per_key`` are those that are stored. Raises
-        QueueDoesNotExistError, and what the class raises.
+        QueueDoesNotExistError; QueueMismatchError also for a queue that no executor made; and what
+        the class raises.
         """
         executor = cls.__new__(cls)
         executor._attaches = True
@@ -148,11 +149,7 @@ class Executor(Submitter, futures.Executor):
         if self._attaches:
             assert name is not None
             return CallQueue.attach(name, **there)
-        recorded: RecordedOptions = {
-            "ttr": None,
-            "max_deliveries": max_deliveries,
-            "id": "required",
-        }
+        recorded: RecordedOptions = {**RECORDED, "max_deliveries": max_deliveries}
         if per_key is not None:
             recorded["per_key"] = per_key
         return CallQueue(name, **recorded, **there)
@@ -267,14 +264,15 @@ class Executor(Submitter, futures.Executor):
 
         A call that no worker has taken is cancelled. For a call that is running, its worker process
         is killed: at once if this executor started it, within about a second elsewhere; then the
-        future raises CallAborted. The effects that the call had until then are not undone. If the
-        worker has other calls, which are short, these run again in another.
+        future raises CallAborted, and so does that of a call that was running and waits for another
+        worker. The effects that the call had until then are not undone. If the worker has other
+        calls, which are short, these run again in another.
 
         Blocks for a few round trips. Raises BrokerUnavailable.
         """
         if future.cancel():
             return True
-        owner = self._queue.remove_taken(future.id)
+        owner = self._queue.remove(future.id)
         if owner is None:
             return False
         self._manager.workers.kill(owner)
@@ -287,7 +285,8 @@ class Executor(Submitter, futures.Executor):
         the workers of this process have ended. With ``cancel_futures``, calls that no worker has
         taken are cancelled. This is called automatically when the executor is garbage-collected,
         and when the interpreter ends, which waits too, unless the executor has no workers of its
-        own. (``concurrent.futures.Executor.shutdown``)
+        own. In a process that was forked from the one that made the executor, it does nothing.
+        (``concurrent.futures.Executor.shutdown``)
         """
         self._manager.close()
         if cancel_futures:

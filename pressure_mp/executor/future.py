@@ -37,9 +37,9 @@ class Future(futures.Future[T]):
     def cancel(self) -> bool:
         """Withdraw the call; returns whether the future is cancelled.
 
-        That is not possible when a worker has taken the call, or it has ended. Blocks for one round
-        trip to the broker. Raises BrokerUnavailable when the broker does not answer; then the
-        future is not cancelled.
+        That is not possible when a worker has taken the call, or it has ended; nor in a process
+        that was forked from the one that has the executor. Blocks for one round trip to the broker.
+        Raises BrokerUnavailable when the broker does not answer; then the future is not cancelled.
         """
         if self.done():
             return self.cancelled()

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
+from typing import Any
 
 from ..exceptions import BrokerUnavailable, Empty, QueueDoesNotExistError, TaskError
 from ..states import TAKEN
@@ -122,6 +123,19 @@ class Hand:
             self._longest = max(self._longest, time.monotonic() - self._began)
             self._began = None
             self._done.append(call)
+
+    def set_aside(self, task: Task[Any]) -> None:
+        """What somebody put with a ``TaskQueue`` is no call: it is buried, for a person to look
+        at."""
+        with self._lock:
+            self._began = None
+        _log.error("a call of executor %r was buried", self._queue.name)
+        try:
+            task.bury(error=f"no call of an executor, but {type(task.data).__name__}")
+        except (TaskError, QueueDoesNotExistError):
+            pass  # it was removed
+        except BrokerUnavailable as error:  # others do it when this process has ended
+            _log.warning("calls of %r are not given back: %s", self._queue.name, error)
 
     @property
     def has_others(self) -> bool:

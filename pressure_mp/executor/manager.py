@@ -32,6 +32,7 @@ class Manager:
         self._is_anonymous = is_anonymous
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._is_left = False
         client.tell = workers.wake
         if _interpreter_ends:
             client.close(_INTERPRETER)
@@ -50,22 +51,37 @@ class Manager:
             )
             self._thread.start()
 
+    def leave_to_parent(self) -> None:
+        """This process was forked: the executor is its parent's, and nothing here ends it."""
+        self._is_left = True
+        self._starting = threading.Lock()  # a thread of the parent may have had the other
+        self.client.leave_to_parent()
+
     def close(self, when: str = "shutdown") -> None:
         """No more calls are taken; those that there are will be done."""
+        if self._is_left:
+            return
         self.client.close(when)
         with self._starting:
-            if self._thread is None:
-                self.workers.close()  # it never had workers
-            else:
+            if self._thread is not None:
                 self.workers.wake()
+            elif self.workers.processes:  # it has them, but could not begin to listen
+                self._begin_end()
+            else:
+                self.workers.close()  # it never had workers
 
     def join(self) -> None:
         """Wait until all is done, and everything has ended."""
+        if self._is_left:
+            return
         with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._end)
-                self._thread.start()
-        self._thread.join()
+            thread = self._thread or self._begin_end()
+        thread.join()
+
+    def _begin_end(self) -> threading.Thread:
+        self._thread = threading.Thread(target=self._end, name=f"{self._queue.name} end")
+        self._thread.start()
+        return self._thread
 
     def leave(self) -> None:
         """The interpreter ends. Who has workers waits until all calls are done; else they are at
@@ -125,7 +141,7 @@ def _end_all() -> None:
 def _after_fork_in_child() -> None:
     """The executors are their parent's; this process has none of their threads."""
     for manager in list(_all):
-        manager.client.leave_to_parent()
+        manager.leave_to_parent()
     _all.clear()
 
 

@@ -43,7 +43,8 @@ class Submitter:
 
         Blocks while ``max_pending`` calls wait for workers. On a named executor, and when no other
         call is pending, it also blocks for one round trip to the broker. Raises ExecutorShutDown (a
-        RuntimeError), ExecutorBroken (a BrokenProcessPool), and Full with ``options(block=False)``.
+        RuntimeError), ExecutorBroken (a BrokenProcessPool), and Full with ``options(block=False)``
+        or in a callback of a future, where it must not wait for ``max_pending``.
         On a named executor it also raises what :meth:`pressure_mp.TaskQueue.put` raises; on one
         without a name, the future has that error. (``concurrent.futures.Executor.submit``)
         """

@@ -188,6 +188,9 @@ def serve(
         except (DecodingError, AuthenticationError):
             _log.exception("a call of executor %r was buried", queue.name)
         while (task := hand.begin()) is not None:
+            if not isinstance(task.data, bytes):
+                hand.set_aside(task)
+                continue
             number += 1
             note(task)
             with task.processing():

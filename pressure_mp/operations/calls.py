@@ -36,3 +36,29 @@ class CallOperations(TaskOperations):
                 raise AssertionError("nothing was to be edited")
             case _:
                 assert_never(reply)
+
+    def remove(self, id: bytes) -> Operation[str | None]:
+        """Remove a call that has not ended. Returns the process that had it then, "" if it was none
+        or cannot be told; None if the call has ended."""
+        while True:
+            seen: GetTaskReply = yield GetTask(id)
+            if seen is Outcome.MISSING:
+                raise self._missing()
+            if not isinstance(seen, StoredTask) or seen.record.state not in READY + WAITING + TAKEN:
+                return None
+            # Only out of the state that was seen: a worker may give it back meanwhile.
+            reply: ChangeTaskReply = yield ChangeTask(id, seen.record.state, VOID)
+            match reply:
+                case StoredTask():
+                    is_same = reply.record.deliveries == seen.record.deliveries
+                    return seen.record.owner if is_same else ""
+                case Outcome.ABSENT:
+                    return None
+                case OtherState():
+                    continue
+                case Outcome.MISSING:
+                    raise self._missing()
+                case Outcome.CHANGED:
+                    raise AssertionError("nothing was to be edited")
+                case _:
+                    assert_never(reply)

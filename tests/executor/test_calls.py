@@ -16,11 +16,15 @@ from executors import functions
 from waiting import until
 
 from pressure_mp import (
+    CallAborted,
     CallDecodingError,
     Executor,
+    ExecutorBroken,
     ExecutorShutDown,
     QueueDoesNotExistError,
+    QueueMismatchError,
     TaskNotFound,
+    TaskQueue,
 )
 
 
@@ -103,6 +107,58 @@ def test_a_future_runs_when_a_worker_takes_its_call_and_until_then_it_can_be_can
     assert functions.runs(str(tmp_path / "cancelled")) == []
 
 
+@pytest.fixture
+def lost(executor):
+    """The future of a call that was running, and that its worker has given back."""
+    future = executor.submit(abs, -1)
+    call = executor._queue.take()
+    until(future.running)
+    call.release()
+    return future
+
+
+def test_a_call_that_waits_for_another_worker_can_be_aborted(executor, lost):
+    assert not lost.cancel()
+    assert executor.abort(lost)
+    with pytest.raises(CallAborted):
+        lost.result(30)
+    assert executor._queue.qsize() == 0
+    assert not executor.abort(lost)
+
+
+def test_the_worker_that_has_an_aborted_call_is_killed(executor, lost, monkeypatch):
+    killed = []
+    monkeypatch.setattr(executor._manager.workers, "kill", killed.append)
+    owner = executor._queue.take().owner
+    assert executor.abort(lost)
+    assert killed == [owner]
+    assert owner
+
+
+def test_a_call_that_is_given_back_while_it_is_aborted_costs_no_worker(executor, lost, monkeypatch):
+    killed, queue = [], executor._queue
+    monkeypatch.setattr(executor._manager.workers, "kill", killed.append)
+    remove, call = queue._operations.remove, queue.take()
+
+    def give_back_meanwhile(id):
+        """The operation; the call is given back when it was seen that a worker has it."""
+        removing = remove(id)
+        reply = yield next(removing)
+        request = removing.send(reply)
+        call.release()
+        while True:
+            try:
+                request = removing.send((yield request))
+            except StopIteration as ended:
+                return ended.value
+
+    monkeypatch.setattr(queue._operations, "remove", give_back_meanwhile)
+    assert executor.abort(lost)
+    assert killed == [""]
+    with pytest.raises(CallAborted):
+        lost.result(30)
+
+
 def test_shutdown_can_cancel_what_nobody_took(executor, workers, tmp_path):
     running, go_on = tmp_path / "running", tmp_path / "go on"
     held = executor.submit(functions.hold, str(running), str(go_on))
@@ -128,6 +184,43 @@ def test_what_cannot_be_pickled_fails_its_own_future(executor, workers):
         executor.submit(functions.raise_unpicklable).result(30)
     assert "this and that" in str(caught.value.__cause__)
     assert executor.submit(abs, -1).result(30) == 1
+
+
+def test_an_exception_that_can_be_had_comes_whatever_its_class_forbids(executor, workers):
+    workers.begin()
+    for kind in (functions.Frozen, functions.Mute):
+        with pytest.raises(kind) as caught:
+            executor.submit(functions.throw, kind).result(30)
+        assert "in throw" in str(caught.value.__cause__)
+
+
+def test_what_raises_while_it_is_told_of_fails_its_own_future(executor, workers):
+    workers.begin()
+    with pytest.raises(CallDecodingError, match=r"exception of the call .* an object of type str"):
+        executor.submit(functions.throw, functions.Disguised).result(30)
+    with pytest.raises(pickle.PicklingError, match="cannot be"):
+        executor.submit(functions.throw, functions.Boxed).result(30)
+    with pytest.raises(CallDecodingError, match="result of the call"):
+        executor.submit(functions.Trap).result(30)
+    with pytest.raises(CallDecodingError, match="worker could not unpickle"):
+        executor.submit(abs, functions.Trap()).result(30)
+    assert executor.submit(abs, -1).result(30) == 1
+
+
+def test_a_callback_that_ends_the_listening_thread_breaks_the_executor(executor, workers):
+    exiting = executor.submit(abs, -1)
+    others = [executor.options(delay=3600).submit(abs, -1) for _ in range(2)]
+    for future in (exiting, *others):
+        future.add_done_callback(functions.leave)
+    workers.begin()
+    assert exiting.result(30) == 1
+    for future in others:
+        with pytest.raises(ExecutorBroken, match="hears no more of its calls: SystemExit"):
+            future.result(30)
+    assert "hears no more" in executor._broken
+    with pytest.raises(ExecutorBroken):
+        executor.submit(abs, -1)
+    assert executor._queue.qsize() == 0
 
 
 def test_what_has_no_name_is_pickled_by_cloudpickle_where_that_is_installed(
@@ -237,6 +330,23 @@ def test_another_client_gets_the_future_again(executor, workers, url):
 def test_attach_wants_an_executor_that_is_there(url, name):
     with pytest.raises(QueueDoesNotExistError):
         Executor.attach(name, url=url)
+
+
+def test_attach_refuses_a_queue_of_tasks_that_no_executor_made(url, name):
+    queue = TaskQueue(name, url=url)
+    with pytest.raises(QueueMismatchError, match=r"id='time64'.* no executor made it"):
+        Executor.attach(name, url=url)
+    queue.delete()
+
+
+def test_a_task_that_is_no_call_is_buried_and_its_worker_goes_on(executor, workers, url):
+    queue = TaskQueue.attach(executor.name, url=url)
+    for id, data in (("text", "hello"), ("none", None)):
+        queue.put(data, id=id)
+    workers.begin()
+    assert executor.submit(abs, -1).result(30) == 1
+    assert [(task.id, task.data) for task in queue.list("B")] == [("text", "hello"), ("none", None)]
+    assert queue.peek("text").error == "no call of an executor, but str"
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,28 @@ def test_submit_blocks_while_too_many_calls_wait_for_workers(url, name):
     executor._queue.delete()
 
 
+def test_a_callback_of_a_future_does_not_wait_for_space(url, name):
+    with Executor(0, name, url=url, max_pending=1) as executor:
+        raised = futures.Future()
+
+        def submit_too_many(done):
+            try:
+                submitted = [executor.submit(abs, -1) for _ in range(2)]
+            except Full as error:
+                raised.set_exception(error)
+            else:
+                raised.set_result(submitted)
+
+        executor.submit(abs, -1).add_done_callback(submit_too_many)
+        call = executor._queue.take()
+        call.result = (True, b"N.")
+        call.ack()
+        with pytest.raises(Full, match="max_pending=1; this is the thread"):
+            raised.result(30)
+        executor.shutdown(wait=False, cancel_futures=True)
+    executor._queue.delete()
+
+
 def test_a_result_that_nobody_read_goes_when_its_time_is_up(url, name):
     with Executor(0, name, url=url, result_ttl=0.1) as executor:
         workers = Workers(executor._queue)

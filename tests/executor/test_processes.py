@@ -10,7 +10,7 @@ import pytest
 from executors import functions
 from waiting import lasting, until
 
-from pressure_mp import Executor, ExecutorBroken, WorkerLost
+from pressure_mp import Executor, ExecutorBroken, QueueDoesNotExistError, TaskQueue, WorkerLost
 
 # Since Python 3.12 a fork warns when there are threads, as there are when a worker is replaced.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
@@ -85,6 +85,19 @@ def test_a_shut_down_executor_leaves_nothing_behind(make, valkey):
         assert lasting(client, f"*{executor.name}*") == []
 
 
+def test_an_executor_whose_first_call_cannot_be_sent_ends_its_workers(make, name, url):
+    executor = make(2, name=name)
+    TaskQueue.attach(name, url=url).delete()
+    with pytest.raises(QueueDoesNotExistError):
+        executor.submit(abs, -1)
+    workers = list(executor._processes.values())
+    executor.shutdown(wait=False)
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    executor.shutdown()
+
+
 def test_a_program_ends_when_its_calls_are_done(program, tmp_path):
     process = program("ends", tmp_path / "runs")
     assert process.communicate(timeout=60) == ("", "")
@@ -96,6 +109,41 @@ def test_a_program_that_deletes_a_shut_down_executor_ends_without_a_word(program
     process = program("deletes", name)
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 0
+
+
+def in_a_fork(do, *args):
+    """Have a forked child do it, and end as every program does; returns its exit code."""
+    child = multiprocessing.get_context("fork").Process(target=do, args=args)
+    child.start()
+    child.join(60)
+    return child.exitcode
+
+
+def leave_with(executor, futures, results):
+    """What a child does that leaves the block in which its parent uses an executor."""
+    with executor:
+        assert [future.cancel() for future in futures] == [False] * len(futures)
+        results.close()
+    executor.shutdown(cancel_futures=True)
+
+
+def test_a_forked_child_that_leaves_an_unused_executor_leaves_it_to_its_parent(make):
+    executor = make(2)
+    assert in_a_fork(leave_with, executor, [], executor.map(abs, [])) == 0
+    assert executor.submit(abs, -1).result(60) == 1
+
+
+def test_a_forked_child_cancels_no_calls_of_its_parent(make, tmp_path):
+    executor, running, go_on = make(), tmp_path / "running", tmp_path / "go on"
+    held = executor.submit(functions.hold, str(running), str(go_on))
+    queued = [executor.submit(abs, -one) for one in range(3)]
+    results = executor.map(abs, range(3))
+    until(lambda: functions.runs(str(running)))
+    assert in_a_fork(leave_with, executor, queued, results) == 0
+    go_on.touch()
+    assert held.result(60) == "held"
+    assert [future.result(60) for future in queued] == list(range(3))
+    assert list(results) == list(range(3))
 
 
 def one_that_logs(server, log):

@@ -16,7 +16,7 @@ import started
 from executors import functions
 from waiting import until
 
-from pressure_mp import Executor
+from pressure_mp import Executor, TaskQueue
 from pressure_mp.executor import program
 
 
@@ -149,6 +149,14 @@ def test_the_commands_of_its_page_serve_an_executor(executor, url, name):
         assert executor.submit(abs, -1).result(60) == 1
         process.terminate()
         assert process.wait(60) == program.ENDED
+
+
+def test_it_takes_no_tasks_of_a_queue_that_no_executor_made(start, name, url):
+    queue = TaskQueue(name, url=url)
+    queue.put("hello")
+    assert start().wait(60) == program.FAILED
+    assert [task.deliveries for task in queue.list("R")] == [0]
+    queue.delete()
 
 
 def test_it_takes_only_the_calls_of_its_tube(start, executor):

@@ -181,3 +181,46 @@ def fit(estimator: Mean, rows: Any, row: Any) -> tuple[Mean, float]:
     """Fit an estimator, and score it."""
     fitted = estimator.fit(rows)
     return fitted, fitted.score(row)
+
+
+class Frozen(Exception):
+    """An exception that lets nobody set attributes, as a frozen dataclass."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("this one is frozen")
+
+
+class Mute(Exception):
+    """An exception that cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("this one is mute")
+
+
+class Disguised(Exception):
+    """An exception whose pickle makes a text."""
+
+    def __reduce__(self) -> Any:
+        return str, ("no exception",)
+
+
+class Boxed(Exception):
+    """An exception that none of what belongs to it can be had of."""
+
+    @property
+    def __traceback__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("this one is boxed")
+
+    __cause__ = __context__ = __reduce__ = __traceback__
+
+
+class Trap:
+    """What raises such an exception when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return throw, (Mute,)
+
+
+def throw(kind: type[BaseException]) -> None:
+    """Raise it."""
+    raise kind
