@@ -31,7 +31,7 @@ class Watched:
     depths: deque[int] = field(default_factory=lambda: deque(maxlen=_LOOKS))
     puts: float = 0.0
     gets: float = 0.0
-    #: Since when somebody waits to put, and to get, without a break.
+    #: Since when somebody waits to put, and to get, and nobody was served.
     putting_since: float | None = None
     getting_since: float | None = None
 
@@ -40,6 +40,10 @@ class Watched:
         passed = max(now - self.seen, 0.001)
         self.puts = max(queue.produced - self.queue.produced, 0) / passed
         self.gets = max(queue.consumed - self.queue.consumed, 0) / passed
+        if self.puts:
+            self.putting_since = None
+        if self.gets:
+            self.getting_since = None
         self.note(queue, now)
 
     def note(self, queue: QueueSummary, now: float) -> None:

@@ -221,6 +221,15 @@ def test_those_come_first_for_which_somebody_has_waited_longest():
     assert [one.queue.name for one in by_waiting(several)] == ["old", "new", "none"]
 
 
+def test_nobody_has_waited_for_longer_than_since_another_one_was_served():
+    counts = dict.fromkeys(QueueSummary._fields, 0) | {"name": "jobs", "putting": 1, "getting": 1}
+    queue = QueueSummary(**counts)
+    watched = Watched(queue, 1.0)
+    for now, produced, consumed in [(2.0, 0, 0), (3.0, 1, 0), (4.0, 1, 1), (5.0, 1, 1)]:
+        watched.look(queue._replace(produced=produced, consumed=consumed), now)
+    assert (watched.putting_since, watched.getting_since) == (3.0, 4.0)
+
+
 def test_a_queue_at_rest_has_a_short_line():
     assert str(spark([3] * 16, 0)).count(",") == 2
     assert str(spark([0, 0, 0, 5, 0, 0, 0], 0)).count(",") == 5
