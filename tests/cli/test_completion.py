@@ -61,6 +61,7 @@ def test_the_name_of_a_queue_is_completed(shell, valkey, name):
     shell.expect("queue 'jobs-second': holds 0 items")
     shell.expect("ready> ")
     complete(shell, f"PRESSURE_URL= pressure-mp copy --to-url {valkey.url} source oth", "er ")
+    complete(shell, f"\x15PRESSURE_URL= pressure-mp why --url={valkey.url} oth", "er ")
     complete(shell, "\x15pressure-mp why jobs:fi", "rst ")
 
 
