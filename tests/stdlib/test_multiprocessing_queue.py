@@ -7,7 +7,6 @@ import multiprocessing.queues
 import sys
 
 import pytest
-from brokers import rights
 from stdlib.running import NO_TEST_PACKAGE, names_in, run
 
 import pressure_mp
@@ -20,10 +19,9 @@ CASES = [cases.Fork, cases.Spawn, cases.Forkserver, cases.BufferedFork]
 
 
 @pytest.fixture(autouse=True)
-def in_place_of_the_stdlib(server, monkeypatch):
+def in_place_of_the_stdlib(server_url, monkeypatch):
     """Some of the tests, and a helper that closes their queues, name the stdlib's classes."""
-    url = server.url if server.kind == "valkey" else rights.url(server)
-    monkeypatch.setenv("PRESSURE_URL", url)
+    monkeypatch.setenv("PRESSURE_URL", server_url)
     monkeypatch.setattr(multiprocessing, "Queue", pressure_mp.Queue)
     monkeypatch.setattr(multiprocessing, "JoinableQueue", pressure_mp.JoinableQueue)
     monkeypatch.setattr(multiprocessing.queues, "Queue", pressure_mp.Queue)
