@@ -23,6 +23,10 @@ class Contents:
         """Whether the content of an item that is not yet queued is surely there."""
         return self.kept.get(token, 0) > time.monotonic()
 
+    def is_there(self, token: str) -> bool:
+        """Whether a content was stored, and is not removed, whether it is kept or not."""
+        return (token, 0) in self.chunks
+
     def store(self, token: str, number: int, chunk: Sequence[memoryview], lease: int) -> None:
         """Keep a chunk, and with it those before it, for a lease."""
         self.chunks[token, number] = b"".join(chunk)

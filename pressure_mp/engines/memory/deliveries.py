@@ -85,7 +85,8 @@ def requeue_rejected(
     if request.item not in state.rejected:
         return Outcome.ABSENT
     state.rejected.remove(request.item)
-    if is_manifest(request.item):
+    # What looks like a manifest and has no content here is an item like any other.
+    if is_manifest(request.item) and state.contents.is_there(token_of(request.item)):
         state.contents.queue(token_of(request.item))
     state.add(request.item, b"", caller.client)
     return Outcome.DONE
