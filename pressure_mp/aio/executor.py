@@ -8,8 +8,10 @@ from concurrent import futures
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..exceptions import Full
 from ..executor import executor as sync
 from ..executor import mapping
+from ..executor.client import Client
 from ..executor.ids import CallIds
 from ..executor.submitter import Submitter
 from ..hidden import hide_in
@@ -61,13 +63,18 @@ class Caller:
         """What submits the calls, in threads."""
         raise NotImplementedError
 
+    async def _submit(self, *call: Any) -> futures.Future[Any]:
+        """Submit a call, in a thread that does not wait for space."""
+        raise NotImplementedError
+
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         """Let a worker call ``fn(*args, **kwargs)``, wait for the result, and return it.
 
         What this returns is to be awaited, and has the ``id`` of the call. ``fn`` may be a
         coroutine function: the worker runs it in an event loop of its own. If the asyncio task is
         cancelled while it waits, the call is withdrawn; if a worker has taken the call already, the
-        call runs to its end, and its result is dropped.
+        call runs to its end, and its result is dropped. A task that waits for space,
+        because of ``max_pending``, has no call yet.
 
         Raises what the call raised, and what :meth:`pressure_mp.Executor.submit` raises.
         """
@@ -77,18 +84,11 @@ class Caller:
     async def _run(
         self, id: str, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
-        submitter = await self._submitter()
-        loop = asyncio.get_running_loop()
-        submitting = loop.run_in_executor(None, submitter._submit, fn, args, kwargs, id)
-        try:
-            future = await asyncio.shield(submitting)
-        except asyncio.CancelledError:
-            submitting.add_done_callback(_cancel_submitted)
-            raise
+        future = await self._submit(fn, args, kwargs, id)
         try:
             return await _result(future)
         except asyncio.CancelledError:
-            _cancel(loop, future)
+            _cancel(asyncio.get_running_loop(), future)
             raise
 
     async def map(
@@ -156,6 +156,60 @@ class _Made:
             future.cancel()
 
 
+class _Line:
+    """The asyncio tasks that wait for space at one executor. Only the first asks for it; no thread
+    waits."""
+
+    def __init__(self) -> None:
+        self._first = asyncio.Lock()
+
+    async def submit(
+        self, executor: sync.Executor, options: dict[str, Any], call: tuple[Any, ...]
+    ) -> futures.Future[Any]:
+        """Submit a call; waits for space before."""
+        client = executor._manager.client
+        submit = executor.options(**options, block=False)._submit
+        if client.has_space and not self._first.locked():
+            with suppress(Full):
+                return await _in_thread(submit, call)
+        async with self._first:
+            while True:
+                await _wait_for_space(client)
+                with suppress(Full):  # a thread that submits too was faster
+                    return await _in_thread(submit, call)
+
+
+async def _wait_for_space(client: Client) -> None:
+    """Raises ExecutorBroken, ExecutorShutDown."""
+    loop = asyncio.get_running_loop()
+    there = asyncio.Event()
+
+    def tell() -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(there.set)
+
+    before, client.tell_fewer = client.tell_fewer, tell
+    try:
+        while not client.has_space:
+            client.check_open()
+            await there.wait()
+            there.clear()
+    finally:
+        client.tell_fewer = before
+
+
+async def _in_thread(
+    submit: Callable[..., futures.Future[Any]], call: tuple[Any, ...]
+) -> futures.Future[Any]:
+    """Submit a call in a thread; it is taken back if the task is cancelled meanwhile."""
+    submitting = asyncio.get_running_loop().run_in_executor(None, submit, *call)
+    try:
+        return await asyncio.shield(submitting)
+    except asyncio.CancelledError:
+        submitting.add_done_callback(_cancel_submitted)
+        raise
+
+
 class Executor(Caller):
     """:class:`pressure_mp.Executor` for asyncio; nothing blocks the event loop.
 
@@ -168,6 +222,7 @@ class Executor(Caller):
         """Make an executor, with the options of :class:`pressure_mp.Executor`; does no I/O."""
         self._make = lambda: sync.Executor(max_workers, name, **hide_in(options))
         self._opening: asyncio.Future[sync.Executor] | None = None
+        self._line = _Line()
         self._ids = CallIds()
 
     def _next_id(self) -> str:
@@ -190,6 +245,9 @@ class Executor(Caller):
         if self._opening is None:
             self._opening = asyncio.get_running_loop().run_in_executor(None, self._make)
         return await asyncio.shield(self._opening)
+
+    async def _submit(self, *call: Any) -> futures.Future[Any]:
+        return await self._line.submit(await self._submitter(), {}, call)
 
     def options(self, **options: Any) -> Caller:
         """Return an object that submits calls with these options.
@@ -231,6 +289,13 @@ class _WithOptions(Caller):
 
     async def _submitter(self) -> Submitter:
         return (await self._executor._submitter()).options(**self._options)
+
+    async def _submit(self, *call: Any) -> futures.Future[Any]:
+        there = await self._executor._submitter()
+        options = self._options.copy()
+        if options.pop("block", True):
+            return await self._executor._line.submit(there, options, call)
+        return await _in_thread(there.options(**options, block=False)._submit, call)
 
 
 def _cancel_submitted(submitting: asyncio.Future[Any]) -> None:

@@ -79,6 +79,8 @@ class Client:
         #: Why no call can be done any more.
         self.broken: str | None = None
         self.tell: Callable[[], None] = _tell_nobody
+        #: Called, under the lock, when there may be space; for who does not wait in a thread.
+        self.tell_fewer: Callable[[], None] = _tell_nobody
 
     # What the executor does
 
@@ -151,7 +153,7 @@ class Client:
     def _wait_for_space(self, block: bool) -> None:
         while True:
             self.check_open()
-            if self._most is None or len(self._queued) < self._most:
+            if self.has_space:
                 return
             is_own = threading.current_thread() in self._threads
             if is_own or not block:
@@ -160,6 +162,15 @@ class Client:
                     f"has taken, of max_pending={self._most}{_NO_WAIT if is_own else ''}"
                 )
             self._fewer.wait()
+
+    @property
+    def has_space(self) -> bool:
+        """Whether one more call may wait for a worker."""
+        return self._most is None or len(self._queued) < self._most
+
+    def _have_fewer(self) -> None:
+        self._fewer.notify_all()
+        self.tell_fewer()
 
     def check_open(self) -> None:
         """Raises ExecutorBroken, ExecutorShutDown."""
@@ -236,7 +247,7 @@ class Client:
         """No more calls are taken after that."""
         with self._lock:
             self._closed = self._closed or when
-            self._fewer.notify_all()
+            self._have_fewer()
 
     def leave_to_parent(self) -> None:
         """This process was forked, and has not the threads: the calls are for its parent, and
@@ -250,7 +261,7 @@ class Client:
         with self._lock:
             self.broken = why
             left = list(self._futures)
-            self._fewer.notify_all()
+            self._have_fewer()
         for id in left:
             future = self._take_out(id)
             if future is not None:
@@ -304,7 +315,7 @@ class Client:
             self._queued.discard(id)
             found = self._futures.pop(id, None)
             if self._most is not None:
-                self._fewer.notify_all()
+                self._have_fewer()
         if self.is_over:
             self.tell()
         return found
@@ -402,7 +413,7 @@ class Client:
             self._queued.discard(id)
             future = self._futures.get(id)
             if self._most is not None:
-                self._fewer.notify_all()
+                self._have_fewer()
         if future is not None:
             future._set_running()
 

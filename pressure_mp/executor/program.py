@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import logging
 import multiprocessing
+import os
 import runpy
 import signal
 import sys
@@ -141,12 +142,23 @@ def _positive(text: str) -> int:
     return number
 
 
+def _check_writable(health_file: Path | None) -> None:
+    """Raise ArgumentError where it could not be touched. It is not touched before all is well."""
+    if health_file is None:
+        return
+    there = health_file if os.path.exists(health_file) else health_file.parent
+    if not os.access(there, os.W_OK) or (there is not health_file and not there.is_dir()):
+        raise ArgumentError(f"the health file {str(health_file)!r} cannot be written")
+
+
 class Program:
     """One run."""
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self._asked = asked
         self._signals = 0
+        #: Whether the health file could not be touched the last time.
+        self._is_untold = False
         self._workers: WorkerProcesses | None = None
 
     def run(self) -> int:
@@ -155,6 +167,7 @@ class Program:
         asked = self._asked
         check_tube(asked.tube)
         check_shared(asked.url)
+        _check_writable(asked.health_file)
         with self._handling_signals():
             queue = self._find()
             if queue is None:
@@ -166,7 +179,11 @@ class Program:
             setup = Setup(begin, (), asked.max_tasks_per_child, _SIGNALS, asked.tube)
             self._workers = workers = WorkerProcesses(queue, asked.concurrency, context, setup)
             _log.info("executor %r at %s: %d workers", queue.name, queue.url, asked.concurrency)
-            broken = self._serve(queue, workers)
+            try:
+                broken = self._serve(queue, workers)
+            except BaseException:  # such as: no more processes can be started
+                self._end(workers)  # else this process would wait for them, and serve nothing
+                raise
             return self._end(workers) or (BROKEN if broken else ENDED)
 
     def _find(self) -> CallQueue | None:
@@ -208,9 +225,21 @@ class Program:
         except BrokerUnavailable as error:
             _log.warning("executor %r: %s", queue.name, error)
             return True
-        if self._asked.health_file is not None:
-            self._asked.health_file.touch()
+        self._touch(self._asked.health_file)
         return True
+
+    def _touch(self, health_file: Path | None) -> None:
+        """Say that all is well. Where that cannot be, the file gets old, and the work goes on."""
+        if health_file is None:
+            return
+        try:
+            health_file.touch()
+        except OSError as error:
+            if not self._is_untold:
+                _log.error("the health file cannot be touched: %s", error)
+            self._is_untold = True
+        else:
+            self._is_untold = False
 
     def _end(self, workers: WorkerProcesses) -> int:
         killed = workers.stop(self._asked.grace, lambda: self._signals > 1)

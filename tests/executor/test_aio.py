@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import multiprocessing
+from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 import pytest
 from executors import functions
+from executors.threads import Workers
 from waiting import until
 
-from pressure_mp import TaskNotFound, aio
+from pressure_mp import ExecutorShutDown, Full, TaskNotFound, aio
 
 
 @pytest.fixture
@@ -54,6 +58,60 @@ def test_a_task_that_is_cancelled_takes_its_call_back(url, name, tmp_path):
         await asyncio.to_thread(until, lambda: queue.qsize() == 0)
         await executor.shutdown()
         queue.delete()
+
+    asyncio.run(main())
+
+
+@asynccontextmanager
+async def full(name, url):
+    """An executor with a call for which it has no worker, and ten tasks that wait for space."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    executor = aio.Executor(0, name, url=url, max_pending=1)
+    first = asyncio.create_task(executor.submit(abs, -100))
+    queue = (await executor._submitter())._queue
+    await asyncio.to_thread(until, lambda: queue.qsize() == 1)
+    waiting = [asyncio.create_task(executor.submit(abs, -number)) for number in range(10)]
+    await asyncio.to_thread(int)  # they have begun, and left a thread
+    yield executor, first, waiting
+    await executor.shutdown()
+    queue.delete()
+
+
+def test_tasks_that_wait_for_space_need_no_thread_and_can_be_cancelled(url, name):
+    async def main():
+        async with full(name, url) as (executor, first, waiting):
+            queue = (await executor._submitter())._queue
+            with pytest.raises(Full):
+                await executor.options(block=False).submit(abs, -1)
+            for task in waiting:
+                task.cancel()
+            await asyncio.wait(waiting)
+            first.cancel()
+            await asyncio.to_thread(until, lambda: queue.qsize() == 0)
+            assert queue.stats().transitions["X-R"] == 1
+
+    asyncio.run(main())
+
+
+def test_tasks_that_wait_for_space_submit_when_calls_are_taken(url, name):
+    async def main():
+        async with full(name, url) as (executor, first, waiting):
+            waiting.pop(0).cancel()
+            workers = Workers((await executor._submitter())._queue)
+            workers.begin()
+            assert await asyncio.gather(first, *waiting) == [100, *range(1, 10)]
+            workers.end()
+
+    asyncio.run(main())
+
+
+def test_tasks_that_wait_for_space_fail_when_the_executor_is_shut_down(url, name):
+    async def main():
+        async with full(name, url) as (executor, first, waiting):
+            await executor.shutdown(wait=False, cancel_futures=True)
+            found = await asyncio.gather(first, *waiting, return_exceptions=True)
+            assert isinstance(found[0], futures.CancelledError)
+            assert {type(error) for error in found[1:]} == {ExecutorShutDown}
 
     asyncio.run(main())
 

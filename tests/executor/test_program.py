@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -80,6 +81,14 @@ if __name__ == "__main__":
 """
 
 
+FAILS_WHEN_IT_LOOKS = """
+def fail(*_):
+    raise OSError("it cannot look")
+
+program.Program._is_there = fail
+"""
+
+
 @pytest.fixture
 def hasty(tmp_path):
     path = tmp_path / "hasty.py"
@@ -123,6 +132,47 @@ def test_its_health_file_is_touched_only_while_the_broker_answers(
     process.terminate()
     assert process.wait(60) == program.ENDED
     executor._queue.delete()
+
+
+def test_it_goes_on_when_its_health_file_can_no_longer_be_touched(hasty, executor, url, tmp_path):
+    health, log = tmp_path / "folder" / "health", tmp_path / "log"
+    health.parent.mkdir()
+
+    def looks_untold():
+        return log.read_text().count("the health file cannot be touched")
+
+    with log.open("wb") as stderr:
+        options = ("--url", url, "--health-file", str(health))
+        process = subprocess.Popen(
+            [*hasty, executor.name, *options], env=started.environment(), stderr=stderr
+        )
+    until(health.exists)
+    for number in (1, 2):  # it is told each time that this begins
+        shutil.rmtree(health.parent)
+        until(lambda number=number: looks_untold() == number)
+        runs = str(tmp_path / f"runs {number}")
+        assert executor.submit(functions.die_once, runs).result(60) == "done"
+        assert looks_untold() == number
+        health.parent.mkdir()
+        until(health.exists)
+    process.terminate()
+    assert process.wait(60) == program.ENDED
+
+
+def test_its_workers_end_when_it_fails(hasty, executor, url, tmp_path):
+    failing = tmp_path / "failing.py"
+    failing.write_text(
+        Path(hasty[1]).read_text().replace("if __name__", f"{FAILS_WHEN_IT_LOOKS}\nif __name__")
+    )
+    done = subprocess.run(
+        [sys.executable, str(failing), executor.name, "--url", url, "--grace", "3600"],
+        env=started.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == program.FAILED
+    assert done.stderr.endswith("OSError: it cannot look\n")
 
 
 def test_it_says_that_it_is_well_and_ends_with_the_executor(start, executor, tmp_path):
@@ -177,6 +227,14 @@ def test_wrong_arguments_are_told(arguments, capsys):
 def test_a_tube_that_cannot_be_is_told(capsys):
     assert program.main(["a name", "--tube", ""]) == program.USAGE
     assert "a tube's name has 1 to 255 characters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["nowhere/health", "file/health"])
+def test_a_health_file_that_cannot_be_written_is_told(where, url, capsys, tmp_path):
+    (tmp_path / "file").touch()
+    health = str(tmp_path / where)
+    assert program.main(["a name", "--url", url, "--health-file", health]) == program.USAGE
+    assert f"the health file {health!r} cannot be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("url", ["memory://", "embedded://"])
