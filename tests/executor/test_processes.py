@@ -92,9 +92,8 @@ def test_an_executor_whose_first_call_cannot_be_sent_ends_its_workers(make, name
         executor.submit(abs, -1)
     workers = list(executor._processes.values())
     executor.shutdown(wait=False)
-    for worker in workers:
-        worker.join(60)
-        assert worker.exitcode == 0
+    until(lambda: executor._processes == {})
+    assert [worker.exitcode for worker in workers] == [0, 0]
     executor.shutdown()
 
 
