@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent import futures
 from typing import Any
 
 from joblib.parallel import (  # type: ignore[import-untyped]
@@ -13,6 +12,7 @@ from joblib.parallel import (  # type: ignore[import-untyped]
 )
 
 from .executor.executor import Executor
+from .executor.future import Future
 
 
 class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
@@ -36,7 +36,7 @@ class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         self._given = executor
         self._options = options
         self._executor = executor
-        self._futures: set[futures.Future[Any]] = set()
+        self._futures: set[Future[Any]] = set()
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """How many calls can run at the same time, as far as this process knows."""
@@ -60,7 +60,7 @@ class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
 
     def submit(
         self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None
-    ) -> futures.Future[Any]:
+    ) -> Future[Any]:
         """Have a batch done."""
         assert self._executor is not None, "it is configured"
         future = self._executor.submit(func)
@@ -73,14 +73,17 @@ class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
     #: What joblib before 1.5 calls.
     apply_async = submit
 
-    def retrieve_result_callback(self, out: futures.Future[Any]) -> Any:
+    def retrieve_result_callback(self, out: Future[Any]) -> Any:
         """What a batch came to. Raises what it raised."""
         return out.result()
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Cancel what no worker has."""
-        for future in self._futures.copy():
-            future.cancel()
+        """End all batches. Those that no worker has come first, so that none begins meanwhile; of
+        the others, the worker processes are killed."""
+        assert self._executor is not None, "it is configured"
+        there = self._futures.copy()
+        for future in [one for one in there if not one.cancel()]:
+            self._executor.abort(future)
 
     def terminate(self) -> None:
         """The ``Parallel`` ends."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+from contextlib import ExitStack
 
 import pytest
 from executors import functions
+from waiting import until
 
 joblib = pytest.importorskip("joblib")
 
@@ -35,6 +37,42 @@ def test_parallel_runs_over_an_executor_of_its_own_or_a_given_one(options):
         check_arrays()
         check_nested(executor)
         check_cross_validation()
+
+
+def hold_once_both_run(paths, number):
+    """Hold; the last one fails when all others hold."""
+    if number < len(paths):
+        return functions.hold(paths[number], "never")
+    until(lambda: all(map(functions.runs, paths)))
+    raise ValueError("the last one")
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_the_batches_that_run_end_when_another_fails(options, tmp_path, is_given):
+    paths = [str(tmp_path / f"runs {number}") for number in range(2)]
+    with ExitStack() as stack:
+        if is_given:
+            options = {"executor": stack.enter_context(Executor(3, **options))}
+        with (
+            joblib.parallel_config("pressure_mp", **options),
+            pytest.raises(ValueError, match="the last one"),
+        ):
+            joblib.Parallel(n_jobs=3)(
+                joblib.delayed(hold_once_both_run)(paths, number) for number in range(3)
+            )
+        if is_given:
+            assert options["executor"].submit(abs, -1).result(60) == 1
+    assert [len(functions.runs(path)) for path in paths] == [1, 1]
+
+
+def test_the_batches_that_run_end_when_the_time_is_up(options, tmp_path):
+    with (
+        joblib.parallel_config("pressure_mp", **options),
+        pytest.raises(multiprocessing.TimeoutError),
+    ):
+        joblib.Parallel(n_jobs=2, timeout=0.1)(
+            [joblib.delayed(functions.hold)(str(tmp_path / "runs"), "never")] * 3
+        )
 
 
 def check_arrays():
