@@ -95,9 +95,10 @@ class CallQueue(TaskQueue[bytes]):
         has ended."""
         return self._run(self._operations.remove(encode_id(id)))
 
-    def give_back(self, incarnation: str, why: str) -> None:
-        """A process is known to be dead: what it had in hand is for others, or buried."""
-        self._here.lease.run_now(TaskLeaseOperations(self._name).requeue(incarnation, why))
+    def give_back(self, incarnation: str, why: str) -> int:
+        """A process is known to be dead: what it had in hand is for others, or buried. Returns how
+        many calls that were."""
+        return self._here.lease.run_now(TaskLeaseOperations(self._name).requeue(incarnation, why))
 
 
 class QueueClient:

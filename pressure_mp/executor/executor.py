@@ -118,6 +118,12 @@ class Executor(Submitter, futures.Executor):
         milliseconds("result_ttl", result_ttl, least=0.001)
         ttl = None if name is None else result_ttl
         queue = self._open(name, max_deliveries, per_key, options)
+        if size and not queue._address.capabilities.persistent:
+            queue.close()
+            raise ArgumentError(
+                f"worker processes cannot see a queue at {queue.url}, which is in the memory of "
+                "this process: use embedded://, or a name with max_workers=0 and workers in threads"
+            )
         self._queue = queue
         sender = QueueClient(queue, ttl, hears_takes=max_pending is not None)
         client = Client(sender, max_pending, sends_later=name is None)

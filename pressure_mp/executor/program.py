@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib
 import logging
+import math
 import multiprocessing
 import os
 import runpy
@@ -114,7 +115,7 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--grace",
-        type=float,
+        type=_seconds,
         default=DEFAULT_GRACE,
         metavar="SECONDS",
         help=f"how long running calls may take after a signal (default: {DEFAULT_GRACE:g})",
@@ -138,6 +139,13 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < math.inf:
         raise ValueError(text)
     return number
 
@@ -242,11 +250,11 @@ class Program:
             self._is_untold = False
 
     def _end(self, workers: WorkerProcesses) -> int:
-        killed = workers.stop(self._asked.grace, lambda: self._signals > 1)
+        number = workers.stop(self._asked.grace, lambda: self._signals > 1)
         workers.close()
-        if killed:
-            _log.warning("%d calls were given back: they were not done within the grace", killed)
-        return GAVE_BACK if killed else ENDED
+        if number:
+            _log.warning("%d calls were given back: they were not done within the grace", number)
+        return GAVE_BACK if number else ENDED
 
     @contextlib.contextmanager
     def _handling_signals(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from ..exceptions import PressureError
+from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import user
 from . import worker
 from .call_queue import CallQueue
@@ -70,6 +70,7 @@ class WorkerProcesses:
         self._lock = threading.RLock()
         self._workers: dict[int, WorkerProcess] = {}  # by sentinel
         self._killed_early = 0
+        self._given_back = 0  # how many calls ever
         self._is_ending = False
         self._wakes, self._woken = socket.socketpair()
         self._wakes.setblocking(False)
@@ -150,9 +151,12 @@ class WorkerProcesses:
             self._workers.pop(sentinel, None)
         code = member.process.exitcode
         how = member.how_it_ended()
-        if member.incarnation is not None and code:
-            _log.warning("%s; what it was doing is given to another", how)
-            self._give_back(member.incarnation, how)
+        if member.incarnation is not None and (code or not member.is_told):
+            # A call may end its process as if all were well.
+            number = self._give_back(member.incarnation, how)
+            self._given_back += number
+            if code or number:
+                _log.warning("%s; what it was doing is given to another", how)
         elif member.incarnation is None and not self._is_ending and self.broken is None:
             self._killed_early += 1
             if code is None or code >= 0:
@@ -165,13 +169,17 @@ class WorkerProcesses:
         if self.broken is None:
             self.broken = why
 
-    def _give_back(self, who: str, how: str) -> None:
-        """What a dead worker had in hand goes back to the queue at once."""
+    def _give_back(self, who: str, how: str) -> int:
+        """What a dead worker had in hand goes back to the queue at once; how many calls, as far as
+        is known."""
         try:
-            self._queue.give_back(who, how)
+            return self._queue.give_back(who, how)
+        except QueueDoesNotExistError:
+            pass  # nor do its calls
         except PressureError as error:
             # Whoever takes calls next finds that it is dead.
             _log.warning("what a worker had could not be given back at once: %s", error)
+        return 0
 
     def kill(self, incarnation: str) -> bool:
         """Kill the worker that the broker knows as this; whether it is one of these."""
@@ -186,27 +194,26 @@ class WorkerProcesses:
         self, grace: float | None = None, is_urgent: Callable[[], bool] = lambda: False
     ) -> int:
         """End all workers: each does what it has in hand first, for ``grace`` seconds at most, None
-        is no limit, and not once it ``is_urgent``. Returns how many had to be killed; what they had
-        is given back."""
+        is no limit, and not once it ``is_urgent``. The others are killed, and what they had is
+        given back; returns how many calls."""
         end = None if grace is None else time.monotonic() + grace
         self._is_ending = True
-        killed = 0
+        before, is_killing = self._given_back, False
         with self._lock:
             for member in self._workers.values():
                 member.tell_to_end()
         while self._workers:
             left = None if end is None else end - time.monotonic()
-            if (left is not None and left <= 0) or (is_urgent() and not killed):
-                killed = self._kill_all()
-                left = end = None
+            if (left is not None and left <= 0) or (is_urgent() and not is_killing):
+                self._kill_all()
+                is_killing, left, end = True, None, None
             self.wait(left)
-        return killed
+        return self._given_back - before
 
-    def _kill_all(self) -> int:
+    def _kill_all(self) -> None:
         with self._lock:
             for member in self._workers.values():
                 member.process.kill()
-            return len(self._workers)
 
     def close(self) -> None:
         """Nobody waits any more."""

@@ -363,3 +363,8 @@ def test_a_task_that_is_no_call_is_buried_and_its_worker_goes_on(executor, worke
 def test_what_cannot_be_used_is_a_value_error(options, error):
     with pytest.raises(ValueError, match=error):
         Executor(url="memory://arguments", **options)
+
+
+def test_worker_processes_are_refused_where_they_cannot_see_the_queue():
+    with pytest.raises(ValueError, match="cannot see a queue at memory://"):
+        Executor(1, url="memory://processes")

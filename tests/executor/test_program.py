@@ -12,6 +12,7 @@ import sys
 from multiprocessing import current_process
 from pathlib import Path
 
+import psutil
 import pytest
 import started
 from executors import functions
@@ -34,6 +35,13 @@ def test_a_second_signal_ends_the_grace(start, executor, files):
     process.send_signal(signal.SIGINT)  # two of a kind might come as one
     assert process.wait(60) == program.GAVE_BACK
     until(lambda: executor._queue.qsize() == 1)
+
+
+def test_workers_that_are_killed_while_they_begin_give_no_call_back(start, executor):
+    process = start("--grace", 0, "--initializer", "executors.functions:begin_never")
+    until(lambda: psutil.Process(process.pid).children())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == program.ENDED
 
 
 def test_an_aborted_call_ends_in_a_worker_elsewhere(start, executor, files):
@@ -216,7 +224,10 @@ def test_it_takes_only_the_calls_of_its_tube(start, executor):
     assert outside.cancel()
 
 
-@pytest.mark.parametrize("arguments", [[], ["a name", "-c", "0"], ["a name", "--grace", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["a name", "-c", "0"], *(["a name", f"--grace={grace}"] for grace in ("x", "-1", "nan"))],
+)
 def test_wrong_arguments_are_told(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         program.main(arguments)

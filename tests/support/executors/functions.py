@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,11 @@ def log_to(path: str) -> None:
 def begin_badly() -> None:
     """An initializer that fails."""
     raise ValueError("this one cannot begin")
+
+
+def begin_never() -> None:
+    """An initializer that does not end."""
+    threading.Event().wait()
 
 
 def pid(_: object = None) -> int:
@@ -140,6 +146,11 @@ async def hold_event_loop(path: str, until: str) -> str:
     while not os.path.exists(until):
         await asyncio.sleep(0.005)
     return "held"
+
+
+def end_process(code: int) -> None:
+    """End the process at once."""
+    os._exit(code)
 
 
 def leave(code: int) -> None:
