@@ -250,11 +250,11 @@ class Program:
             self._is_untold = False
 
     def _end(self, workers: WorkerProcesses) -> int:
-        number = workers.stop(self._asked.grace, lambda: self._signals > 1)
+        killed = workers.stop(self._asked.grace, lambda: self._signals > 1)
         workers.close()
-        if number:
-            _log.warning("%d calls were given back: they were not done within the grace", number)
-        return GAVE_BACK if number else ENDED
+        if killed:
+            _log.warning("%d workers were killed after the grace; what they had is given back", killed)
+        return GAVE_BACK if killed else ENDED
 
     @contextlib.contextmanager
     def _handling_signals(self) -> Iterator[None]:

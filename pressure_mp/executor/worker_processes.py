@@ -70,7 +70,6 @@ class WorkerProcesses:
         self._lock = threading.RLock()
         self._workers: dict[int, WorkerProcess] = {}  # by sentinel
         self._killed_early = 0
-        self._given_back = 0  # how many calls ever
         self._is_ending = False
         self._wakes, self._woken = socket.socketpair()
         self._wakes.setblocking(False)
@@ -154,7 +153,6 @@ class WorkerProcesses:
         if member.incarnation is not None and (code or not member.is_told):
             # A call may end its process as if all were well.
             number = self._give_back(member.incarnation, how)
-            self._given_back += number
             if code or number:
                 _log.warning("%s; what it was doing is given to another", how)
         elif member.incarnation is None and not self._is_ending and self.broken is None:
@@ -195,25 +193,25 @@ class WorkerProcesses:
     ) -> int:
         """End all workers: each does what it has in hand first, for ``grace`` seconds at most, None
         is no limit, and not once it ``is_urgent``. The others are killed, and what they had is
-        given back; returns how many calls."""
+        given back; returns how many these are, without those that were not ready yet."""
         end = None if grace is None else time.monotonic() + grace
         self._is_ending = True
-        before, is_killing = self._given_back, False
+        killed, is_killing = 0, False
         with self._lock:
             for member in self._workers.values():
                 member.tell_to_end()
         while self._workers:
             left = None if end is None else end - time.monotonic()
             if (left is not None and left <= 0) or (is_urgent() and not is_killing):
-                self._kill_all()
-                is_killing, left, end = True, None, None
+                killed, is_killing, left, end = self._kill_all(), True, None, None
             self.wait(left)
-        return self._given_back - before
+        return killed
 
-    def _kill_all(self) -> None:
+    def _kill_all(self) -> int:
         with self._lock:
             for member in self._workers.values():
                 member.process.kill()
+            return sum(member.incarnation is not None for member in self._workers.values())
 
     def close(self) -> None:
         """Nobody waits any more."""
