@@ -17,6 +17,7 @@ from ..identity.client import is_gone
 from ..identity.processes import incarnation, is_lost, state
 from ..operations.brokers import examine_server, find_damaged
 from ..operations.control import FIFO
+from ..operations.diagnosis import Diagnosis
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
 from .place import Named, Place
@@ -116,6 +117,16 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             loses=True,
             fix=partial(_mend_tasks, place.named(name, TASKS)),
         )
+    if damage is Damage.NO_CONTENTS:
+        return Trouble(
+            f"queue {name!r}",
+            "Items are missing of which the order is there: the server or somebody removed them. "
+            "Who gets one raises IncompleteQueueError, and it stays.",
+            "What is gone cannot be known here. "
+            f"`pressure-mp purge {name}` empties the queue, with the items that are still there, "
+            "and it can be used again: put all of them again by the program that made them.",
+            loses=True,
+        )
     queue = place.named(name, FIFO)
     return Trouble(
         f"queue {name!r}",
@@ -157,10 +168,14 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         yield from _of_takers(queue)
         yield from _of_lost_tasks(queue)
     else:
-        yield from _of_roles(queue)
+        found = queue.run(queue.items.why_blocked())
+        yield from _of_roles(queue, found)
         yield from _of_counters(queue)
         yield from _of_owners(queue)
-        yield from _of_signatures(queue)
+        if found.damage:
+            yield _of_damage(queue.place, queue.name, Damage(found.damage))
+        if found.damage != Damage.NO_CONTENTS.value:
+            yield from _of_signatures(queue)
     if summary.rejected:
         kept = "buried" if queue.has_tasks else "set aside"
         show = "tasks" if queue.has_tasks else "peek --rejected"
@@ -171,8 +186,7 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         )
 
 
-def _of_roles(queue: Named) -> Iterator[Trouble]:
-    found = queue.run(queue.items.why_blocked())
+def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
     for side in (found.put, found.get):
         state = side.holder.state if side.holder else ""
         command = f"`pressure-mp unlock {queue.name} {side.role}`"

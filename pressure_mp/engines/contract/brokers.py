@@ -111,6 +111,8 @@ class Damage(Enum):
     INCOMPLETE = "incomplete"
     """It has tasks, and has lost other keys, which what is kept of each task tells again: to open
     it with ``mends`` puts that right."""
+    NO_CONTENTS = "no contents"
+    """The order of its items is there, and items are not: who gets one of these is refused."""
 
 
 class FindDamaged(NamedTuple):

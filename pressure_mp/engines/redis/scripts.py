@@ -134,6 +134,8 @@ def load(discipline: str) -> dict[str, Script]:
     preludes = _read(_ROOT / "prelude")
     if discipline != FIFO:
         preludes["incarnation"] = preludes["own_incarnation"]
+    if "items" in storage(discipline).keys:
+        preludes["contents"] = preludes["contents_apart"]
     texts: dict[str, str] = {}
     for folder in folders(discipline):
         texts |= _read(_ROOT / folder)

@@ -2,11 +2,11 @@
 -- keys: bound data closed not_full producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder waiting deleting
 -- args: limit
 --   limit  how many of those who stand in line are told
--- replies: done now bound length closed space producer consumer line | missing
--- uses: role line bound storage
+-- replies: done now bound length closed space producer consumer line damage | missing
+-- uses: role line bound storage contents
 -- A role is {last, place, ticket, client, since, until, lease}; its place is free, promised, held or
 -- foreign. The line is tickets and entries, in no order. The bound is '' of a queue whose deletion
--- waits for a role.
+-- waits for a role. The damage is '' for none.
 local bound = read_bound(KEYS[1])
 if not bound and redis.call('EXISTS', KEYS[14], KEYS[3]) < 2 then return {'missing'} end
 
@@ -30,4 +30,5 @@ return {
   size(KEYS[2]), redis.call('EXISTS', KEYS[3]), redis.call('LLEN', KEYS[4]),
   look(KEYS[5], KEYS[6], KEYS[7], KEYS[8]), look(KEYS[9], KEYS[10], KEYS[11], KEYS[12]),
   redis.call('HRANDFIELD', KEYS[13], ARGV[1], 'WITHVALUES'),
+  lacks_contents(KEYS[2]) and 'no contents' or '',
 }

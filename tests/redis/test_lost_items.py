@@ -1,0 +1,88 @@
+"""Keys of a queue of items that a server, or somebody, removed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from waiting import LIMIT
+
+from pressure_mp import FairQueue, IncompleteQueueError, PriorityQueue
+from pressure_mp.cli import statuses
+from pressure_mp.cli.app import app
+
+pytestmark = pytest.mark.usefixtures("no_looks")
+
+SORTED = {
+    "priority": lambda name, url: PriorityQueue(5, name, url=url),
+    "fair": lambda name, url: FairQueue(lambda item: str(item % 2), 5, name, url=url),
+}
+
+
+@pytest.fixture
+def remove(server, name):
+    """Removes a key, as a server with maxmemory-policy allkeys-lru does."""
+
+    def remove(ending):
+        with server.client() as client:
+            assert client.delete(f"__pressure__:{ending.format(f'mp:{{{name}}}', name)}")
+
+    return remove
+
+
+@pytest.fixture
+def call(server):
+    def call(*arguments, status=0):
+        result = CliRunner(env={"PRESSURE_URL": server.url}).invoke(app, arguments)
+        assert result.exit_code == status, (result.output, result.exception)
+        return result.output
+
+    return call
+
+
+@pytest.fixture
+def look(call, name):
+    """What doctor tells of the queue."""
+
+    def look(*arguments):
+        lines = call("doctor", "--json", *arguments, status=statuses.FOUND).splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return [one for one in found if one["subject"] == f"queue {name!r}"]
+
+    return look
+
+
+@pytest.mark.parametrize("kind", SORTED)
+def test_who_gets_an_item_that_is_lost_is_told_so_and_nothing_is_removed(
+    server, name, remove, call, look, kind
+):
+    q = SORTED[kind](name, server.url)
+    q.put_many([1, 2, 3])
+    remove("{}:items")
+    for _ in range(2):
+        for get in (q.get_nowait, lambda: q.get(timeout=LIMIT), lambda: q.get_many(2)):
+            with pytest.raises(IncompleteQueueError, match=r"`items`.*pressure-mp doctor` says"):
+                get()
+    assert q.qsize() == 3
+    with pytest.raises(IncompleteQueueError):
+        q.peek()
+    (found,) = look()
+    assert found["problem"].startswith("Items are missing of which the order is there")
+    assert found["loses_data"]
+    assert "`pressure-mp doctor` says what to do" in call("why", name)
+    call("purge", name, "--yes")
+    assert look() == []
+    q.put(4)
+    assert q.get() == 4
+
+
+def test_items_before_one_that_is_lost_are_got(server, name, remove):
+    q = PriorityQueue(name=name, url=server.url)
+    q.put((2, "lost"))
+    remove("{}:items")
+    q.put_many([(1, "there"), (3, "behind")])
+    assert q.get_many(3) == [(1, "there")]
+    with pytest.raises(IncompleteQueueError):
+        q.get_many(3)
+    assert q.qsize() == 2
