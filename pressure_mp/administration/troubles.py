@@ -109,6 +109,16 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             "its tasks then, and is open if it was shut down. Then call doctor again.",
             loses=True,
         )
+    if damage is Damage.NO_KIND:
+        return Trouble(
+            f"queue {name!r}",
+            "What says of which kind it is is missing: who knows its name only, as the commands "
+            "of pressure-mp do, is refused. The server or somebody removed keys of it, and items "
+            "may be missing too.",
+            "Open it in a program with the class that it had: LifoQueue, PriorityQueue or "
+            "FairQueue. It has its items then. Then call doctor again.",
+            loses=True,
+        )
     if damage is Damage.INCOMPLETE:
         return Trouble(
             f"queue {name!r}",

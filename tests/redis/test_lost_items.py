@@ -8,7 +8,15 @@ import pytest
 from click.testing import CliRunner
 from waiting import LIMIT
 
-from pressure_mp import FairQueue, IncompleteQueueError, PriorityQueue
+from pressure_mp import (
+    FairQueue,
+    IncompleteQueueError,
+    LifoQueue,
+    PressureError,
+    PriorityQueue,
+    Queue,
+    QueueMismatchError,
+)
 from pressure_mp.cli import statuses
 from pressure_mp.cli.app import app
 
@@ -53,6 +61,12 @@ def look(call, name):
     return look
 
 
+def listed(call, name):
+    """What the list has of the only queue in whose name this is."""
+    (found,) = [line for line in call("ls", "--json").splitlines() if name in line]
+    return json.loads(found)
+
+
 @pytest.mark.parametrize("kind", SORTED)
 def test_who_gets_an_item_that_is_lost_is_told_so_and_nothing_is_removed(
     server, name, remove, call, look, kind
@@ -86,3 +100,34 @@ def test_items_before_one_that_is_lost_are_got(server, name, remove):
     with pytest.raises(IncompleteQueueError):
         q.get_many(3)
     assert q.qsize() == 2
+
+
+KINDS = SORTED | {"lifo": lambda name, url: LifoQueue(5, name, url=url)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_queue_that_lost_its_kind_is_named_and_whole_when_its_class_opens_it(
+    server, name, remove, call, look, kind
+):
+    KINDS[kind](name, server.url).put_many([1, 2, 3])
+    remove("{}:meta")
+    (found,) = look()
+    assert found["problem"].startswith("What says of which kind it is is missing")
+    assert name not in call("ls", "--json")
+    assert "doctor" in call("info", name, status=statuses.FAILED)
+    for other, make in KINDS.items():
+        if other != kind:
+            with pytest.raises(PressureError):
+                make(name, server.url)
+    with pytest.raises(QueueMismatchError):
+        Queue(5, name, url=server.url)
+    q = KINDS[kind](name, server.url)
+    assert look() == []
+    assert listed(call, name)["discipline"] == kind
+    assert sorted(q.get_many(3)) == [1, 2, 3]
+
+
+def test_a_queue_whose_name_looks_like_a_key_of_another_kind_is_itself(server, name, call, look):
+    Queue(5, f"mp:{{{name}}}", url=server.url).put(1)
+    assert listed(call, name)["length"] == 1
+    assert look() == []

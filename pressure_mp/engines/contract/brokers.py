@@ -108,6 +108,9 @@ class Damage(Enum):
     NO_SETTINGS = "no settings"
     """It has tasks, and has lost what says so, and with which settings it was created: clients are
     told that there is no such queue. Who opens it states its settings, and has its tasks."""
+    NO_KIND = "no kind"
+    """It has lost what says of which kind it is: who knows its name only is refused. Who opens it
+    states its kind, and has its items."""
     INCOMPLETE = "incomplete"
     """It has tasks, and has lost other keys, which what is kept of each task tells again: to open
     it with ``mends`` puts that right."""

@@ -162,7 +162,7 @@ EXAMINED = (
 #: The same of one that is of another discipline.
 EXAMINED_OWN = (
     *("meta", "bound", "data", "records", "payloads", "counts", "ready", "behind", "groups"),
-    *("tubes", "due", "expiry", "taken", "bundles", "shelf"),
+    *("tubes", "due", "expiry", "taken", "bundles", "shelf", "produced_messages"),
 )
 
 
