@@ -10,6 +10,7 @@ from typing import Any
 from ..effects import Operation
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
+from ..engines.contract.items import NOBODY
 from ..engines.contract.queues import How
 from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
@@ -20,6 +21,7 @@ from ..operations.control import FIFO
 from ..operations.diagnosis import Diagnosis
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
+from .mending import return_lost
 from .place import Named, Place
 from .wording import are
 
@@ -138,6 +140,18 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             loses=True,
         )
     queue = place.named(name, FIFO)
+    if damage is Damage.NONE_IN_FLIGHT:
+        return Trouble(
+            f"queue {name!r}",
+            "Items were taken that are neither in flight nor acknowledged: the server or somebody "
+            "removed them. If the process that has them ends, they do not come back, and join() "
+            "waits without end.",
+            "Those that a process has which lives, it can still acknowledge. --fix counts the "
+            "others as done, so that join() returns: put these again by the program that made "
+            "them.",
+            loses=True,
+            fix=partial(_settle_lost, queue),
+        )
     return Trouble(
         f"queue {name!r}",
         "What is kept beside its items (those set aside or in flight, contents of large ones) is "
@@ -294,6 +308,12 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
             loses=True,
             fix=partial(_mend_tasks, queue),
         )
+
+
+def _settle_lost(queue: Named) -> None:
+    """What ended processes had, and is no longer in flight, counts as done."""
+    return_lost(queue)
+    queue.run(queue.items.requeue(NOBODY))
 
 
 def _mend_tasks(queue: Named) -> None:

@@ -13,6 +13,11 @@ _DAMAGES = {
         "Items of the queue are missing, which the server or somebody removed: who gets one raises "
         "IncompleteQueueError; `pressure-mp doctor` says what to do."
     ),
+    Damage.NONE_IN_FLIGHT: (
+        "Items that were in flight are missing, which the server or somebody removed: if who has "
+        "them ends, they do not come back, and join() waits without end; `pressure-mp doctor` says "
+        "what to do."
+    ),
 }
 
 

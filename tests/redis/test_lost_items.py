@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 from click.testing import CliRunner
-from waiting import LIMIT
+from programs import killed as programs
+from started import quickly
+from waiting import LIMIT, Background
 
 from pressure_mp import (
+    Empty,
     FairQueue,
     IncompleteQueueError,
+    JoinableQueue,
     LifoQueue,
     PressureError,
     PriorityQueue,
@@ -59,6 +64,13 @@ def look(call, name):
         return [one for one in found if one["subject"] == f"queue {name!r}"]
 
     return look
+
+
+def run_and_die(program, *arguments):
+    process = quickly.Process(target=program, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
 
 
 def listed(call, name):
@@ -130,4 +142,39 @@ def test_a_queue_that_lost_its_kind_is_named_and_whole_when_its_class_opens_it(
 def test_a_queue_whose_name_looks_like_a_key_of_another_kind_is_itself(server, name, call, look):
     Queue(5, f"mp:{{{name}}}", url=server.url).put(1)
     assert listed(call, name)["length"] == 1
+    assert look() == []
+
+
+def test_an_item_that_was_lost_in_flight_is_named_until_it_counts_as_done(
+    server, name, remove, call, look
+):
+    q = JoinableQueue(5, name, url=server.url)
+    q.put("lost")
+    run_and_die(programs.take_and_die, "get", q)
+    remove("{1}:mp:in_flight")
+    for _ in range(2):
+        (found,) = look()
+        assert found["problem"].startswith("Items were taken that are neither in flight nor")
+        assert "Items that were in flight are missing" in call("why", name)
+        with pytest.raises(Empty):  # others give back what the ended process had
+            q.get(timeout=1)
+        assert q.unfinished_tasks == 1
+    (found,) = look("--fix")
+    assert found["fixed"]
+    assert Background(q.join).result() is None
+    assert look() == []
+
+
+def test_an_item_that_was_lost_in_flight_can_be_acknowledged_by_who_has_it(
+    server, name, remove, look
+):
+    q = JoinableQueue(5, name, url=server.url)
+    q.put("there")
+    assert q.get() == "there"
+    remove("{1}:mp:in_flight")
+    (found,) = look("--fix")
+    assert found["fixed"]
+    assert q.unfinished_tasks == 1
+    q.task_done()
+    assert Background(q.join).result() is None
     assert look() == []

@@ -117,6 +117,10 @@ class Damage(Enum):
     NO_CONTENTS = "no contents"
     """The order of its items is there, and items are not: who gets one of these is refused."""
 
+    NONE_IN_FLIGHT = "none in flight"
+    """Items were taken, and are neither in flight nor acknowledged: they do not come back when who
+    has them ends, and `join()` waits for them. :data:`.items.NOBODY` has them then."""
+
 
 class FindDamaged(NamedTuple):
     """Some of the queues that are damaged, each with its damage. Brokers that cannot lose a part of
