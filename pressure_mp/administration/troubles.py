@@ -10,6 +10,7 @@ from typing import Any
 from ..effects import Operation
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
+from ..engines.contract.items import NOBODY
 from ..engines.contract.queues import How
 from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
@@ -17,8 +18,10 @@ from ..identity.client import is_gone
 from ..identity.processes import incarnation, is_lost, state
 from ..operations.brokers import examine_server, find_damaged
 from ..operations.control import FIFO
+from ..operations.diagnosis import Diagnosis
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
+from .mending import return_lost
 from .place import Named, Place
 from .wording import are
 
@@ -108,6 +111,16 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             "its tasks then, and is open if it was shut down. Then call doctor again.",
             loses=True,
         )
+    if damage is Damage.NO_KIND:
+        return Trouble(
+            f"queue {name!r}",
+            "What says of which kind it is is missing: who knows its name only, as the commands "
+            "of pressure-mp do, is refused. The server or somebody removed keys of it, and items "
+            "may be missing too.",
+            "Open it in a program with the class that it had: LifoQueue, PriorityQueue or "
+            "FairQueue. It has its items then. Then call doctor again.",
+            loses=True,
+        )
     if damage is Damage.INCOMPLETE:
         return Trouble(
             f"queue {name!r}",
@@ -116,7 +129,29 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             loses=True,
             fix=partial(_mend_tasks, place.named(name, TASKS)),
         )
+    if damage is Damage.NO_CONTENTS:
+        return Trouble(
+            f"queue {name!r}",
+            "Items are missing of which the order is there: the server or somebody removed them. "
+            "Who gets one raises IncompleteQueueError, and it stays.",
+            "What is gone cannot be known here. "
+            f"`pressure-mp purge {name}` empties the queue, with the items that are still there, "
+            "and it can be used again: put all of them again by the program that made them.",
+            loses=True,
+        )
     queue = place.named(name, FIFO)
+    if damage is Damage.NONE_IN_FLIGHT:
+        return Trouble(
+            f"queue {name!r}",
+            "Items were taken that are neither in flight nor acknowledged: the server or somebody "
+            "removed them. If the process that has them ends, they do not come back, and join() "
+            "waits without end.",
+            "Those that a process has which lives, it can still acknowledge. --fix counts the "
+            "others as done, so that join() returns: put these again by the program that made "
+            "them.",
+            loses=True,
+            fix=partial(_settle_lost, queue),
+        )
     return Trouble(
         f"queue {name!r}",
         "What is kept beside its items (those set aside or in flight, contents of large ones) is "
@@ -157,10 +192,14 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         yield from _of_takers(queue)
         yield from _of_lost_tasks(queue)
     else:
-        yield from _of_roles(queue)
+        found = queue.run(queue.items.why_blocked())
+        yield from _of_roles(queue, found)
         yield from _of_counters(queue)
         yield from _of_owners(queue)
-        yield from _of_signatures(queue)
+        if found.damage:
+            yield _of_damage(queue.place, queue.name, Damage(found.damage))
+        if found.damage != Damage.NO_CONTENTS.value:
+            yield from _of_signatures(queue)
     if summary.rejected:
         kept = "buried" if queue.has_tasks else "set aside"
         show = "tasks" if queue.has_tasks else "peek --rejected"
@@ -171,8 +210,7 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         )
 
 
-def _of_roles(queue: Named) -> Iterator[Trouble]:
-    found = queue.run(queue.items.why_blocked())
+def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
     for side in (found.put, found.get):
         state = side.holder.state if side.holder else ""
         command = f"`pressure-mp unlock {queue.name} {side.role}`"
@@ -270,6 +308,12 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
             loses=True,
             fix=partial(_mend_tasks, queue),
         )
+
+
+def _settle_lost(queue: Named) -> None:
+    """What ended processes had, and is no longer in flight, counts as done."""
+    return_lost(queue)
+    queue.run(queue.items.requeue(NOBODY))
 
 
 def _mend_tasks(queue: Named) -> None:

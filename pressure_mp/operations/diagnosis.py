@@ -26,6 +26,7 @@ class Diagnosis(NamedTuple):
     queue no longer exists, but its deletion waits until a client of another implementation gives a
     role back. ``partial`` is True when so many clients wait that only some were examined.
     ``in_flight`` says which processes may have items that were taken and not yet acknowledged.
+    ``damage`` is not empty when the server, or somebody, removed keys of the queue.
     """
 
     queue: str
@@ -37,6 +38,7 @@ class Diagnosis(NamedTuple):
     get: Side
     partial: bool
     in_flight: Unacknowledged
+    damage: str = ""
 
     def __str__(self) -> str:
         details = (
@@ -53,7 +55,7 @@ class Diagnosis(NamedTuple):
     @property
     def sentence(self) -> str:
         """What a put or a get waits for, and what to do, in one sentence."""
-        return sum_up(*self[:-2], self.in_flight)
+        return sum_up(*self[:7], self.in_flight, self.damage)
 
     def explain(self, operation: str) -> str:
         """What is in the way of a ``"put"`` or of a ``"get"``, in one line."""
@@ -140,6 +142,7 @@ def diagnose(queue: str, seen: Inspection, in_flight: Unacknowledged = NOTHING) 
         get=Side("get", "consumer", get_waits, get_holder, get_line, producers),
         partial=seen.partial,
         in_flight=in_flight,
+        damage=seen.damage,
     )
 
 

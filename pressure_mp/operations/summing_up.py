@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..engines.contract.brokers import Damage
 from .holding import Unacknowledged, sum_up_lost
 from .sides import Side
+
+_DAMAGES = {
+    Damage.NO_CONTENTS: (
+        "Items of the queue are missing, which the server or somebody removed: who gets one raises "
+        "IncompleteQueueError; `pressure-mp doctor` says what to do."
+    ),
+    Damage.NONE_IN_FLIGHT: (
+        "Items that were in flight are missing, which the server or somebody removed: if who has "
+        "them ends, they do not come back, and join() waits without end; `pressure-mp doctor` says "
+        "what to do."
+    ),
+}
 
 
 class _Found(NamedTuple):
@@ -30,6 +43,7 @@ def sum_up(
     put: Side,
     get: Side,
     in_flight: Unacknowledged,
+    damage: str,
 ) -> str:
     """The sentence."""
     found = _Found(queue, length, maxsize, closed, deleting, put, get, in_flight)
@@ -41,6 +55,8 @@ def sum_up(
     stuck = _stuck(found)
     if stuck:
         return stuck
+    if damage:
+        return _DAMAGES[Damage(damage)]
     lost = "" if found.length else sum_up_lost(in_flight, closed)
     if lost:
         return lost

@@ -107,7 +107,10 @@ def test_every_file_is_loaded():
         found = [op for folder in scripts.folders(discipline) for op in scripts.names(folder)]
         assert sorted(found) == sorted(scripts.load(discipline))
     used = {f"{prelude}.lua" for op in SCRIPTS for prelude in header(op, "uses").split()}
-    assert {*used, "once.lua", "own_incarnation.lua"} == {*PRELUDES, "storage.lua"}
+    assert {*used, "once.lua", "own_incarnation.lua", "contents_apart.lua"} == {
+        *PRELUDES,
+        "storage.lua",
+    }
     assert any(script.once for _, script in SCRIPTS.values())
 
 

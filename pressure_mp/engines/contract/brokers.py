@@ -108,9 +108,18 @@ class Damage(Enum):
     NO_SETTINGS = "no settings"
     """It has tasks, and has lost what says so, and with which settings it was created: clients are
     told that there is no such queue. Who opens it states its settings, and has its tasks."""
+    NO_KIND = "no kind"
+    """It has lost what says of which kind it is: who knows its name only is refused. Who opens it
+    states its kind, and has its items."""
     INCOMPLETE = "incomplete"
     """It has tasks, and has lost other keys, which what is kept of each task tells again: to open
     it with ``mends`` puts that right."""
+    NO_CONTENTS = "no contents"
+    """The order of its items is there, and items are not: who gets one of these is refused."""
+
+    NONE_IN_FLIGHT = "none in flight"
+    """Items were taken, and are neither in flight nor acknowledged: they do not come back when who
+    has them ends, and `join()` waits for them. :data:`.items.NOBODY` has them then."""
 
 
 class FindDamaged(NamedTuple):

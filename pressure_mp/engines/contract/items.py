@@ -349,13 +349,17 @@ class Purge(NamedTuple):
 PurgeReply = int | InUse | Missing
 
 
+#: Who has, once their owner's were to be put back, the items that were no longer in flight then.
+NOBODY = "-"
+
+
 class Requeue(NamedTuple):
     """Put back to the front, in order, what ``owner`` has in flight; over the bound if need be.
     What was delivered too often is set aside.
 
     With ``seen`` only if the owner's lease still ends then (RENEWED: it does not). With ``call``
     only what it took in that call. With ``numbers`` only these items, which nobody was given: that
-    was no delivery.
+    was no delivery. With NOBODY as owner nothing is put back, and what it has counts as done.
     """
 
     owner: str

@@ -240,7 +240,8 @@ class End(NamedTuple):
 
 class Inspection(NamedTuple):
     """A queue at one moment, which is ``now``. ``has_space``: for an item more. ``deleting``: it
-    exists no longer, but its deletion waits. ``partial``: more may stand in line than are told."""
+    exists no longer, but its deletion waits. ``partial``: more may stand in line than are told.
+    ``damage`` is the value of a :class:`.brokers.Damage`, empty for none."""
 
     now: int
     length: int
@@ -251,6 +252,7 @@ class Inspection(NamedTuple):
     producer: End
     consumer: End
     partial: bool
+    damage: str = ""
 
 
 class Inspect(NamedTuple):

@@ -111,7 +111,7 @@ class RedisBroker:
         pattern: str,
         request: ListQueues | FindDamaged,
         commands: PlainCommands,
-        kind: str = "string",
+        kind: str | None = "string",
     ) -> tuple[set[bytes], str]:
         """What one step of the server's own iteration finds: nothing holds the server up."""
         if request.after:
@@ -119,7 +119,9 @@ class RedisBroker:
         else:
             place = _Place(tuple(await commands.slots()), "0")
         slot, *others = place.slots
-        asked = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit, "TYPE", kind)
+        asked: tuple[Any, ...] = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit)
+        if kind is not None:
+            asked += ("TYPE", kind)
         cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked)
         if cursor == b"0":
             return set(found), str(_Place(tuple(others), "0"))
@@ -135,7 +137,7 @@ class RedisBroker:
 
     async def _find_damaged_own(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:
         request = request._replace(after=request.after.removeprefix(_OWN))
-        found, after = await self._scan(keys.every_own(self._prefix), request, commands, "hash")
+        found, after = await self._scan(keys.every_own(self._prefix), request, commands, None)
         names = {keys.name_of_own(self._prefix, key) for key in found}
         told = await self._damages_of_own(list(filter(None, names)), commands)
         return DamagedPage(_damages(told), after and _OWN + after)
@@ -157,7 +159,7 @@ class RedisBroker:
                 own[own_name] = name
         found = await self._ask("list", scripts.LISTED_OWN, list(own), commands, (1, *_WAYS), True)
         # A queue of the protocol can have a name that looks like another discipline's key. So does
-        # one of tasks that lost what says so.
+        # one that lost what says of which kind it is.
         unknown = [own_name for own_name in own if not found[own_name]]
         damages = await self._damages_of_own(unknown, commands)
         plain += [own[own_name] for own_name in unknown if not damages[own_name]]

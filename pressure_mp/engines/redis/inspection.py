@@ -16,7 +16,7 @@ _ENTRY = re.compile(r"(producer|consumer) (\d{1,18}) (\d{1,18}) (\d{1,18}) (.*)"
 def read(reply: Reply, limit: int) -> Inspection:
     """The inspection in a reply that tells of ``limit`` who stand in line, at most."""
     now, bound, length, closed, space = (int(number or 0) for number in reply[1:6])
-    producer, consumer, entries = reply[6:]
+    producer, consumer, entries, damage = reply[6:]
     line = _line(entries, now)
     return Inspection(
         now=now,
@@ -28,6 +28,7 @@ def read(reply: Reply, limit: int) -> Inspection:
         producer=End(as_text(producer[0]), _keeper(producer, now), line["producer"]),
         consumer=End(as_text(consumer[0]), _keeper(consumer, now), line["consumer"]),
         partial=len(entries) >= 2 * limit,
+        damage=as_text(damage),
     )
 
 

@@ -127,9 +127,9 @@ def every(prefix: str, part: str) -> str:
 
 
 def every_own(prefix: str) -> str:
-    """A pattern that names of hashes match by which the queues that are not the protocol's are
+    """A pattern that the names of keys match by which the queues that are not the protocol's are
     found: each has one of them, also when a server removed others. Other keys match it too."""
-    return f"{_escape(prefix)}:{_BEGIN}*{_END}:[mp]*"
+    return f"{_escape(prefix)}:{_BEGIN}*{_END}:[bmp]*"
 
 
 def _escape(prefix: str) -> str:
@@ -138,9 +138,9 @@ def _escape(prefix: str) -> str:
 
 
 def name_of_own(prefix: str, found: bytes) -> str | None:
-    """The queue that has this key, if it is one that each has, or each of tasks."""
+    """The queue that has this key, if it is one that each has, or each of tasks that has any."""
     begin, _, part = found.decode(errors="replace").rpartition(f"{_END}:")
-    return begin[len(prefix) + 1 + len(_BEGIN) :] if part in ("meta", "payloads") else None
+    return begin[len(prefix) + 1 + len(_BEGIN) :] if part in ("bound", "meta", "payloads") else None
 
 
 def name_of(prefix: str, part: str, found: bytes) -> str:

@@ -61,9 +61,11 @@ async def translate(
     if elsewhere := not_done(text, address):
         return elsewhere
     if lost := _LOST.search(text):
+        is_mended = binding.discipline == "tasks"
+        advice = "doctor --fix` puts it right" if is_mended else "doctor` says what to do"
         return IncompleteQueueError(
-            f"queue {queue!r} has lost its key `{lost[1]}`: the server removed it, or somebody "
-            "did; `pressure-mp doctor --fix` puts it right"
+            f"queue {queue!r} has lost its key `{lost[1]}`, or a part of it: the server removed "
+            f"it, or somebody did; `pressure-mp {advice}"
         )
     if any(sign in text for sign in _WRONG_VALUE):
         wrong = await _wrong_key(binding, op, wire)

@@ -134,6 +134,8 @@ def load(discipline: str) -> dict[str, Script]:
     preludes = _read(_ROOT / "prelude")
     if discipline != FIFO:
         preludes["incarnation"] = preludes["own_incarnation"]
+    if "items" in storage(discipline).keys:
+        preludes["contents"] = preludes["contents_apart"]
     texts: dict[str, str] = {}
     for folder in folders(discipline):
         texts |= _read(_ROOT / folder)
@@ -160,7 +162,7 @@ EXAMINED = (
 #: The same of one that is of another discipline.
 EXAMINED_OWN = (
     *("meta", "bound", "data", "records", "payloads", "counts", "ready", "behind", "groups"),
-    *("tubes", "due", "expiry", "taken", "bundles", "shelf"),
+    *("tubes", "due", "expiry", "taken", "bundles", "shelf", "produced_messages"),
 )
 
 

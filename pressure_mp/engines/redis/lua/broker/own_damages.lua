@@ -3,7 +3,7 @@
 --   way  the ways of tasks that are counted
 -- replies: done damages
 -- The keys are those of each queue in turn, see `EXAMINED_OWN` in scripts.py. A damage is '' for none.
-local PARTS = 15
+local PARTS = 16
 -- Of so many tasks it is looked where they have to be.
 local SOME = 500
 
@@ -43,7 +43,7 @@ end
 
 local function of_tasks(at)
   local _, bound, _, records, payloads, counts, ready, behind, groups, tubes, due, expiry, taken, bundles, shelf =
-    unpack(KEYS, at + 1, at + PARTS)
+    unpack(KEYS, at + 1, at + PARTS - 1)
   if not is_there(bound) or not are_counted(counts, ready, behind, shelf) then return 'incomplete' end
   if is_there(behind) and not is_there(groups) then return 'incomplete' end
   local found = {
@@ -56,6 +56,7 @@ end
 local damages = {}
 for at = 0, #KEYS - 1, PARTS do
   local meta, bound, data, records, payloads, counts = unpack(KEYS, at + 1, at + 6)
+  local put = KEYS[at + PARTS]
   local discipline, damage = redis.call('HGET', meta, 'discipline'), ''
   if discipline == 'tasks' then
     damage = of_tasks(at)
@@ -63,6 +64,9 @@ for at = 0, #KEYS - 1, PARTS do
     if not is_there(bound) and is_there(data) then damage = 'no bound' end
   elseif is_there(records) or is_there(payloads) or is_there(counts) then
     damage = 'no settings'
+  elseif is_there(bound) and redis.call('TYPE', put).ok == 'string' then
+    -- A queue of the protocol whose name looks like this has its counters elsewhere.
+    damage = 'no kind'
   end
   damages[#damages + 1] = damage
 end

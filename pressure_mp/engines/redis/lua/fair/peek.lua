@@ -7,7 +7,9 @@
 if not read_bound(KEYS[1]) then return {'missing'} end
 local found, told = {}, {}
 for _, member in ipairs(redis.call('ZRANGE', KEYS[2], ARGV[1], ARGV[1] + ARGV[2] - 1)) do
-  found[#found + 1] = redis.call('HGET', items, string.sub(member, 1, 8))
+  local item = redis.call('HGET', items, string.sub(member, 1, 8))
+  if not item then return redis.error_reply('LOST items') end
+  found[#found + 1] = item
   told[#told + 1] = string.sub(member, 9)
 end
 -- Which weight an item was put with is not kept.

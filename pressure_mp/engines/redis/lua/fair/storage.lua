@@ -50,6 +50,7 @@ local function placing(data, length, order)
   end
 end
 
+-- A function that takes an item out; or nil and an error where the server removed what was kept of it.
 local function taking(data, length)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
@@ -59,6 +60,10 @@ local function taking(data, length)
     local member, round = unpack(redis.call('ZPOPMIN', data))
     local arrival, key = string.sub(member, 1, 8), string.sub(member, 9)
     local item = redis.call('HGET', items, arrival)
+    if not item then
+      redis.call('ZADD', data, round, member)
+      return nil, redis.error_reply('LOST items')
+    end
     local last, used, queued = read_tenant(key)
     redis.call('HDEL', items, arrival)
     write_tenant(key, last, used, queued - 1)

@@ -1,6 +1,7 @@
 -- requeue: put back to the front what a process has in flight; what was delivered too often is set aside.
 -- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected in_flight deliveries presence returned fetched readers uploads consumer_holder
 -- args: owner seen call number seq...
+--           - : what processes had that have ended, and what was no longer in flight then
 --   seen    the end of the owner's lease, as the caller saw it; empty: whatever the lease says
 --   call    only what the owner took in this call; empty: all of it
 --   number  how many seqs follow; if any do, only these items, which nobody was given
@@ -8,6 +9,7 @@
 -- uses: bound tasks deliveries chunks front returns incarnation
 -- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
 -- shut down with `immediate` they are dropped. What is not put back counts as done.
+-- But what is not in flight, since the server or somebody removed it, does so only when it is asked for.
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
@@ -43,6 +45,11 @@ for i = 1, #all, 2 do
         back[#back + 1] = {tonumber(seq), before, item, (weigh(uploads, item))}
         if number == 0 then again = again + 1 end
       end
+    elseif deliveries > 0 and (owner == '-' or dropping) then
+      settled = settled + 1
+      if token then redis.call('ZADD', uploads, 0, token) end
+    elseif deliveries > 0 then
+      redis.call('HSET', records, seq, string.format('%d %d %s - %s', deliveries, limit, taken, token or ''))
     end
   end
 end

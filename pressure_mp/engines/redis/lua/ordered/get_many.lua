@@ -34,6 +34,8 @@ local items, undo, places, weight, token = {}, {}, {}, 0, nil
 while #items < number and not token do
   -- To take comes first: it is allowed when the server is out of memory, and what follows it too.
   local item, put_back, place = taking(data, length - #items)()
+  if not item and #items == 0 then return put_back end
+  if not item then break end
   local heavy, named = weigh(uploads, item)
   if #items > 0 and (named or weight + heavy > budget) then
     put_back()

@@ -51,6 +51,7 @@ local function remove(data, length, bound, not_full, messages, bytes, consumer, 
   local signs = redis.call('LLEN', not_full)
   -- To take comes first: it is allowed when the server is out of memory, and what follows it too.
   local item, put_back, place = taking(data, length)()
+  if not item then return nil, put_back end
   local weight, token = weigh(uploads, item)
   local total, problem = count(messages, bytes, weight, 1)
   if not total then

@@ -1,11 +1,11 @@
 -- What `take` and `prefetch` share: items leave the queue, and stay with the broker.
 
--- Whether others have items that may come back.
+-- Whether others have items that may come back. What is with nobody, see `requeue`, does not.
 local function are_elsewhere(records, readers, owner)
   local all = redis.call('HGETALL', records)
   for i = 2, #all, 2 do
     local deliveries, _, _, other = read_delivery(all[i])
-    if deliveries and deliveries > 0 and other ~= owner then return true end
+    if deliveries and deliveries > 0 and other ~= owner and other ~= '-' then return true end
   end
   all = redis.call('HGETALL', readers)
   for i = 1, #all, 2 do

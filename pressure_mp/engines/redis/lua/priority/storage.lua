@@ -40,6 +40,7 @@ local function placing(data, length, priority)
   end
 end
 
+-- A function that takes an item out; or nil and an error where the server removed what was kept of it.
 local function taking(data, length)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
@@ -47,6 +48,10 @@ local function taking(data, length)
     local member = redis.call('ZPOPMIN', data)[1]
     local arrival = string.sub(member, -8)
     local item = redis.call('HGET', items, arrival)
+    if not item then
+      redis.call('ZADD', data, 0, member)
+      return nil, redis.error_reply('LOST items')
+    end
     redis.call('HDEL', items, arrival)
     if length == 1 then redis.call('DEL', ready) end
     return item, function()

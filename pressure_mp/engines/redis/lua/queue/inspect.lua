@@ -1,12 +1,12 @@
 -- inspect: who holds what, who waits, and how full the queue is. Changes nothing.
--- keys: bound data closed not_full producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder waiting deleting
+-- keys: bound data closed not_full producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder waiting deleting in_flight deliveries consumed_bytes
 -- args: limit
 --   limit  how many of those who stand in line are told
--- replies: done now bound length closed space producer consumer line | missing
--- uses: role line bound storage
+-- replies: done now bound length closed space producer consumer line damage | missing
+-- uses: role line bound storage contents incarnation
 -- A role is {last, place, ticket, client, since, until, lease}; its place is free, promised, held or
 -- foreign. The line is tickets and entries, in no order. The bound is '' of a queue whose deletion
--- waits for a role.
+-- waits for a role. The damage is '' for none.
 local bound = read_bound(KEYS[1])
 if not bound and redis.call('EXISTS', KEYS[14], KEYS[3]) < 2 then return {'missing'} end
 
@@ -25,9 +25,26 @@ local function look(last, free, claim, holder)
   return reply
 end
 
+-- Whether items were taken, and are neither in flight nor acknowledged.
+local function lacks_taken(in_flight, records)
+  local some = redis.call('HRANDFIELD', records, 500, 'WITHVALUES')
+  for i = 2, #some, 2 do
+    local deliveries = tonumber(string.match(some[i], '^(%d+) %d+ %d+ ') or 0)
+    if deliveries > 0 and redis.call('HEXISTS', in_flight, some[i - 1]) == 0 then return true end
+  end
+  return false
+end
+
+local damage = ''
+if lacks_contents(KEYS[2]) then
+  damage = 'no contents'
+elseif ARGV[1] ~= '0' and not is_strange(KEYS[1], KEYS[17]) and lacks_taken(KEYS[15], KEYS[16]) then
+  damage = 'none in flight'
+end
 return {
   'done', string.format('%d', milliseconds()), redis.call('GET', KEYS[1]) or '',
   size(KEYS[2]), redis.call('EXISTS', KEYS[3]), redis.call('LLEN', KEYS[4]),
   look(KEYS[5], KEYS[6], KEYS[7], KEYS[8]), look(KEYS[9], KEYS[10], KEYS[11], KEYS[12]),
   redis.call('HRANDFIELD', KEYS[13], ARGV[1], 'WITHVALUES'),
+  damage,
 }

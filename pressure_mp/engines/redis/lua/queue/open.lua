@@ -15,6 +15,13 @@ if read_bound(KEYS[1]) then
   local meta = redis.call('HMGET', KEYS[13], 'discipline', 'format')
   if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end
   if meta[2] and meta[2] ~= format then return {'mismatch', 'format', meta[2]} end
+  if not meta[1] and discipline ~= 'fifo' then
+    -- The server lost what says of which kind it is, or somebody removed it: who opens it says so.
+    local first = size(KEYS[2]) > 0 and discipline ~= 'lifo' and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+    local other = first and (first[2] == '0' and 'priority' or 'fair')
+    if other and other ~= discipline then return {'mismatch', 'discipline', other} end
+    redis.call('HSET', KEYS[13], 'discipline', discipline, 'format', format)
+  end
   if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
   return {'done', bound, 0}
 end

@@ -1,0 +1,5 @@
+-- In the place of `contents`, for the disciplines that keep the order of items in one key, and the items
+-- themselves in another.
+local function lacks_contents(data)
+  return redis.call('ZCARD', data) > redis.call('HLEN', items)
+end
