@@ -253,7 +253,9 @@ class Program:
         killed = workers.stop(self._asked.grace, lambda: self._signals > 1)
         workers.close()
         if killed:
-            _log.warning("%d workers were killed after the grace; what they had is given back", killed)
+            _log.warning(
+                "%d workers were killed after the grace; what they had is given back", killed
+            )
         return GAVE_BACK if killed else ENDED
 
     @contextlib.contextmanager
