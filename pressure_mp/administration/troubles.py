@@ -196,7 +196,9 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         yield from _of_roles(queue, found)
         yield from _of_counters(queue)
         yield from _of_owners(queue)
-        if found.damage:
+        if found.damage == Damage.NO_SIGN.value:
+            yield _of_sign(queue)
+        elif found.damage:
             yield _of_damage(queue.place, queue.name, Damage(found.damage))
         if found.damage != Damage.NO_CONTENTS.value:
             yield from _of_signatures(queue)
@@ -208,6 +210,16 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
             f"{are(summary.rejected, 'task' if queue.has_tasks else 'item')} {kept}.",
             f"See `pressure-mp {show} {queue.name}`; then `pressure-mp requeue` or `drop`.",
         )
+
+
+def _of_sign(queue: Named) -> Trouble:
+    return Trouble(
+        f"queue {queue.name!r}",
+        "The key that says that there is space is missing: the server or somebody removed it, or "
+        "a producer ended that had just taken it. Producers of other implementations wait for it.",
+        "The next put of this package puts it back; --fix does it now.",
+        fix=partial(_run, queue, queue.items.unlock, "producer"),
+    )
 
 
 def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:

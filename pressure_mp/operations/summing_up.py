@@ -55,6 +55,13 @@ def sum_up(
     stuck = _stuck(found)
     if stuck:
         return stuck
+    if damage == Damage.NO_SIGN.value:
+        return (
+            f"{_state(found)}, but the key that says that there is space is missing; the server "
+            "or somebody removed it, or a producer ended that had taken it. A producer of another "
+            "implementation waits for it; the next put of this package puts it back, or "
+            "`pressure-mp doctor --fix`."
+        )
     if damage:
         return _DAMAGES[Damage(damage)]
     lost = "" if found.length else sum_up_lost(in_flight, closed)

@@ -145,7 +145,7 @@ def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
     ("part", "problem", "then"),
     [
         ("bound", "Its bound is missing", [2, 3]),
-        ("not_full", None, [2, 3]),
+        ("not_full", "The key that says that there is space is missing", [2, 3]),
         ("data", "3 items were put into it, 1 were got and 0 are queued", []),
         ("produced_messages", "0 items were put into it, 1 were got and 2 are queued", [2, 3]),
         ("producer_free", "The key that says who may put is missing", [2, 3]),

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from programs import killed as programs
 from started import quickly
+from stepwise import StepwiseClient
 from waiting import LIMIT, Background
 
 from pressure_mp import (
@@ -178,3 +179,36 @@ def test_an_item_that_was_lost_in_flight_can_be_acknowledged_by_who_has_it(
     q.task_done()
     assert Background(q.join).result() is None
     assert look() == []
+
+
+@pytest.mark.parametrize("bound", [0, 5])
+@pytest.mark.parametrize("kind", ["fifo", "lifo"])
+def test_a_missing_sign_of_space_is_named_and_put_back(
+    server, name, remove, call, look, kind, bound
+):
+    q = (Queue if kind == "fifo" else LifoQueue)(bound, name, url=server.url)
+    sign = "{1}:not_full" if kind == "fifo" else "{0}:not_full"
+    q.put_many([1, 2, 3])
+    remove(sign)
+    why = call("why", name)
+    assert "the key that says that there is space is missing" in why
+    assert "a put waits for nothing" in why
+    (found,) = look("--fix")
+    assert found["problem"].startswith("The key that says that there is space is missing")
+    assert found["fixed"]
+    assert look() == []
+    remove(sign)
+    q.put(4)
+    assert look() == []
+
+
+def test_a_sign_that_is_rightly_not_there_is_not_missed(server, name, remove, look):
+    q = Queue(1, name, url=server.url)
+    q.put(1)
+    assert look() == []
+    q.get()
+    theirs = StepwiseClient(server.port, name)
+    theirs.take("producer")
+    remove("{1}:not_full")
+    assert not any("space is missing" in one["problem"] for one in look())
+    theirs.abort()

@@ -121,6 +121,10 @@ class Damage(Enum):
     """Items were taken, and are neither in flight nor acknowledged: they do not come back when who
     has them ends, and `join()` waits for them. :data:`.items.NOBODY` has them then."""
 
+    NO_SIGN = "no sign"
+    """It has space, and what says so is missing: who waits for that, as clients of other
+    implementations do, waits until somebody puts it back. A put does, and so does Unlock."""
+
 
 class FindDamaged(NamedTuple):
     """Some of the queues that are damaged, each with its damage. Brokers that cannot lose a part of

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ...identity.client import is_reader, is_writer, parse_client
+from ..contract.brokers import Damage
 from ..contract.queues import End, Inspection, Keeper, Waiting
 from .statuses import Reply
 
@@ -18,18 +19,28 @@ def read(reply: Reply, limit: int) -> Inspection:
     now, bound, length, closed, space = (int(number or 0) for number in reply[1:6])
     producer, consumer, entries, damage = reply[6:]
     line = _line(entries, now)
+    ends = [_keeper(told, now) for told in (producer, consumer)]
+    is_full = 0 < bound <= length
+    if not (damage or space or is_full or closed) and reply[2] and _is_quiet(*ends):
+        damage, space = Damage.NO_SIGN.value, 1  # a put of this package looks at the bound then
     return Inspection(
         now=now,
         length=length,
         bound=bound,
         closed=bool(closed),
-        has_space=space > 0 and not 0 < bound <= length,
+        has_space=space > 0 and not is_full,
         deleting=reply[2] == b"",
-        producer=End(as_text(producer[0]), _keeper(producer, now), line["producer"]),
-        consumer=End(as_text(consumer[0]), _keeper(consumer, now), line["consumer"]),
+        producer=End(as_text(producer[0]), ends[0], line["producer"]),
+        consumer=End(as_text(consumer[0]), ends[1], line["consumer"]),
         partial=len(entries) >= 2 * limit,
         damage=as_text(damage),
     )
+
+
+def _is_quiet(producer: Keeper | None, consumer: Keeper | None) -> bool:
+    """Whether nobody is at work who may have taken the sign of space, or sets it next."""
+    at_work = ("foreign", "lost", "reading")
+    return producer is None and (consumer is None or consumer.state not in at_work)
 
 
 def is_lost(last: str, place: str) -> bool:

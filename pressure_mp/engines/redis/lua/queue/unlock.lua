@@ -3,7 +3,7 @@
 -- args: role
 --   role  producer | consumer
 -- replies: done who | missing
--- uses: bound storage
+-- uses: bound storage space
 -- once: yes
 -- full: yes
 -- `who` is the client that had the role, or '' when it was free.
@@ -13,9 +13,17 @@ local last, free, claim, holder = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[1] == 'consumer' then
   last, free, claim, holder = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 end
-if redis.call('LLEN', free) > 0 then return {'done', ''} end
-local who = redis.call('HGET', holder, 'client') or redis.call('GET', last) or 'unknown'
 local length, signs = size(KEYS[2]), redis.call('LLEN', KEYS[3])
+if redis.call('LLEN', free) > 0 then
+  -- A producer that is at work may have the sign.
+  local at_bound = bound and bound > 0 and length >= bound
+  if bound and signs == 0 and redis.call('LLEN', KEYS[6]) > 0
+    and is_sign_lost(bound, at_bound, KEYS[10], KEYS[11], KEYS[12]) then
+    redis.call('LPUSH', KEYS[3], '1')
+  end
+  return {'done', ''}
+end
+local who = redis.call('HGET', holder, 'client') or redis.call('GET', last) or 'unknown'
 redis.call('DEL', claim, holder)
 redis.call('LPUSH', free, '1')
 if signs == 0 and (not bound or bound == 0 or length < bound) then redis.call('LPUSH', KEYS[3], '1') end
