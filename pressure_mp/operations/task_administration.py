@@ -13,7 +13,6 @@ from ..engines.contract.task_administration import (
     GetTaskCountsReply,
     KickTasks,
     KickTasksReply,
-    ListedTasks,
     ListTasks,
     ListTasksReply,
     TruncateTasks,
@@ -65,19 +64,25 @@ class TaskAdministration(TaskSettling):
         taken: ListTasksReply = yield ListTasks(TAKEN, "", 0, _LOOK)
         waiting: ListTasksReply = yield ListTasks(WAITING, "", 0, 1)
         most = (yield from self.recorded()).per_key
-        ready: ListTasksReply = ListedTasks(0, [])
-        if most:
-            ready = yield ListTasks(READY, "", 0, _LOOK)
+        ready: ListTasksReply = yield ListTasks(READY, "", 0, _LOOK if most else 1)
+        again: GetTaskCountsReply = yield GetTaskCounts()
         if (
             counts is Outcome.MISSING
             or takers is Outcome.MISSING
             or taken is Outcome.MISSING
             or waiting is Outcome.MISSING
             or ready is Outcome.MISSING
+            or again is Outcome.MISSING
         ):
             raise self._missing()
         due = [task.record.due for task in waiting.tasks]
-        return diagnose_tasks(self.name, counts, takers, taken.tasks, due, ready.tasks, most)
+        found = diagnose_tasks(self.name, counts, takers, taken.tasks, due, ready.tasks, most)
+        # What is there is what is counted, unless a task changed its state between the looks.
+        listed = ((TAKEN, taken), (WAITING, waiting), (READY, ready))
+        lost = any(number < 0 for number in found.counts.values()) or any(
+            bool(some.tasks) != bool(found.counts[state]) for state, some in listed
+        )
+        return found._replace(incomplete=lost and again.transitions == counts.transitions)
 
     def kick_many(self, limit: int | None, delay: int, ttl: int | None) -> Operation[int]:
         """Make the oldest buried tasks ready, up to ``limit``; returns how many."""

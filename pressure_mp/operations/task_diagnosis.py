@@ -48,7 +48,8 @@ class TaskDiagnosis(NamedTuple):
     processes that have taken tasks. ``next_due`` is in how many seconds the next waiting task will
     be ready, None when no task waits. ``full_keys`` are the keys of which ``per_key`` tasks are
     taken, so that no worker gets another one now; ``all_wait`` is True when all ready tasks that
-    were examined have such keys.
+    were examined have such keys. ``incomplete`` is True when tasks are not there as they are
+    counted: the server, or somebody, removed keys of the queue.
     """
 
     queue: str
@@ -59,6 +60,7 @@ class TaskDiagnosis(NamedTuple):
     per_key: int
     full_keys: tuple[FullKey, ...]
     all_wait: bool
+    incomplete: bool = False
 
     def __str__(self) -> str:
         counted = ", ".join(f"{number} {state.word}" for state, number in self.counts.items())
@@ -72,6 +74,11 @@ class TaskDiagnosis(NamedTuple):
     @property
     def sentence(self) -> str:
         """What is in the way, and what to do, in one plain sentence."""
+        if self.incomplete:
+            return (
+                "A key of the queue is missing, which the server or somebody removed: "
+                "`pressure-mp doctor` says what to do."
+            )
         ready, taken = self.counts[states.READY], self.counts[states.TAKEN]
         waiting, buried = self.counts[states.WAITING], self.counts[states.BURIED]
         if ready and not any(taker.tasks for taker in self.takers):

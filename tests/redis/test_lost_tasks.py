@@ -223,3 +223,18 @@ def test_doctor_finds_nothing_lost_in_a_queue_at_which_workers_are_at_work(tasks
     is_over.set()
     working.result()
     assert not any(f"LOSES DATA: queue '{name}'" in text for text in found)
+
+
+@pytest.mark.parametrize("delay", [0, 100])
+@pytest.mark.parametrize("per_key", [None, 1])
+def test_why_names_a_missing_count_and_doctor(server, name, remove, call, delay, per_key):
+    tasks = TaskQueue(name, url=server.url, per_key=per_key)
+    assert "put one" in call("why", name)
+    tasks.put("a", delay=delay)
+    assert "A key of the queue is missing" not in call("why", name)
+    remove("counts")
+    assert "A key of the queue is missing" in call("why", name)
+    assert "`pressure-mp doctor` says what to do" in call("why", name)
+    call("doctor", "--fix", status=statuses.FOUND)
+    assert "A key of the queue is missing" not in call("why", name)
+    tasks.delete()
