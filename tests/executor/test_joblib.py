@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 import pytest
 from executors import functions
-from waiting import until
 
 joblib = pytest.importorskip("joblib")
 
@@ -39,14 +38,6 @@ def test_parallel_runs_over_an_executor_of_its_own_or_a_given_one(options):
         check_cross_validation()
 
 
-def hold_once_both_run(paths, number):
-    """Hold; the last one fails when all others hold."""
-    if number < len(paths):
-        return functions.hold(paths[number], "never")
-    until(lambda: all(map(functions.runs, paths)))
-    raise ValueError("the last one")
-
-
 @pytest.mark.parametrize("is_given", [False, True])
 def test_the_batches_that_run_end_when_another_fails(options, tmp_path, is_given):
     paths = [str(tmp_path / f"runs {number}") for number in range(2)]
@@ -58,7 +49,7 @@ def test_the_batches_that_run_end_when_another_fails(options, tmp_path, is_given
             pytest.raises(ValueError, match="the last one"),
         ):
             joblib.Parallel(n_jobs=3)(
-                joblib.delayed(hold_once_both_run)(paths, number) for number in range(3)
+                joblib.delayed(functions.hold_or_fail)(paths, number) for number in range(3)
             )
         if is_given:
             assert options["executor"].submit(abs, -1).result(60) == 1

@@ -100,6 +100,15 @@ def hold(path: str, until: str) -> str:
     return "held"
 
 
+def hold_or_fail(paths: list[str], number: int) -> str:
+    """Hold; the last one fails when all others hold."""
+    if number < len(paths):
+        return hold(paths[number], "never")
+    while not all(map(runs, paths)):
+        time.sleep(0.005)
+    raise ValueError("the last one")
+
+
 def kill_and_hold(pid: int, path: str, until: str) -> str:
     """Kill another process first."""
     os.kill(pid, signal.SIGKILL)
