@@ -22,6 +22,7 @@ from . import serializers, signing
 from .codec import Codec
 from .kinds import RESULT
 from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
+from .raised import set_cause
 
 #: What a result begins with: no pickle, no UTF-8 text, no signed item and no manifest does.
 MARK = b"\xf8mp1"
@@ -154,5 +155,5 @@ class ResultCodec(Generic[Data]):
             found = None  # its class is not known here: it is told in words
         if not isinstance(found, BaseException):
             return Failure(None, lines)
-        found.__cause__ = RemoteTraceback(lines)
+        set_cause(found, RemoteTraceback(lines))
         return Failure(found, text)

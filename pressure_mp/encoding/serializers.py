@@ -10,6 +10,7 @@ from ..exceptions import ArgumentError, ArgumentTypeError, DecodingError, Encodi
 from ..interrupts import is_from_outside
 from .kinds import ITEM, Kind
 from .large import THRESHOLD
+from .raised import in_words
 
 
 class Serializer(Protocol):
@@ -193,6 +194,6 @@ def undecodable(
     """The error for what ``error`` kept from being decoded."""
     return DecodingError(
         f"{kind.what} of {len(item)} bytes from queue {queue!r} cannot be decoded "
-        f"({type(error).__name__}: {error}); {kind.fate}",
+        f"({in_words(error)}); {kind.fate}",
         item,
     )

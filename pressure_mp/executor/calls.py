@@ -10,6 +10,7 @@ from types import CoroutineType
 from typing import Any
 
 from ..encoding.large import THRESHOLD
+from ..encoding.raised import in_words, set_cause
 from ..encoding.serializers import LargeBuffers
 from ..exceptions import RemoteTraceback
 from .errors import CallDecodingError
@@ -141,7 +142,7 @@ def _unpicklable(error: BaseException, problem: BaseException) -> BaseException:
     except BaseException:
         name, why = type(error).__name__, in_words(problem)
         return pickle.PicklingError(f"the call raised {name}, which cannot be pickled: {why}")
-    _set_cause(problem, error)
+    set_cause(problem, error)
     return problem
 
 
@@ -161,7 +162,7 @@ def decode(outcome: Outcome) -> tuple[Any, BaseException | None]:
         raised = _load_exception(pickled)
     except BaseException as error:
         raised = _unreadable("the exception of the call cannot be unpickled", payload, error)
-    _set_cause(raised, RemoteTraceback(text))
+    set_cause(raised, RemoteTraceback(text))
     return None, raised
 
 
@@ -170,20 +171,6 @@ def _load_exception(pickled: bytes) -> BaseException:
     if not issubclass(type(raised), BaseException):
         raise TypeError(f"its pickle makes an object of type {type(raised).__name__}")
     return raised  # type: ignore[no-any-return]
-
-
-def _set_cause(error: BaseException, cause: BaseException) -> None:
-    """Also of an exception whose class lets nobody set attributes, as a frozen dataclass."""
-    there: Any = BaseException.__cause__
-    there.__set__(error, cause)
-
-
-def in_words(error: BaseException) -> str:
-    """An exception in words, also one whose own methods raise."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except BaseException:
-        return "an exception that cannot say what it is"
 
 
 _BYTES = bytes, bytearray, memoryview, pickle.PickleBuffer

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..encoding.raised import in_words
 from ..engines.contract.task_results import TAKEN
 from ..exceptions import (
     BrokerUnavailable,
@@ -74,7 +75,8 @@ class Client:
         self._on_the_way: set[str] = set()
         self._threads: list[threading.Thread] = []
         self._is_ended = False
-        self._is_left = False
+        #: Whether this process was forked, and the calls are its parent's.
+        self.is_left = False
         self._closed: str | None = None
         #: Why no call can be done any more.
         self.broken: str | None = None
@@ -204,7 +206,7 @@ class Client:
 
     def cancel(self, future: Future[Any]) -> bool:
         """As of :class:`~.future.Keeper`."""
-        if self._is_left:
+        if self.is_left:
             return False
         with self._cancelling:
             with self._lock:
@@ -252,7 +254,7 @@ class Client:
     def leave_to_parent(self) -> None:
         """This process was forked, and has not the threads: the calls are for its parent, and
         nothing here cancels them."""
-        self._is_left = True
+        self.is_left = True
         self._lock = threading.RLock()  # a thread of the parent may have had the other
         self._closed = "a fork: an executor is for the process that made it"
 
@@ -326,7 +328,7 @@ class Client:
             work()
         except BaseException as error:  # such as: somebody deleted the queue
             _log.exception("executor %r hears no more of its calls", self._queue.name)
-            self.break_off(f"it hears no more of its calls: {calls.in_words(error)}")
+            self.break_off(f"it hears no more of its calls: {in_words(error)}")
 
     # The thread that sends
 

@@ -32,7 +32,6 @@ class Manager:
         self._is_anonymous = is_anonymous
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        self._is_left = False
         client.tell = workers.wake
         if _interpreter_ends:
             client.close(_INTERPRETER)
@@ -53,13 +52,12 @@ class Manager:
 
     def leave_to_parent(self) -> None:
         """This process was forked: the executor is its parent's, and nothing here ends it."""
-        self._is_left = True
         self._starting = threading.Lock()  # a thread of the parent may have had the other
         self.client.leave_to_parent()
 
     def close(self, when: str = "shutdown") -> None:
         """No more calls are taken; those that there are will be done."""
-        if self._is_left:
+        if self.client.is_left:
             return
         self.client.close(when)
         with self._starting:
@@ -72,7 +70,7 @@ class Manager:
 
     def join(self) -> None:
         """Wait until all is done, and everything has ended."""
-        if self._is_left:
+        if self.client.is_left:
             return
         with self._starting:
             thread = self._thread or self._begin_end()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..effects import Operation
 from ..encoding.as_queued import AsQueued
 from ..encoding.codec import Codec
+from ..encoding.raised import in_words
 from ..encoding.results import ResultCodec
 from ..encoding.task_values import decode_id
 from ..engines.contract.queues import How, Mismatch
@@ -191,5 +192,5 @@ class TaskQueueOperations(QueueOperations):
 def error_text(error: str | BaseException) -> str:
     """What is kept of an error's text."""
     if isinstance(error, BaseException):
-        error = f"{type(error).__name__}: {error}"
+        error = in_words(error)
     return error.replace("\0", " ")[:1000]

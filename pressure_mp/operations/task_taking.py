@@ -215,8 +215,7 @@ class TaskTaking(TaskTelling):
                 usable.append(task)
             except PressureError as error:
                 problem = problem or error
-                text = error_text(f"{type(error).__name__}: {error}")
-                burying = BuryTask(task.id, incarnation(), call, error=text)
+                burying = BuryTask(task.id, incarnation(), call, error=error_text(error))
                 reply: SettledReply = yield burying
                 if reply is Outcome.MISSING:
                     raise self._missing() from error

@@ -183,6 +183,32 @@ def test_an_item_that_cannot_be_decoded_is_set_aside(url, name):
     q.join()  # what nobody received, nobody has to call task_done for
 
 
+class Mute(Exception):
+    """One that cannot be shown."""
+
+    def __str__(self):
+        raise RuntimeError("this one is mute")
+
+
+def raise_mute():
+    raise Mute
+
+
+class ExplodesMutely:
+    def __reduce__(self):
+        return raise_mute, ()
+
+
+def test_an_item_whose_error_cannot_be_shown_is_set_aside_too(url, name):
+    q = Queue(name=name, url=url)
+    q.put(ExplodesMutely())
+    q.put("good")
+    with pytest.raises(pressure_mp.DecodingError, match="an exception that cannot say what it is"):
+        q.get()
+    assert q.get() == "good"
+    assert len(q.rejected()) == 1
+
+
 def test_foreign_bytes_are_a_decoding_error(url, name):
     q = Queue(name=name, url=url)
     PressureQueue(name, url=url).put(b"no pickle")

@@ -222,6 +222,31 @@ def test_what_nobody_can_decode_here_is_said(name, monkeypatch, size):
     assert [type(one.error) for one in queue.results([id, other])] == [DecodingError, TaskFailed]
 
 
+class Frozen(Exception):
+    """One that lets nobody set attributes, as a frozen dataclass."""
+
+    def __setattr__(self, name, value):
+        raise AttributeError("this one is frozen")
+
+
+class Mute(Exception):
+    """One that cannot be shown."""
+
+    def __str__(self):
+        raise RuntimeError("this one is mute")
+
+
+@pytest.mark.parametrize("kind", [Frozen, Mute])
+def test_an_error_whose_own_methods_raise_is_the_result_of_its_task(url, name, kind):
+    queue = TaskQueue(name, url=url)
+    id, task = put_and_take(queue)
+    task.bury(error=kind())
+    with pytest.raises(kind) as caught:
+        queue.result(id)
+    assert isinstance(caught.value.__cause__, RemoteTraceback)
+    queue.delete()
+
+
 def test_the_error_counts_only_when_the_task_is_given_up(url, name):
     queue = TaskQueue(name, url=url, max_deliveries=2)
     id, task = put_and_take(queue)

@@ -1,0 +1,19 @@
+"""Exceptions of a user's code. Their own methods may raise too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def in_words(error: BaseException | None) -> str:
+    """What one is called, and what it says."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return "an exception that cannot say what it is"
+
+
+def set_cause(error: BaseException, cause: BaseException) -> None:
+    """Also of one whose class lets nobody set attributes, as a frozen dataclass."""
+    there: Any = BaseException.__cause__
+    there.__set__(error, cause)
