@@ -196,16 +196,17 @@ class WorkerProcesses:
         given back; returns how many these are, without those that were not ready yet."""
         end = None if grace is None else time.monotonic() + grace
         self._is_ending = True
-        killed, is_killing = 0, False
+        killed: int | None = None
         with self._lock:
             for member in self._workers.values():
                 member.tell_to_end()
         while self._workers:
             left = None if end is None else end - time.monotonic()
-            if (left is not None and left <= 0) or (is_urgent() and not is_killing):
-                killed, is_killing, left, end = self._kill_all(), True, None, None
+            if (left is not None and left <= 0) or (is_urgent() and killed is None):
+                killed = self._kill_all()
+                left = end = None
             self.wait(left)
-        return killed
+        return killed or 0
 
     def _kill_all(self) -> int:
         with self._lock:

@@ -24,18 +24,7 @@ class CallOperations(TaskOperations):
 
     def withdraw(self, id: bytes) -> Operation[bool]:
         """Remove a call that nobody has taken; whether that was so."""
-        reply: ChangeTaskReply = yield ChangeTask(id, READY + WAITING, VOID)
-        match reply:
-            case StoredTask():
-                return True
-            case Outcome.ABSENT | OtherState():
-                return False
-            case Outcome.MISSING:
-                raise self._missing()
-            case Outcome.CHANGED:
-                raise AssertionError("nothing was to be edited")
-            case _:
-                assert_never(reply)
+        return isinstance((yield from self._void(id, READY + WAITING)), StoredTask)
 
     def remove(self, id: bytes) -> Operation[str | None]:
         """Remove a call that has not ended. Returns the process that had it then, "" if it was none
@@ -47,18 +36,25 @@ class CallOperations(TaskOperations):
             if not isinstance(seen, StoredTask) or seen.record.state not in READY + WAITING + TAKEN:
                 return None
             # Only out of the state that was seen: a worker may give it back meanwhile.
-            reply: ChangeTaskReply = yield ChangeTask(id, seen.record.state, VOID)
-            match reply:
-                case StoredTask():
-                    is_same = reply.record.deliveries == seen.record.deliveries
-                    return seen.record.owner if is_same else ""
-                case Outcome.ABSENT:
-                    return None
-                case OtherState():
-                    continue
-                case Outcome.MISSING:
-                    raise self._missing()
-                case Outcome.CHANGED:
-                    raise AssertionError("nothing was to be edited")
-                case _:
-                    assert_never(reply)
+            found = yield from self._void(id, seen.record.state)
+            if found is None:
+                return None
+            if isinstance(found, StoredTask):
+                is_same = found.record.deliveries == seen.record.deliveries
+                return seen.record.owner if is_same else ""
+
+    def _void(self, id: bytes, states: str) -> Operation[StoredTask | OtherState | None]:
+        """Remove a call that is in one of these states: as it was, or its other state; None if it
+        is not there."""
+        reply: ChangeTaskReply = yield ChangeTask(id, states, VOID)
+        match reply:
+            case StoredTask() | OtherState():
+                return reply
+            case Outcome.ABSENT:
+                return None
+            case Outcome.MISSING:
+                raise self._missing()
+            case Outcome.CHANGED:
+                raise AssertionError("nothing was to be edited")
+            case _:
+                assert_never(reply)

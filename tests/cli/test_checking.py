@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 
 import inside
@@ -12,7 +11,7 @@ import pytest
 from brokers.servers import Server
 from click.testing import CliRunner
 from programs import killed as programs
-from started import quickly
+from started import quickly, run_and_die
 from stepwise import StepwiseClient
 from waiting import LIMIT, until
 
@@ -33,13 +32,6 @@ def call(valkey, name):
         return [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
 
     return run
-
-
-def run_and_die(program, *arguments):
-    process = quickly.Process(target=program, args=arguments)
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
 
 
 @pytest.fixture

@@ -72,21 +72,12 @@ def test_who_waits_is_told_that_the_schema_was_dropped(german, name):
 def test_a_server_without_a_free_connection_is_waited_for(german, name):
     url = f"{german.limited_url}?application_name={name}"  # no other test has its connections
     with contextlib.ExitStack() as others:
-        until(lambda: is_refused(url, others))
+        until(lambda: servers.is_refused(url, others))
         getting = Background(lambda: Queue(name=name, url=url, reconnect=3600).qsize())
         getting.join(0.3)
         assert getting.is_alive()
     assert getting.result() == 0
     registry.engine(registry.parse(url)).close()
-
-
-def is_refused(url, others):
-    """Connect once more, and see whether that was one too many."""
-    try:
-        others.enter_context(contextlib.closing(psycopg.connect(url)))
-    except psycopg.OperationalError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize(

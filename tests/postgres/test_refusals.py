@@ -182,22 +182,13 @@ def test_a_server_that_others_use_up_is_waited_for(name):
         q.put(1)
         registry.engine(registry.parse(url)).close()
         with contextlib.ExitStack() as others:
-            until(lambda: is_refused(url, others))
+            until(lambda: servers.is_refused(url, others))
             with pytest.raises(BrokerUnavailable, match=r"reserved|too many clients"):
                 Queue(name=name, url=url, reconnect=0).qsize()
             getting = Background(q.get)
             getting.join(0.2)
             assert getting.is_alive()
         assert getting.result() == 1
-
-
-def is_refused(url, others):
-    """Connect once more, and see whether that was one too many."""
-    try:
-        others.enter_context(contextlib.closing(psycopg.connect(url)))
-    except psycopg.OperationalError:
-        return True
-    return False
 
 
 def test_who_has_no_connection_to_listen_waits_all_the_same(own_postgres, for_role, name):

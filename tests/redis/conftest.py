@@ -11,7 +11,10 @@ import inside
 import pytest
 from brokers.lossy import LossyProxy
 from brokers.servers import Server
+from click.testing import CliRunner
 from oracle.clients import LONG_LEASE, Client
+
+from pressure_mp.cli.app import app
 
 Handle = TypeVar("Handle")
 
@@ -84,3 +87,26 @@ def start() -> Iterator[Callable[..., Any]]:
         if process.is_alive():
             process.kill()
         process.join()
+
+
+@pytest.fixture
+def remove_key(server: Server) -> Callable[[str], None]:
+    """Removes a key, as a server with maxmemory-policy allkeys-lru does."""
+
+    def remove(ending: str) -> None:
+        with server.client() as client:
+            assert client.delete(f"__pressure__:{ending}")
+
+    return remove
+
+
+@pytest.fixture
+def call(server: Server) -> Callable[..., str]:
+    """Calls the command, and returns what it wrote."""
+
+    def call(*arguments: str, status: int = 0) -> str:
+        result = CliRunner(env={"PRESSURE_URL": server.url}).invoke(app, arguments)
+        assert result.exit_code == status, (result.output, result.exception)
+        return result.output
+
+    return call

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 
 import pytest
-from click.testing import CliRunner
 from programs import killed as programs
-from started import quickly
+from started import run_and_die
 from stepwise import StepwiseClient
 from waiting import LIMIT, Background
 
@@ -24,7 +22,6 @@ from pressure_mp import (
     QueueMismatchError,
 )
 from pressure_mp.cli import statuses
-from pressure_mp.cli.app import app
 
 pytestmark = pytest.mark.usefixtures("no_looks")
 
@@ -35,24 +32,9 @@ SORTED = {
 
 
 @pytest.fixture
-def remove(server, name):
-    """Removes a key, as a server with maxmemory-policy allkeys-lru does."""
-
-    def remove(ending):
-        with server.client() as client:
-            assert client.delete(f"__pressure__:{ending.format(f'mp:{{{name}}}', name)}")
-
-    return remove
-
-
-@pytest.fixture
-def call(server):
-    def call(*arguments, status=0):
-        result = CliRunner(env={"PRESSURE_URL": server.url}).invoke(app, arguments)
-        assert result.exit_code == status, (result.output, result.exception)
-        return result.output
-
-    return call
+def remove(remove_key, name):
+    """Removes a key of the queue: ``{0}`` begins one of its own, ``{1}`` one of the protocol's."""
+    return lambda ending: remove_key(ending.format(f"mp:{{{name}}}", name))
 
 
 @pytest.fixture
@@ -65,13 +47,6 @@ def look(call, name):
         return [one for one in found if one["subject"] == f"queue {name!r}"]
 
     return look
-
-
-def run_and_die(program, *arguments):
-    process = quickly.Process(target=program, args=arguments)
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
 
 
 def listed(call, name):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 
 import pytest
-from click.testing import CliRunner
 from waiting import Background
 
 from pressure_mp import Empty, IncompleteQueueError, LifoQueue, TaskQueue
 from pressure_mp.cli import statuses
-from pressure_mp.cli.app import app
 
 pytestmark = pytest.mark.usefixtures("no_looks")
 
@@ -23,24 +21,9 @@ def tasks(server, name):
 
 
 @pytest.fixture
-def remove(server, name):
-    """Removes a key, as a server with maxmemory-policy allkeys-lru does."""
-
-    def remove(part):
-        with server.client() as client:
-            assert client.delete(f"__pressure__:mp:{{{name}}}:{part}")
-
-    return remove
-
-
-@pytest.fixture
-def call(server):
-    def call(*arguments, status=0):
-        result = CliRunner(env={"PRESSURE_URL": server.url}).invoke(app, arguments)
-        assert result.exit_code == status, (result.output, result.exception)
-        return result.output
-
-    return call
+def remove(remove_key, name):
+    """Removes a key of the queue."""
+    return lambda part: remove_key(f"mp:{{{name}}}:{part}")
 
 
 @pytest.mark.parametrize("number", [1, 3])

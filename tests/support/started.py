@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 SUPPORT = str(Path(__file__).parent)
@@ -20,3 +22,11 @@ quickly = multiprocessing.get_context("forkserver")
 quickly.set_forkserver_preload(
     ["psutil", "pressure_mp.sync.queues", "pressure_mp.engines.redis.engine"]
 )
+
+
+def run_and_die(program: Callable[..., object], *arguments: object) -> None:
+    """Run a program that kills its process in the end."""
+    process = quickly.Process(target=program, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL

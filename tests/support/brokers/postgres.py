@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +264,17 @@ def connections(engine: Any, application: str) -> int:
     text = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{application}'"
     ((number,),) = look(engine, text)
     return int(number)
+
+
+def is_refused(url: str, others: ExitStack) -> bool:
+    """Connect once more, and see whether that was one too many."""
+    import psycopg
+
+    try:
+        others.enter_context(closing(psycopg.connect(url)))
+    except psycopg.OperationalError:
+        return True
+    return False
 
 
 def is_there() -> bool:
