@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import socket
 import statistics
 import threading
@@ -108,6 +109,7 @@ def put_only(peer: PressureDefault, site: Site, number: int) -> float:
 
 
 def main() -> None:
+    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # what is measured is at the broker
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the items, one round")
     quick = parser.parse_args().quick

@@ -88,7 +88,10 @@ class SharedDefault(Shared):
 
 @dataclass(frozen=True)
 class PressureDefault(Pressure):
-    """`Queue()`: a program that only changes its import. Items are signed."""
+    """`Queue()`: a program that only changes its import. Its processes share memory."""
+
+    #: Those who wait do so in the memory that they share.
+    waits_at_server = False
 
     options: Mapping[str, Any] = field(default_factory=dict)
 

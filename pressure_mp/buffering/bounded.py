@@ -52,7 +52,7 @@ class BoundedOutgoing(Outgoing):
                     raise
                 encoded = handle._codec.encode(item)  # says what is wrong
             if type(encoded) is bytes:
-                if self._accept(handle, encoded):
+                if self._accept(handle, encoded) or self._puts_here(handle, encoded):
                     return
                 if len(encoded) >= THRESHOLD:
                     del encoded  # not two copies at a time
@@ -201,6 +201,7 @@ class BoundedOutgoing(Outgoing):
 
     def before_get(self) -> None:
         """Where one gets soon what it put, nothing is gained."""
+        super().before_get()
         number, self._seen = self.number_put - self._seen, self.number_put
         if number < _FEW:
             self._space.share()

@@ -56,6 +56,7 @@ class BufferedHandle(Protocol):
     of its own but while it has something to send."""
 
     _address: Address
+    _binding: Binding | None
     _codec: Codec[Any]
     _eof: bool
     _had_bound: bool

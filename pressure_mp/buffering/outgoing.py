@@ -14,6 +14,7 @@ from ..deadlines import deadline, seconds_left
 from ..drivers import drive, noting
 from ..effects import Operation
 from ..encoding.large import THRESHOLD, Large
+from ..encoding.private import Private
 from ..engines import registry
 from ..engines.contract.items import Added
 from ..engines.contract.session import Options
@@ -102,7 +103,9 @@ class Outgoing:
                     raise
                 encoded = handle._codec.encode(item)  # says what is wrong
             if type(encoded) is bytes:
-                size = len(encoded)
+                size, is_last = len(encoded), self.sender.last is self
+                if not is_last and size < THRESHOLD and self._puts_here(handle, encoded):
+                    return
                 if size < _SMALL or (size < THRESHOLD and self._may_add(size)):
                     items.append(encoded)
                     if self.sender.last is not self:
@@ -119,6 +122,14 @@ class Outgoing:
             self._put_large(handle, encoded, block, end)
         else:
             self._put_with_care(handle, encoded, block, end)
+
+    def _puts_here(self, handle: BufferedHandle, item: bytes) -> bool:
+        """Whether an item was added to the queue at once."""
+        if self._items or not self.sender.puts_here(handle, item):
+            return False
+        with self._lock:
+            self.number_sent += 1
+        return True
 
     def _put_large(
         self, handle: BufferedHandle, item: Large, block: bool, end: float | None
@@ -320,7 +331,7 @@ class Outgoing:
     @staticmethod
     def _decoded(item: bytes, handle: BufferedHandle) -> Any:
         try:
-            return handle._codec.decode(item)
+            return handle._codec.decode(Private(item))
         except Exception as error:  # it cannot be read back: the others are not lost with it
             if interrupts.is_from_outside(error):
                 raise
@@ -366,6 +377,7 @@ class Outgoing:
 
     def before_get(self) -> None:
         """This process is about to get something, and waits for what it put."""
+        self._home.calm()
 
     def release(self, handle: BufferedHandle) -> None:
         """Keep nothing reserved."""

@@ -121,6 +121,8 @@ class Reservation(ABC):
         number = 1 if _ends else self._pace.next_number(self._place)
         if number > 1:
             self._prepare(handle)
+        elif not self.holds:
+            return False  # nothing is here, nor asked for
         for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
@@ -170,6 +172,9 @@ class Reservation(ABC):
             self._pace.note(len(items))
             size = sum(map(len, items))
             if not self._add(handle, items, size, when):
+                # It was ended before the broker made this one.
+                again = handle._operations.end_reservation
+                run(again(self._reader, self._last.call, self._read))
                 return False
             may_be_more = len(items) == self._last.limit or size > MOST_BYTES / 2
             is_long = number > 1 and not handle._had_bound and self._pace.takes(number) > _LONG

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import events, interrupts
 from ..deadlines import deadline, seconds_left
+from ..encoding.private import Private
 from ..exceptions import PressureError
 from .reservation import MOMENT, Item, Reservation
 
@@ -132,7 +133,9 @@ class Reserving(Reservation):
         """An item that was not decoded at once."""
         if interrupts.is_from_outside(error):
             raise error
-        item = found[0][0][0]
+        item, checked = found[0][0]
+        if checked is item:  # nothing was to be checked
+            item = Private(item)
         try:
             return handle._codec.decode(item)
         except PressureError:

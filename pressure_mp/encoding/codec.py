@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from ..exceptions import DecodingError, PressureError
 from ..interrupts import is_from_outside
-from . import envelope, serializers, signing
+from . import envelope, large, serializers, signing
 from .kinds import ITEM, Kind
 from .large import (
     HEAD_SIZE,
@@ -19,6 +19,7 @@ from .large import (
     is_manifest,
     read_unchecked,
 )
+from .private import Private, Privates
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Checked, Keys, Signatures
 
@@ -52,6 +53,7 @@ class Codec(Generic[Item]):
         self._signatures: Signatures | None = None
         self._divides = isinstance(serializer, PickleSerializer)
         self._has_envelopes = self._divides or bool(keys) or not is_bare
+        self._signs_late = False
 
     @property
     def serializer(self) -> Serializer:
@@ -78,6 +80,13 @@ class Codec(Generic[Item]):
         """Whether the content of what is large is kept apart."""
         return self._divides
 
+    def sign_late(self) -> Callable[[bytes], bytes]:
+        """From now on pickles are not signed here, but by what this returns, where they leave the
+        memory in which only processes of this user can write. It leaves alone what is signed."""
+        self._signs_late = self._divides
+        sign, signed = self.prepare().sign, (*signing.MARKS, large.MARK)
+        return lambda item: item if item.startswith(signed) else sign(item)
+
     def prepare(self) -> Signatures:
         """Have the keys at hand. Raises AuthenticationError when they did not come along."""
         found = self._signatures
@@ -103,7 +112,8 @@ class Codec(Generic[Item]):
             if buffers or len(payload) >= THRESHOLD:
                 return self._divide(payload, buffers, headers)
             if not headers:  # a pickle cannot begin as what is signed or in an envelope
-                return self.prepare().sign(payload) if self._key_ids else payload
+                signs = self._key_ids and not self._signs_late
+                return self.prepare().sign(payload) if signs else payload
         else:
             payload = serializers.encode(self._serializer, obj, self._queue)
         return self._seal(payload, headers)
@@ -136,6 +146,8 @@ class Codec(Generic[Item]):
     def decode(self, item: bytes) -> Item:
         """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
         is_checked = bool(self._key_ids) or not self._divides  # no pickle begins as what is signed
+        if type(item) is Private and not item.startswith(signing.MARKS):
+            is_checked = False
         payload = self.prepare().check(item) if is_checked else item
         try:
             if not self._divides:  # no pickle begins as an envelope: it is looked at if it fails
@@ -145,7 +157,7 @@ class Codec(Generic[Item]):
         except Exception as error:
             if is_from_outside(error):
                 raise
-            if not is_checked:
+            if not is_checked and type(item) is not Private:
                 self.prepare().check(item)
             if self._divides and envelope.is_one(payload):
                 return self._decode_in_envelope(payload, item)
@@ -215,7 +227,7 @@ class Codec(Generic[Item]):
         if not isinstance(self._serializer, PickleSerializer):
             return self.encode
         signatures = self.prepare()
-        if not isinstance(signatures, signing.Signer):
+        if not isinstance(signatures, signing.Signer) or self._signs_late:
             return serializers.pickle_small
         return signatures.signing(serializers.pickle_small, THRESHOLD)
 
@@ -233,7 +245,7 @@ class Codec(Generic[Item]):
 
     def _seal_many(self, payloads: list[bytes], headers: bytes) -> list[bytes]:
         if self._divides and not headers:  # no pickle begins as an envelope
-            return list(map(self.prepare().sign, payloads))
+            return payloads if self._signs_late else list(map(self.prepare().sign, payloads))
         return [self._seal(payload, headers) for payload in payloads]
 
     def encode_whole(self, obj: Item, headers: bytes = b"") -> bytes:
@@ -252,6 +264,10 @@ class Codec(Generic[Item]):
         checked: Sequence[Checked] = items
         if not self._divides:
             checked = signatures.check_many(items)
+        elif self._key_ids and type(items) is Privates:
+            if any(item[0] == signing.MARK[0] for item in items):
+                check, marks = signatures.check, signing.MARKS
+                checked = [check(item) if item.startswith(marks) else item for item in items]
         elif self._key_ids:
             checked = signatures.check_many(items, memoryview)  # which can be unpickled
         # A pickle is refused that is signed or in an envelope: it is enough to look at the first.
@@ -287,5 +303,6 @@ class Codec(Generic[Item]):
             self._has_envelopes,
         ) = state
         self._signatures = None
+        self._signs_late = False
         self._divides = isinstance(self._serializer, PickleSerializer)
         signing.hold(self._keys)

@@ -26,7 +26,7 @@ AuthKey = bytes | str | Sequence[bytes | str]
 VARIABLE = "PRESSURE_AUTHKEY"
 #: What a signed item begins with, by its MAC: no UTF-8 text and no pickle does.
 MARK, LARGE_MARK = b"\xf9mp2", b"\xf9mp1"
-_MARKS = (MARK, LARGE_MARK)
+MARKS = (MARK, LARGE_MARK)
 #: From so many bytes on HMAC-SHA256 takes less time, where the processor has instructions for it.
 LARGE = 1024
 _ID_SIZE = 8
@@ -276,7 +276,7 @@ class Signer:
         return payload
 
     def _refusal(self, item: bytes, kind: Kind) -> AuthenticationError:
-        if not item.startswith(_MARKS):
+        if not item.startswith(MARKS):
             return _refused(
                 item,
                 kind,
@@ -311,7 +311,7 @@ class Unsigned:
         self._kind = kind
 
     def sign(self, payload: bytes) -> bytes:
-        if payload.startswith(_MARKS):
+        if payload.startswith(MARKS):
             raise EncodingError(
                 f"queue {self._queue!r} is not signed, and the item begins as a signed one does: "
                 "no consumer would accept it"
@@ -319,7 +319,7 @@ class Unsigned:
         return payload
 
     def check(self, item: bytes, kind: Kind | None = None) -> bytes:
-        if item.startswith(_MARKS):
+        if item.startswith(MARKS):
             raise _refused(
                 item,
                 kind or self._kind,
@@ -339,7 +339,7 @@ class Unsigned:
 def take_apart(item: bytes) -> tuple[str | None, bytes]:
     """The id of the key that an item is said to be signed with, None when it is not signed; and
     what is in it. Nothing is checked."""
-    return (_key_id(item), item[_PAYLOAD:]) if item.startswith(_MARKS) else (None, item)
+    return (_key_id(item), item[_PAYLOAD:]) if item.startswith(MARKS) else (None, item)
 
 
 def exchanged(item: bytes, queue: str, kind: Kind = ITEM) -> AuthenticationError:

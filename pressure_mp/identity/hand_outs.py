@@ -18,6 +18,9 @@ from contextlib import suppress
 
 from .processes import incarnation, is_there
 
+#: Where files are in memory, on Linux.
+MEMORY = "/dev/shm"
+
 _COUNT = struct.Struct("=Q")
 #: Seconds for which what a killed process left is kept, if nobody takes its items over.
 _OLD = 3600
@@ -36,9 +39,9 @@ class HandOuts:
         self._process = os.getpid()
         self.cell = memoryview(bytearray(_COUNT.size)).cast("Q")
         with suppress(OSError):
-            folder = _folder(make=True)
-            _sweep(folder)
-            path = _path(folder, reader)
+            place = folder(make=True)
+            _sweep(place)
+            path = _path(place, reader)
             self.cell = memoryview(_map(path)).cast("Q")
             self._path = path
 
@@ -56,7 +59,7 @@ def read(reader: str) -> int | None:
     """How many items a reader ever handed out; None when that cannot be seen here. Raises OSError
     when this process cannot look now."""
     try:
-        with open(_path(_folder(), reader), "rb") as file:
+        with open(_path(folder(), reader), "rb") as file:
             (number,) = _COUNT.unpack(file.read())
     except OSError as error:
         if error.errno in _FOR_NOW:
@@ -70,7 +73,7 @@ def read(reader: str) -> int | None:
 def forget(reader: str) -> None:
     """What that reader had, which has ended, is for others now."""
     with suppress(OSError):
-        os.unlink(_path(_folder(), reader))
+        os.unlink(_path(folder(), reader))
 
 
 def _map(path: str) -> mmap.mmap:
@@ -88,9 +91,10 @@ def _map(path: str) -> mmap.mmap:
         os.close(fd)
 
 
-def _folder(make: bool = False) -> str:
-    """This user's folder. Raises OSError when it is not this user's alone."""
-    above = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+def folder(make: bool = False) -> str:
+    """This user's folder for what the processes of a host share, in memory where there is such a
+    place. Raises OSError when it is not this user's alone."""
+    above = MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir()
     path = os.path.join(above, f"pressure_mp-{os.geteuid()}")
     if make:
         with suppress(FileExistsError):
@@ -101,21 +105,21 @@ def _folder(make: bool = False) -> str:
     return path
 
 
-def _path(folder: str, reader: str) -> str:
-    return os.path.join(folder, reader.replace("/", ","))
+def _path(place: str, reader: str) -> str:
+    return os.path.join(place, reader.replace("/", ","))
 
 
 _swept_by = ""
 
 
-def _sweep(folder: str) -> None:
+def _sweep(place: str) -> None:
     """Once in a process, remove what is old, and of processes that are no longer there."""
     global _swept_by
     if _swept_by == incarnation():
         return
     _swept_by = incarnation()
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
+    for name in os.listdir(place):
+        path = os.path.join(place, name)
         with suppress(OSError):
             is_old = time.time() - os.stat(path).st_mtime > _OLD
             if is_old and is_there(name.replace(",", "/")) is False:

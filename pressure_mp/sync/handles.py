@@ -13,6 +13,7 @@ from ..background import at_exit, lifetimes
 from ..buffering import unsent
 from ..drivers import Watch, drive, drive_on
 from ..effects import AnyOperation, On, Operation, T
+from ..encoding.signing import is_spawning
 from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.hosts import QueueKey
@@ -24,6 +25,7 @@ from ..engines.contract.session import (
     Options,
     Session,
     SessionIn,
+    is_local,
 )
 from ..exceptions import (
     ArgumentError,
@@ -314,9 +316,13 @@ class Handle:
             )
         if unsent.senders:
             unsent.settle_for_others(registry.engine(self._address))
+        if is_local(self._binding) and not is_spawning():
+            self._binding.move_to_broker()  # who knows where it is used
         if self._anonymous and self._binding:
             lifetimes.escape(self._name, registry.engine(self._address))
         state = self.__dict__.copy()
+        if not is_spawning():
+            state["_options"] = self._options._replace(shares_memory=False)
         state.pop("__orig_class__", None)  # of Queue[int](): what it names may not be picklable
         for local in (
             "_operations",

@@ -8,8 +8,11 @@ from functools import partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ..effects import Operation
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
+from ..engines import registry
+from ..engines.contract.session import Binding, is_local
 from ..exceptions import ArgumentError, Full, HandleClosedError, PressureError
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
@@ -42,7 +45,9 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         """Attach to the queue called ``name``, or create it if it does not exist.
 
         Without a name: create an anonymous queue. It exists until the last process that uses it has
-        ended; then the queue and its items are removed from the broker.
+        ended; then the queue and its items are removed from the broker. The items of an anonymous
+        ``Queue`` may be in memory that processes of this host share, until somebody needs them
+        elsewhere: see docs/shared-memory.md. ``PRESSURE_SHARED_MEMORY=0`` keeps them at the broker.
 
         :param maxsize: the bound: how many items the queue holds before a put waits; less than 1
             means no bound. An existing queue must have this bound; 0 attaches to any.
@@ -119,6 +124,16 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
     def _make_operations(self) -> ObjectOperations:
         return ObjectOperations(self._name, FIFO)
 
+    def _connect(self, operation: Operation[None]) -> Binding:
+        binding = super()._connect(operation)
+        if is_local(binding) and binding.are_here:
+            if self._codec.is_signed:
+                binding.sign_with(self._codec.sign_late())
+        elif self._options.shares_memory and not (is_local(binding) and binding.are_hidden):
+            self._options = self._options._replace(shares_memory=False)
+            self._binding = binding = self._bind(registry.engine(self._address))
+        return binding
+
     def put(
         self,
         item: Item,
@@ -130,7 +145,7 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         """Put ``item`` into the queue.
 
         When this returns, the item is at the broker; or, with ``buffering``, which most anonymous
-        queues have, in the buffer of this handle.
+        queues have, in the buffer of this handle, or in memory that processes of this host share.
 
         Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
         when ``block`` is false. Waiting clients are served in the order in which they came.

@@ -337,7 +337,8 @@ def test_an_empty_key_is_an_error(url, name, key):
         Queue(name=name, url=url, authkey=key)
 
 
-def test_an_anonymous_queue_is_signed_with_the_key_of_the_process_tree(url):
+def test_an_anonymous_queue_is_signed_with_the_key_of_the_process_tree(url, monkeypatch):
+    monkeypatch.setenv("PRESSURE_SHARED_MEMORY", "0")
     with Queue(url=url, serializer="text") as q:
         q.put("x")
         bare = PressureQueue(q.name, url=url)

@@ -37,9 +37,10 @@ ROOMS = {
     "engines.memory": (
         "encoding engines.contract engines.left_loops exceptions exhaustive identity states urls"
     ),
+    "engines.shared": "encoding engines.contract exceptions identity interrupts",
     "engines.redis": (
         "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
-        "engines.lines engines.put_off "
+        "engines.lines engines.put_off engines.shared "
         "engines.shortcut engines.undoing exceptions exhaustive hidden identity states urls"
     ),
     "engines.postgres": (

@@ -390,7 +390,7 @@ def test_what_a_killed_consumer_was_handed_does_not_come_again(make, start, meth
 
 
 def files_of(process):
-    return [name for name in os.listdir(hand_outs._folder()) if f",{process.pid}," in name]
+    return [name for name in os.listdir(hand_outs.folder()) if f",{process.pid}," in name]
 
 
 @pytest.mark.parametrize("look", ["empty", "get_nowait"])
@@ -406,7 +406,7 @@ def test_what_a_killed_consumer_was_not_handed_is_there_at_once(make, start, loo
 
 
 def test_where_nobody_can_see_what_it_was_handed_that_comes_again(make, start, monkeypatch):
-    monkeypatch.setattr(hand_outs, "_folder", nowhere)
+    monkeypatch.setattr(hand_outs, "folder", nowhere)
     q = filled(make())
     process, pipe = start(programs.get_and_be_killed, q, method="fork")
     last = pipe.recv()

@@ -6,6 +6,7 @@ Beside this, the tests that take the fixture ``url`` run as that user on one kin
 from __future__ import annotations
 
 import asyncio
+import pickle
 import re
 from importlib import resources
 
@@ -143,6 +144,10 @@ class Uses:
         self.run(operations.put_back("B#1", 1, 0))
         self.run(operations.requeue("A"))
         self.queue.get_many(9, block=False)
+
+    def move_from_shared_memory(self):
+        assert self.session().script("add_moved", (1, 1, 0, 1, pickle.dumps(8))) == [b"done"]
+        self.queue.get_nowait()
 
     def read_ahead(self):
         operations = DeliveryOperations(self.name, "fifo")
@@ -294,6 +299,7 @@ class Uses:
             move_large_items,
             fetch_and_put_back,
             read_ahead,
+            move_from_shared_memory,
         ),
         *(look, wait_in_line, wake, take_the_long_way, ask_together, unlock),
         *(meet_a_counter_that_is_no_number, meet_a_queue_that_another_implementation_created),

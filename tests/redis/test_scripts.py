@@ -196,6 +196,7 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
             play(server, name, theirs, client)
         play_a_short_bound(server, name)
         play_reading_on(server, name)
+        play_a_move(server, name)
     finally:
         theirs.abort()
     expected = {op: declared(op) for op in SCRIPTS if not op.startswith("tasks/")}
@@ -266,6 +267,30 @@ def play_a_short_bound(server, name):
     assert call("drain", "A:reader-4", 1, 0, *there) == [b"declined"]
     assert call("drain", "A:reader-3", 2, 1, *there) == [b"done", []]
     q.delete()
+
+
+def play_a_move(server, name):
+    """What was in shared memory comes to the broker."""
+    q = Queue(0, f"{name}-moved", url=server.url)
+
+    def add(first, size, *items, front=0):
+        session = inside.bind(q).session()
+        try:
+            return session.script("add_moved", (first, size, front, len(items), *items))
+        finally:
+            session.end()
+
+    assert add(2, 10, b"a", b"b") == [b"done"]
+    assert add(2, 10, b"a", b"b", b"c") == [b"done"]  # of which two are there
+    assert add(2, 10, b"a") == [b"done"]
+    stats = q.stats()
+    assert (stats.length, stats.produced_messages, stats.produced_bytes) == (3, 5, 13)
+    assert (stats.consumed_messages, stats.consumed_bytes) == (2, 10)
+    assert add(0, 0, b"x", b"y", front=1) == [b"done"]
+    stats = q.stats()
+    assert (stats.length, stats.consumed_messages, stats.consumed_bytes) == (5, 0, 8)
+    q.delete()
+    assert add(5, 0, b"d") == [b"missing"]
 
 
 def play_reading_on(server, name):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from .address import Address
 from .items import TakeBack
@@ -122,6 +123,9 @@ class Options(NamedTuple):
     #: Whether only handles of one program use the queue. Then an item may be kept from others for
     #: as long as it takes to reach one who waits.
     is_private: bool = False
+    #: Whether the items may be in memory that the processes of one host share, as long as the queue
+    #: needs nothing else. A handle that may be used elsewhere sees to it that they are moved.
+    shares_memory: bool = False
 
 
 DEFAULTS = Options()
@@ -135,6 +139,41 @@ class Binding(Protocol):
 
     def asession(self) -> AsyncSession:
         """Begin an operation of an asyncio task. Does no I/O."""
+
+
+@runtime_checkable
+class Local(Protocol):
+    """A binding whose items may be in memory that the processes of one host share."""
+
+    @property
+    def are_here(self) -> bool:
+        """Whether they are."""
+
+    @property
+    def are_hidden(self) -> bool:
+        """Whether they are in such memory, and this process cannot see it: calls raise that."""
+
+    def put_here(self, item: bytes) -> bool:
+        """Add an item at once, as :class:`~.items.Put` does; False when that cannot be done here,
+        or there is no space."""
+
+    def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
+        """What is not signed is to be signed with this, in this process, before others see it."""
+
+    def move_to_broker(self) -> None:
+        """Have them where all hosts see them, from now on. Blocks until the broker has them."""
+
+
+_local: dict[type, bool] = {}
+
+
+def is_local(binding: object) -> TypeGuard[Local]:
+    """Whether it is a :class:`Local`; asked once of each class, as that takes microseconds."""
+    kind = type(binding)
+    found = _local.get(kind)
+    if found is None:
+        found = _local[kind] = isinstance(binding, Local)
+    return found
 
 
 class Transaction(Protocol):

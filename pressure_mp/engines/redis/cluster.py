@@ -11,10 +11,10 @@ from typing import Any
 from redis.crc import key_slot
 
 from ...exceptions import ArgumentError, BrokerUnavailable, WrongServerError
-from ..contract.session import DEFAULTS, Options
+from ..contract.session import DEFAULTS, Binding, Options
 from . import keys
 from .address import RedisAddress
-from .engine import RedisEngine, RedisQueue
+from .engine import RedisEngine
 from .errors import Moved, not_done
 from .routes import SILENCE, Route
 from .wire import Node, Wire
@@ -92,7 +92,7 @@ class ClusterEngine(RedisEngine):
 
     _route = ClusterRoute
 
-    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue:
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         if not keys.has_hash_tag(self.address.prefix, name, discipline):
             raise ArgumentError(
                 f"queue name {name!r} has no hash tag, so a cluster would spread the queue's keys "
@@ -100,7 +100,7 @@ class ClusterEngine(RedisEngine):
             )
         return super().bind(name, discipline, options)
 
-    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue | None:
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding | None:
         if discipline != keys.FIFO and not keys.has_hash_tag(self.address.prefix, name):
             return None  # no queue of the protocol can have this name here
         return super().rival(name, discipline, options)

@@ -6,7 +6,9 @@ import asyncio
 import weakref
 
 from ..contract.hosts import QueueKey
-from ..contract.session import DEFAULTS, Options
+from ..contract.session import DEFAULTS, Binding, Options
+from ..shared import binding as shared
+from ..shared.items import Moved
 from . import keys
 from .address import RedisAddress
 from .binding import RedisBinding
@@ -40,8 +42,10 @@ class RedisEngine:
             weakref.WeakKeyDictionary()
         )
 
-    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue:
-        return RedisQueue(self, name, discipline, options)
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
+        queue = RedisQueue(self, name, discipline, options)
+        found: Binding = shared.bind(queue, name, discipline, options)
+        return found
 
     def rounds(self, name: str, discipline: str) -> Rounds:
         """Those of all who look at a queue."""
@@ -73,7 +77,7 @@ class RedisEngine:
         """Where a key is, for the pools' route."""
         return 0
 
-    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> RedisQueue | None:
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding | None:
         other = _ANY_OWN if discipline == keys.FIFO else keys.FIFO
         return self.bind(name, other, options)
 
@@ -110,3 +114,20 @@ class RedisQueue(RedisBinding):
 
     def asession(self) -> LoopSession:
         return LoopSession(self, self.engine.loop_pool, self.session)
+
+    def add_back(self, items: list[bytes], end: float | None) -> None:
+        """As of :class:`~..shared.binding.Below`."""
+        self._add(0, 0, items, 1, end)
+
+    def add_moved(self, moved: Moved, end: float | None) -> None:
+        """As of :class:`~..shared.binding.Below`."""
+        self._add(moved.first, moved.size, moved.items, 0, end)
+
+    def _add(
+        self, first: int, size: int, items: list[bytes], is_front: int, end: float | None
+    ) -> None:
+        session = self.session()
+        try:
+            session.script("add_moved", (first, size, is_front, len(items), *items), end)
+        finally:
+            session.end()

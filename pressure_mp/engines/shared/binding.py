@@ -1,0 +1,364 @@
+"""A queue whose items are in shared memory until somebody needs them at the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ...exceptions import BrokerError
+from ..contract.items import (
+    EndReservation,
+    PeekItems,
+    Put,
+    ReleaseSpace,
+    Renew,
+    Requeue,
+    Reserve,
+    Retire,
+    SetAside,
+    Take,
+    TakeBack,
+)
+from ..contract.queues import (
+    Delete,
+    Dismiss,
+    Enlist,
+    Exists,
+    GetDiscipline,
+    GetLength,
+    GetStats,
+    GetUsers,
+    Inspect,
+    IsClosed,
+    Open,
+    Opened,
+)
+from ..contract.replies import Later, Outcome
+from ..contract.session import SHORTEST_TRY, AsyncSession, Options, Session
+from . import places
+from .header import MOVED
+from .items import MOVE, Moved, SharedItems
+from .reading import Ring
+
+
+class Below(Protocol):
+    """The queue at the broker."""
+
+    def session(self) -> Any:
+        """As of :class:`Binding`."""
+
+    def asession(self) -> AsyncSession:
+        """As of :class:`Binding`."""
+
+    def add_back(self, items: list[bytes], end: float | None) -> None:
+        """Put items in front that were taken elsewhere. As :meth:`add_moved`."""
+
+    def add_moved(self, moved: Moved, end: float | None) -> None:
+        """Add those that were not yet added, over the bound if need be. Does nothing when there is
+        no such queue any more. ``end`` is as of :meth:`Session.call`. Raises BrokerUnavailable,
+        BrokerError."""
+
+
+class SharedBinding:
+    """As of :class:`Binding`."""
+
+    def __init__(
+        self, below: Below, name: str, lease: int, ring: Ring | None, problem: str = ""
+    ) -> None:
+        """``problem``: why the items, which are in shared memory, cannot be seen here."""
+        self.below = below
+        self.problem = problem
+        self.name = name
+        self._lease = lease
+        self.items = None if ring is None else SharedItems(ring, lease)
+
+    def session(self) -> SharedSession:
+        return SharedSession(self)
+
+    def asession(self) -> SharedLoopSession:
+        return SharedLoopSession(self)
+
+    def make(self, bound: int) -> None:
+        """The queue was created: have its items in shared memory, if there is any."""
+        ring = places.create(self.name, bound)
+        self.items = None if ring is None else SharedItems(ring, self._lease)
+        self.problem = ""
+
+    @property
+    def are_here(self) -> bool:
+        """As of :class:`Local`."""
+        return self.items is not None and self.items.state != MOVED
+
+    @property
+    def are_hidden(self) -> bool:
+        """As of :class:`Local`."""
+        return self.problem != ""
+
+    def put_here(self, item: bytes) -> bool:
+        """As of :class:`Local`."""
+        items = self.items
+        return items is not None and items.put_one(item)
+
+    def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
+        """As of :class:`Local`."""
+        if self.items is not None:
+            self.items.ring.sign = sign
+            self.items.ring.note_signed()
+
+    def move_to_broker(self, end: float | None = None) -> None:
+        """As of :class:`Local`; ``end`` is as of :meth:`Session.call`."""
+        if self.items is not None and self.items.state != MOVED:
+            limit = None if end is None else max(end, time.monotonic() + SHORTEST_TRY)
+            self.items.move(lambda moved: self.below.add_moved(moved, end), limit)
+
+    def give_back(self, taken: TakenHere, end: float | None) -> Any:
+        """Put back in front what was taken here."""
+        assert self.items is not None
+        reply = self.items.give_back(taken.items)
+        if reply is MOVE:
+            self.move_to_broker(end)
+            if taken.items:
+                self.below.add_back(self.items.signed(taken.items), end)
+                del taken.items[:]
+        return Outcome.DONE
+
+    def ended(self) -> None:
+        """The queue is no more."""
+        if self.items is not None:
+            self.items.end()
+        places.remove(self.name)
+
+    def look_again(self) -> None:
+        """Whether the items can be seen here now."""
+        found = bind(self.below, self.name, "fifo", Options(lease=self._lease, shares_memory=True))
+        self.problem = found.problem
+        self.items = found.items
+
+
+def bind(below: Any, name: str, discipline: str, options: Options) -> Any:
+    """The queue at the broker; or the same with its items in shared memory, if they are there or
+    may be."""
+    if not name.startswith(places.ANONYMOUS) or discipline != "fifo":
+        return below
+    try:
+        ring, problem = places.find(name), "has no file there"
+    except OSError as error:
+        ring, problem = None, str(error)
+        options = options._replace(shares_memory=True)
+    if ring is None and options.shares_memory:
+        return SharedBinding(below, name, options.lease, None, problem)
+    if ring is None:
+        return below
+    # Of one whose items were moved only the file is left, which goes with the queue.
+    return SharedBinding(below, name, options.lease, None if ring.state == MOVED else ring)
+
+
+class TakenHere:
+    """What a session took out of shared memory, until it is put back."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[bytes]) -> None:
+        self.items = items
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TakenHere) and other.items is self.items
+
+    def __hash__(self) -> int:
+        return id(self.items)
+
+
+class SharedSession:
+    """As of :class:`Session`."""
+
+    __slots__ = ("_below", "_binding", "_is_here", "found", "taken_here")
+
+    def __init__(self, binding: SharedBinding) -> None:
+        self._binding = binding
+        self._below: Session | None = None
+        self._is_here = False  # the last call was done here
+        self.found: list[Any] | None = None
+        self.taken_here: list[bytes] = []
+
+    @property
+    def taken(self) -> TakeBack | None:
+        """As of :class:`Session`."""
+        if self.taken_here:
+            return TakeBack(TakenHere(self.taken_here))
+        return None if self._below is None else self._below.taken
+
+    def call(self, request: Any, end: float | None = None) -> Any:
+        """As of :class:`Session`."""
+        items, kind = self._binding.items, type(request)
+        if self._binding.problem and kind not in _BESIDE:
+            self._binding.look_again()
+            items = self._binding.items
+        if self._binding.problem and kind not in _BESIDE:
+            raise BrokerError(
+                f"queue {self._binding.name!r} has its items in memory that the processes of one "
+                f"user on one host share, and this process cannot see them: "
+                f"{self._binding.problem}. Create the queue with {places.VARIABLE}=0 in the "
+                "environment"
+            )
+        if items is not None and kind is EndReservation:
+            reply = items.end_reservation(request)
+            if reply is not MOVE:
+                return reply
+        if kind is TakeBack and type(request.call) is TakenHere:
+            return self._binding.give_back(request.call, end)
+        if items is not None and items.state != MOVED:
+            if items.are_here:
+                does = _HERE.get(kind)
+                if does is not None:
+                    reply = does(items, request, self, end)
+                    if reply is not MOVE:
+                        self._is_here = True
+                        return reply
+            if kind not in _BESIDE or (kind in _COUNTING and not items.are_here):
+                self._binding.move_to_broker(end)
+        self._is_here = False
+        was_moved = items is None or items.state == MOVED
+        if items is not None and kind is Reserve:
+            items.ring.readers.discard(request.reader)
+        reply = self._at_broker.call(self._signed(request), end)
+        changes = _BESIDE.get(kind) or _BEHIND.get(kind)
+        if changes is None or (was_moved and kind in _COUNTING):
+            return reply
+        reply = changes(self._binding, request, reply)
+        # They were moved meanwhile: what the broker told before that is no longer so.
+        return self.call(request, end) if reply is MOVE else reply
+
+    def _signed(self, request: Any) -> Any:
+        """The same, as the broker is to have it."""
+        items = self._binding.items
+        if items is not None and items.ring.is_signed:
+            if type(request) is Put:
+                return request._replace(items=items.signed(request.items))
+            if type(request) is SetAside:
+                return request._replace(item=items.signed((request.item,))[0])
+        return request
+
+    @property
+    def _at_broker(self) -> Session:
+        if self._below is None:
+            self._below = self._binding.below.session()
+        return self._below
+
+    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> None:
+        """As of :class:`Session`; what is done here is not done before it is called."""
+        if not self._binding.are_here:
+            self._at_broker.send_ahead(self._signed(request), later, timeout)
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        """As of :class:`Session`."""
+        items = self._binding.items
+        if self._is_here and items is not None:
+            return items.wait(later, timeout)
+        return self._at_broker.wait(later, timeout)
+
+    def interrupted(self) -> None:
+        """As of :class:`Session`."""
+        if self._below is not None:
+            self._below.interrupted()
+
+    def end(self) -> None:
+        """As of :class:`Session`."""
+        if self._below is not None:
+            self._below.end()
+
+
+class SharedLoopSession:
+    """As of :class:`AsyncSession`: an event loop has no way to wait for shared memory."""
+
+    def __init__(self, binding: SharedBinding) -> None:
+        self._binding = binding
+        self._below = binding.below.asession()
+
+    @property
+    def found(self) -> list[Any] | None:
+        """As of :class:`AsyncSession`."""
+        return self._below.found
+
+    @found.setter
+    def found(self, found: list[Any] | None) -> None:
+        self._below.found = found
+
+    async def call(self, request: Any, end: float | None = None) -> Any:
+        """As of :class:`AsyncSession`."""
+        kind = type(request)
+        changes = _BEHIND.get(kind)
+        if kind in _BESIDE and kind not in _COUNTING:
+            changes = _BESIDE[kind]
+        elif self._binding.are_here:
+            await asyncio.to_thread(self._binding.move_to_broker)
+        reply = await self._below.call(request, end)
+        return reply if changes is None else changes(self._binding, request, reply)
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        """As of :class:`AsyncSession`."""
+        return await self._below.wait(later, timeout)
+
+    async def end(self) -> None:
+        """As of :class:`AsyncSession`."""
+        await self._below.end()
+
+
+#: What is done here, as long as the items are.
+_HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]] = {
+    Put: SharedItems.put,
+    Take: SharedItems.take,
+    Reserve: SharedItems.reserve,
+    ReleaseSpace: lambda items, request, session, end: Outcome.DONE,
+    GetLength: lambda items, request, session, end: items.length(),
+    PeekItems: lambda items, request, session, end: items.peek(request),
+}
+
+
+def _opened(binding: SharedBinding, request: Open, reply: Any) -> Any:
+    if type(reply) is Opened and request.user and binding.items is None:
+        binding.make(reply.bound)
+    return reply
+
+
+def _dismissed(binding: SharedBinding, request: Dismiss, reply: Any) -> Any:
+    if reply == 0 or reply is Outcome.MISSING:
+        binding.ended()
+    return reply
+
+
+def _deleted(binding: SharedBinding, request: Delete, reply: Any) -> Any:
+    if reply is Outcome.DONE:
+        binding.ended()
+    return reply
+
+
+def _with_length(binding: SharedBinding, request: GetStats, reply: Any) -> Any:
+    return reply if binding.items is None else binding.items.add_to_stats(reply)
+
+
+def _with_items(binding: SharedBinding, request: Inspect, reply: Any) -> Any:
+    return reply if binding.items is None else binding.items.add_to_inspection(reply)
+
+
+def _same(binding: SharedBinding, request: Any, reply: Any) -> Any:
+    return reply
+
+
+#: What the broker does, and what becomes of its reply: of requests that concern the queue, or what
+#: others have of it, and none of the items that are here.
+_BESIDE: dict[type, Callable[[SharedBinding, Any, Any], Any]] = {
+    Open: _opened,
+    Dismiss: _dismissed,
+    GetStats: _with_length,
+    Inspect: _with_items,
+    **dict.fromkeys(
+        (Exists, GetDiscipline, Enlist, GetUsers, IsClosed, Renew, Retire, Requeue, SetAside), _same
+    ),
+}
+#: Of these, those that count the items.
+_COUNTING = (GetStats, Inspect)
+
+#: What becomes of replies of the broker that has the items.
+_BEHIND: dict[type, Callable[[SharedBinding, Any, Any], Any]] = {Delete: _deleted}

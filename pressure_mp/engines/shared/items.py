@@ -1,0 +1,381 @@
+"""What is done with the items of one queue while they are in shared memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from ...encoding.private import Private, Privates
+from ...exceptions import BrokerError, BrokerUnavailable
+from ...identity import hand_outs
+from ...identity.client import client_id_bytes
+from ...identity.processes import state
+from ..contract.items import (
+    MOST_ITEMS,
+    Added,
+    EndReservation,
+    PeekItems,
+    Put,
+    Reserve,
+    Reserved,
+    Settled,
+    Take,
+    Taken,
+)
+from ..contract.queues import GetStatsReply, Inspection, InspectReply, Stats
+from ..contract.replies import InUse, NoItem, NoSpace, Outcome
+from . import places
+from .header import HERE, MOVED, MOVING
+from .locks import BUSY
+from .reading import Reading, Ring
+from .ring import Taker
+
+T = TypeVar("T")
+
+#: The items are to be at the broker before that can be done.
+MOVE: Any = object()
+#: Seconds for which one waits for the end of another's reservation before it looks whether that one
+#: is still there; and for which one waits who may not wait for an item.
+_LOOK, _GRACE = 0.05, 0.5
+#: Seconds for which others may have the lock for a put or a get; that is much longer than it takes.
+_MOMENT = 0.002
+
+
+class Moved(NamedTuple):
+    """Items that are moved to the broker. ``first`` is how many came before them, and were taken or
+    moved. Those that were taken before the first of them was moved are ``size`` bytes."""
+
+    first: int
+    size: int
+    items: list[bytes]
+
+
+class SharedItems:
+    """Those of one queue. Each method returns :data:`MOVE` when it did nothing."""
+
+    def __init__(self, ring: Ring, lease: int) -> None:
+        """``lease``: milliseconds for which a reservation lasts whose reader is stopped."""
+        self.ring = ring
+        self._lease = lease * 1_000_000
+
+    @property
+    def state(self) -> int:
+        """As of :class:`~.ring.Ring`."""
+        return self.ring.state
+
+    @property
+    def are_here(self) -> bool:
+        """Whether they are in shared memory, and not at the broker, or on their way."""
+        return self.ring.state == HERE
+
+    # Putting
+
+    def put(self, request: Put, taker: Taker, end: float | None) -> Any:
+        """:class:`Put`"""
+        items, sort_keys, overfill, has_content, waits, writer, _ = request
+        if sort_keys or overfill or has_content:
+            return MOVE
+        ring = self.ring
+        added = ring.putting.run(partial(self._append, items), _latest(waits, end))
+        if added is BUSY:
+            return InUse("producer")
+        if added is MOVE or added < 0:
+            return MOVE
+        if added == 0 and items:
+            return NoSpace(ring.length)
+        ring.tell_items(added)
+        return Added(added, 0, writer != "")  # others may put too, without a word
+
+    def _append(self, items: Any) -> Any:
+        if not self.are_here:
+            return MOVE
+        added = self.ring.append(items)
+        if added > 0:
+            self.ring.note_putter(client_id_bytes())
+        return added
+
+    def put_one(self, item: bytes) -> bool:
+        """Add an item, if they are here, nobody else puts, and there is space."""
+        ring = self.ring
+        if ring.state != HERE:
+            return False
+        added = ring.putting.run(partial(self._append, (item,)), time.monotonic() + _MOMENT)
+        if added != 1:
+            return False
+        ring.tell_items(1)
+        return True
+
+    # Taking
+
+    def take(self, request: Take, taker: Taker, end: float | None) -> Any:
+        """:class:`Take`"""
+        limit, hold, until_ended, waits = request
+        if hold is not None or until_ended:
+            return MOVE
+        taking = partial(self._take, min(limit, MOST_ITEMS), taker)
+        latest = _latest(waits, end)
+        while True:
+            reply = self.ring.taking.run(taking, latest)
+            if type(reply) is Taken:
+                self.ring.tell_space(len(reply.items))
+            if reply is BUSY:
+                reply = InUse("consumer")
+            if type(reply) is not InUse or waits or (latest and time.monotonic() > latest):
+                return reply
+            self.wait(reply, _LOOK)
+
+    def _take(self, limit: int, taker: Taker) -> Any:
+        if not self.are_here:
+            return MOVE
+        if self._is_reserved(""):
+            return InUse("consumer")
+        if not self.ring.take(limit, taker):
+            return NoItem()
+        self.ring.change_taker(os.getpid())
+        self.ring.note_taker(client_id_bytes())
+        items = taker.taken_here
+        return Taken(Privates(map(Private, items)) if self.ring.is_signed else items)
+
+    def give_back(self, items: list[bytes]) -> Any:
+        """Put in front what was taken; the list is empty then, and to do it again does nothing.
+        MOVE: that cannot be done here."""
+        return self._with_both(partial(self._give_back, items))
+
+    def _give_back(self, items: list[bytes]) -> Any:
+        if not items:
+            return Outcome.DONE
+        if not (self.are_here and self.ring.give_back(items)):
+            return MOVE
+        self.ring.tell_items(1)
+        return Outcome.DONE
+
+    # Reading ahead
+
+    def reserve(self, request: Reserve, taker: Taker, end: float | None) -> Any:
+        """:class:`Reserve`; nothing of a queue with a bound: nobody waits for its space long."""
+        return self.ring.taking.run(partial(self._reserve, request))
+
+    def _reserve(self, request: Reserve) -> Any:
+        ring, (reader, call, handed, kept, limit, *_) = self.ring, request
+        if not self.are_here:
+            return MOVE if not kept else Outcome.SHARED
+        ring.readers.add(reader)
+        if self._is_reserved(reader) or ring.bound:
+            return Outcome.SHARED
+        reading = ring.reading
+        if reading is None and (kept or not limit):
+            return Outcome.LATE
+        if reading is not None:
+            ring.advance(reading.first + handed - reading.handed)
+        if ring.change_taker(os.getpid()) or (reading is not None and ring.is_wanted):
+            if reading is not None and not kept:
+                ring.end_reading(handed)
+            return Outcome.SHARED
+        items = ring.read(kept, min(limit, MOST_ITEMS))
+        if items or kept or (reading is not None and not limit):
+            until = time.monotonic_ns() + self._lease
+            ring.note_taker(client_id_bytes())
+            if reading is None and not ring.begin_reading(reader, call, handed, until):
+                return Outcome.SHARED
+            ring.go_on_reading(until)
+        elif reading is not None:
+            ring.end_reading(handed)
+        return Reserved(items)
+
+    def end_reservation(self, request: EndReservation) -> Any:
+        """:class:`EndReservation`, also when they were moved since: what was reserved here is known
+        here."""
+        if request.reader not in self.ring.readers:
+            return MOVE
+        return self.ring.taking.run(partial(self._end_reservation, request))
+
+    def _end_reservation(self, request: EndReservation) -> Settled:
+        reader, call, handed = request
+        self.ring.ended_calls[reader] = call
+        reading = self.ring.reading
+        if reading is not None and reading.reader == reader:
+            self.ring.end_reading(handed)
+            return Settled(handed)
+        ended = self.ring.ended(reader)
+        return Settled(handed if ended is None else ended)
+
+    def _is_reserved(self, reader: str) -> bool:
+        """Whether another reader has reserved the items. That of one who is gone is ended."""
+        reading = self.ring.reading
+        if reading is None or reading.reader == reader:
+            return False
+        if state(reading.reader) != "dead" and time.monotonic_ns() < reading.until:
+            self.ring.want()
+            return True
+        handed = self._handed(reading)
+        self.ring.end_reading(handed)
+        self.ring.note_ended(reading.reader, handed)
+        return False
+
+    @staticmethod
+    def _handed(reading: Reading) -> int:
+        """How many items a reader ever handed out, as far as that can be seen."""
+        seen = hand_outs.read(reading.reader)
+        return reading.handed if seen is None else max(seen, reading.handed)
+
+    # Looking
+
+    def length(self) -> Any:
+        """How many there are, without those that a reader handed out. Where somebody has the lock
+        for long, that is not known: with those."""
+        if not self.are_here:
+            return MOVE
+        found = self.ring.taking.run(self._length, time.monotonic() + _GRACE)
+        return self.ring.length if found is BUSY else found
+
+    def _length(self) -> Any:
+        if not self.are_here:
+            return MOVE
+        return self.ring.last - self._first()
+
+    def _first(self) -> int:
+        """How many were ever taken, or handed out by a reader that did not say so yet."""
+        reading = self.ring.reading
+        if reading is None:
+            return self.ring.first
+        return reading.first + self._handed(reading) - reading.handed
+
+    def peek(self, request: PeekItems) -> Any:
+        """:class:`PeekItems`"""
+        return self.ring.taking.run(partial(self._peek, request))
+
+    def _peek(self, request: PeekItems) -> Any:
+        if not self.are_here:
+            return MOVE
+        start = self._first() - self.ring.first + request.start
+        items = self.ring.read(start, min(request.limit, MOST_ITEMS))
+        return Privates(map(Private, items)) if self.ring.is_signed else items
+
+    def add_to_stats(self, reply: GetStatsReply) -> Any:
+        """What the broker counts, and what is counted here. MOVE: they are no longer here."""
+        length, ring = self.length(), self.ring
+        if length is MOVE or not isinstance(reply, Stats):
+            return MOVE if length is MOVE else reply
+        return reply._replace(
+            length=length,
+            produced_messages=ring.last,
+            produced_bytes=ring.bytes_in,
+            consumed_messages=ring.last - length,
+            consumed_bytes=ring.bytes_out,
+            producer=ring.putter or None,
+            consumer=ring.last_taker or None,
+            unfinished=ring.last,
+        )
+
+    def add_to_inspection(self, reply: InspectReply) -> Any:
+        """What the broker sees, with the items that are here. MOVE: they are no longer."""
+        length = self.length()
+        if length is MOVE or not isinstance(reply, Inspection):
+            return MOVE if length is MOVE else reply
+        return reply._replace(
+            length=length,
+            has_space=not 0 < reply.bound <= length,
+            producer=reply.producer._replace(last=self.ring.putter),
+            consumer=reply.consumer._replace(last=self.ring.last_taker),
+        )
+
+    # Waiting
+
+    def wait(self, later: Any, timeout: float | None) -> bool:
+        """Wait until to call again may help, at most for so long; whether it may."""
+        ring = self.ring
+        if type(later) is InUse and not ring.is_reserved:
+            time.sleep(_shorter(timeout, _MOMENT))  # one who has the lock is about to release it
+            return True
+        if type(later) is NoSpace:
+            return ring.wait_for_space(self._may_have_space, _shorter(timeout, _TICK))
+        limit = _LOOK if ring.is_reserved else _TICK
+        return ring.wait_for_items(self._may_have_items, _shorter(timeout, limit))
+
+    def _may_have_space(self) -> bool:
+        return not self.are_here or self.ring.length < self.ring.bound
+
+    def _may_have_items(self) -> bool:
+        return not self.are_here or (self.ring.length > 0 and not self.ring.is_reserved)
+
+    # Moving to the broker
+
+    def move(self, add: Callable[[Moved], None], end: float | None = None) -> None:
+        """Have ``add`` bring all items to the broker. Raises what that raises; then whoever comes
+        next goes on with it."""
+        if self._with_both(partial(self._move, add), end) is BUSY:
+            raise BrokerUnavailable(
+                "another process moves the queue's items to the broker, and is not done yet"
+            )
+
+    def _move(self, add: Callable[[Moved], None]) -> None:
+        ring = self.ring
+        if ring.state == MOVED:
+            return
+        self._check_key()
+        ring.set_state(MOVING)
+        while True:
+            first, items = ring.first, ring.read(0, MOST_ITEMS)
+            add(Moved(first, ring.bytes_out, self.signed(items)))
+            ring.advance(first + len(items))
+            if not ring.length:
+                break
+        ring.set_state(MOVED)
+
+    def _with_both(self, body: Callable[[], T], end: float | None = None) -> T:
+        """What it returns, which has both locks, once nobody has reserved any of the items. Who has
+        the one lock does not wait for the other: a signal handler may come in between that wants
+        the first, in a process that has the second."""
+        while True:
+            found = self.ring.taking.run(partial(self._try_both, body), end)
+            if found is not BUSY or (end is not None and time.monotonic() >= end):
+                return found
+            if self.ring.is_reserved:
+                self.wait(InUse("consumer"), _LOOK)
+            else:
+                time.sleep(_MOMENT)
+
+    def _try_both(self, body: Callable[[], T]) -> T:
+        if self._is_reserved(""):
+            busy: T = BUSY
+            return busy
+        return self.ring.putting.run(body, 0.0)
+
+    def signed(self, items: Sequence[bytes]) -> list[bytes]:
+        """As they are to be at the broker."""
+        sign = self.ring.sign
+        if not self.ring.is_signed:
+            return list(map(bytes, items))
+        self._check_key()
+        assert sign is not None
+        return list(map(sign, items))
+
+    def _check_key(self) -> None:
+        if self.ring.is_signed and self.ring.sign is None:
+            raise BrokerError(
+                "the items of this queue are in memory that its processes on this host share, and "
+                "this process has no key to sign them with, which other hosts need: shut the queue "
+                f"down in its own program, or set {places.VARIABLE}=0 there"
+            )
+
+    def end(self) -> None:
+        """The queue has ended: only the broker can say so."""
+        self.ring.set_state(MOVED)
+
+
+#: Seconds after which a wait is over in any case.
+_TICK = 0.9
+
+
+def _latest(waits: bool, end: float | None) -> float | None:
+    """When a call gives up that finds the lock in use."""
+    if waits:
+        return end
+    return time.monotonic() + _GRACE
+
+
+def _shorter(timeout: float | None, limit: float) -> float:
+    return limit if timeout is None else min(timeout, limit)

@@ -1,0 +1,59 @@
+"""What Linux can do and Python's library does not offer: futex(2), fallocate(2) that punches."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from typing import Any
+
+#: The number of the system call, of the machines on which others see what one writes in the order
+#: in which it is written: the memory that is shared is written without barriers.
+_NUMBERS = {"x86_64": 202}
+_NUMBER = _NUMBERS.get(platform.machine(), 0) if sys.platform == "linux" else 0
+_WAIT, _WAKE = 0, 1
+
+#: Whether this system has it.
+EXISTS = _NUMBER > 0 and sys.maxsize > 1 << 32
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+_syscall: Any = ctypes.CDLL(None, use_errno=True).syscall if EXISTS else None
+if EXISTS:
+    _syscall.restype = ctypes.c_long
+    _syscall.argtypes = (
+        ctypes.c_long,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_uint32,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_uint32,
+    )
+
+
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2
+_fallocate: Any = ctypes.CDLL(None).fallocate64 if EXISTS else None
+if EXISTS:
+    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def wait(address: int, seen: int, seconds: float) -> None:
+    """Sleep while the 32-bit number at ``address`` is ``seen``; at most so many seconds, until
+    somebody wakes one, or until a signal comes."""
+    limit = _Timespec(int(seconds), int(seconds % 1 * 1e9))
+    _syscall(_NUMBER, address, _WAIT, seen & 0xFFFFFFFF, ctypes.addressof(limit), None, 0)
+
+
+def wake(address: int, number: int) -> int:
+    """Wake up to so many who sleep there; returns how many were."""
+    woken: int = _syscall(_NUMBER, address, _WAKE, number, None, None, 0)
+    return woken
+
+
+def give_up_pages(file: int, begin: int, size: int) -> None:
+    """Have a part of a file take no space; where the file system cannot do so, it does."""
+    _fallocate(file, _KEEP_SIZE | _PUNCH_HOLE, begin, size)

@@ -1,0 +1,125 @@
+"""Where the items of each queue are: files that this user's processes on this host share."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import threading
+import time
+from contextlib import suppress
+
+from ... import interrupts
+from ...identity import hand_outs
+from ...identity.hand_outs import MEMORY
+from . import linux
+from .header import MOVED, USE
+from .reading import Ring
+
+#: What a program sets to 0 whose queues are to be at the broker alone.
+VARIABLE = "PRESSURE_SHARED_MEMORY"
+#: What the names begin with of the queues whose items may be in such a file.
+ANONYMOUS = "{anonymous-"
+
+_BEGIN = "items,"
+#: Seconds for which a file stays that nobody uses: a handle may be on its way to a process.
+_OLD = 60
+
+#: One for so many of the files that a process may have open: each ring has two.
+_SHARE = 8
+
+_lock = threading.RLock()
+#: Those in use here. To close a file releases all locks that this process has on it: so a ring
+#: stays until its queue has ended, or its items were moved.
+_rings: dict[str, Ring] = {}
+_swept_by = 0
+
+
+def create(name: str, bound: int) -> Ring | None:
+    """Make the ring of a new queue; None where there is no room for it, or no such memory."""
+    if not linux.EXISTS or os.environ.get(VARIABLE) == "0" or not os.path.isdir(MEMORY):
+        return None
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and len(_rings) >= files // _SHARE:
+        return None
+    try:
+        folder = hand_outs.folder(make=True)
+        _sweep(folder)
+        with _lock:
+            return _rings.setdefault(name, Ring(_path(folder, name), bound))
+    except (OSError, ValueError) as error:
+        if interrupts.is_from_outside(error):
+            raise
+        return None
+
+
+def find(name: str) -> Ring | None:
+    """The ring of a queue, if it has one here. Raises OSError when it cannot be opened."""
+    found = _rings.get(name)
+    if found is None and linux.EXISTS:
+        try:
+            folder = hand_outs.folder()
+        except OSError as error:
+            if interrupts.is_from_outside(error):
+                raise
+            return None  # this user has none
+        try:
+            with _lock:
+                found = _rings.get(name) or _open(folder, name)
+        except FileNotFoundError:
+            return None
+    if found is not None and found.state == MOVED:
+        _rings.pop(name, None)
+    return found
+
+
+def _open(folder: str, name: str) -> Ring:
+    made = Ring(_path(folder, name))
+    found = _rings.setdefault(name, made)
+    if found is not made:  # a signal handler came in between; to close the file releases its locks
+        del made
+        found.use()
+    return found
+
+
+def remove(name: str) -> None:
+    """The queue has ended."""
+    _rings.pop(name, None)
+    with suppress(OSError):
+        os.unlink(_path(hand_outs.folder(), name))
+
+
+def _path(folder: str, name: str) -> str:
+    return os.path.join(folder, _BEGIN + name.strip("{}"))
+
+
+def _sweep(folder: str) -> None:
+    """Once in a process, remove what killed processes left long ago."""
+    global _swept_by
+    if _swept_by == os.getpid():
+        return
+    _swept_by = os.getpid()
+    used = {ring.path for ring in list(_rings.values())}
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        # To close a file of our own would release the locks that this process has on it.
+        if name.startswith(_BEGIN) and path not in used:
+            with suppress(OSError):
+                if time.time() - os.stat(path).st_mtime > _OLD:
+                    _remove_unused(path)
+
+
+def _remove_unused(path: str) -> None:
+    with open(path, "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, USE)
+        os.unlink(path)
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    for ring in list(_rings.values()):
+        ring.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,143 @@
+"""The ring of items, beside a list that does the same."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import deque
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pressure_mp.engines.shared import ring as rings
+from pressure_mp.engines.shared.reading import Ring
+
+_SIZES = st.one_of(st.integers(0, 40), st.integers(200, 900))
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.lists(_SIZES, min_size=1, max_size=6)),
+        st.tuples(st.just("take"), st.integers(1, 5)),
+        st.tuples(st.just("give back"), st.integers(1, 3)),
+        st.tuples(st.just("advance"), st.integers(0, 4)),
+        st.tuples(st.just("read"), st.integers(0, 4)),
+    ),
+    max_size=60,
+)
+
+
+class Taking:
+    def __init__(self) -> None:
+        self.taken_here: list[bytes] = []
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rings")
+
+
+@pytest.fixture
+def make(folder, monkeypatch):
+    """Rings of 4 KB behind 256 bytes, which begin again there when they are empty behind 512."""
+    monkeypatch.setattr(rings, "_SIZE", 4096 + 256)
+    monkeypatch.setattr(rings, "_UNITS", 512 + 32)
+    monkeypatch.setattr(rings, "_BEGIN", 32)
+    monkeypatch.setattr(rings, "_NEAR", 32 + 64)
+    return lambda bound=0: Ring(str(folder / uuid.uuid4().hex), bound)
+
+
+@pytest.mark.parametrize("bound", [0, 4])
+def test_it_is_a_queue_whatever_is_done(make, bound):
+    @settings(max_examples=400)
+    @given(_STEPS)
+    def check(steps):
+        ring, model, taken = make(bound), deque(), []
+        for number, (step, argument) in enumerate(steps):
+            if step == "append":
+                items = [bytes([number % 256]) * size for size in argument]
+                added = ring.append(items)
+                room = bound - len(model) if bound else len(items)
+                assert added == -1 or added <= max(room, 0)
+                assert added != -1 or sum(map(len, model)) + len(items[0]) > 1400
+                model += items[: max(added, 0)]
+            elif step == "take":
+                taker = Taking()
+                assert ring.take(argument, taker) == bool(model)
+                taken = taker.taken_here
+                assert taken == [model.popleft() for _ in range(min(argument, len(model)))]
+            elif step == "give back":
+                items = taken[-argument:]
+                if items and ring.give_back(given_back := list(items)):
+                    assert given_back == []
+                    model.extendleft(items[::-1])
+                    taken = []
+            elif step == "advance":
+                number_there = min(argument, len(model))
+                ring.advance(ring.first + number_there)
+                for _ in range(number_there):
+                    model.popleft()
+            else:
+                assert ring.read(argument, 3) == list(model)[argument : argument + 3]
+            assert ring.length == len(model)
+        assert ring.read(0, 1000) == list(model)
+        os.unlink(ring.path)
+
+    check()
+
+
+def test_what_is_larger_than_the_ring_finds_no_room(make):
+    ring = make()
+    assert ring.append([bytes(5000)]) == -1
+    assert ring.append([b"x", bytes(5000)]) == 1
+    assert ring.read(0, 10) == [b"x"]
+
+
+def test_what_another_process_has_mapped_is_seen_here(make):
+    ring = make(3)
+    other = Ring(ring.path)
+    assert other.bound == 3
+    assert other.append([b"a", b"b", b"c", b"d"]) == 3
+    taker = Taking()
+    assert ring.take(2, taker)
+    assert taker.taken_here == [b"a", b"b"]
+    assert other.length == 1
+
+
+def test_a_file_that_is_not_made_yet_is_as_none(make, folder):
+    path = folder / "empty"
+    path.write_bytes(bytes(8192))
+    with pytest.raises((FileNotFoundError, ValueError)):
+        Ring(str(path))
+
+
+def test_a_file_that_cannot_grow_takes_no_more(make, monkeypatch):
+    ring = make()
+    monkeypatch.setattr(rings, "_SIZE", 1 << 20)
+    monkeypatch.setattr(rings, "_UNITS", 1 << 17)
+    monkeypatch.setattr(os, "posix_fallocate", os.posix_fallocate)
+    big = make()
+
+    def refuse(*args: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    assert big.append([bytes(3000)]) == 1
+    assert big.append([bytes(3000)]) == -1
+    assert big.length == 1
+    assert ring.append([b"x"]) == 1
+
+
+def test_who_ended_the_reservation_of_a_reader_says_how_many_counted(make):
+    ring = make()
+    assert ring.ended("reader") is None
+    for number in range(80):
+        ring.note_ended(f"reader {number}", number)
+    assert ring.ended("reader 79") == 79
+    assert ring.ended("reader 16") == 16
+    assert ring.ended("reader 15") is None  # it was noted too long ago
+    ring.note_ended("reader 20", 21)
+    assert ring.ended("reader 20") == 21
+    assert ring.begin_reading("reader 20", 1, 21, 0)
+    assert ring.ended("reader 20") is None
+    assert ring.ended("reader 16") == 16
