@@ -125,7 +125,9 @@ class Outgoing:
 
     def _puts_here(self, handle: BufferedHandle, item: bytes) -> bool:
         """Whether an item was added to the queue at once."""
-        if self._items or not self.sender.puts_here(handle, item):
+        if self._items or self._is_off or self.failure is not None:
+            return False
+        if not self.sender.puts_here(handle, item):
             return False
         with self._lock:
             self.number_sent += 1

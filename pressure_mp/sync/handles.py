@@ -316,13 +316,15 @@ class Handle:
             )
         if unsent.senders:
             unsent.settle_for_others(registry.engine(self._address))
-        if is_local(self._binding) and not is_spawning():
-            self._binding.move_to_broker()  # who knows where it is used
+        options = self._options
+        if options.shares_memory and not is_spawning():
+            binding = self._attached()
+            if is_local(binding):
+                binding.move_to_broker()  # who knows where it is used
+            options = options._replace(shares_memory=False)
         if self._anonymous and self._binding:
             lifetimes.escape(self._name, registry.engine(self._address))
-        state = self.__dict__.copy()
-        if not is_spawning():
-            state["_options"] = self._options._replace(shares_memory=False)
+        state = {**self.__dict__, "_options": options}
         state.pop("__orig_class__", None)  # of Queue[int](): what it names may not be picklable
         for local in (
             "_operations",

@@ -581,3 +581,31 @@ def test_a_task_of_asyncio_gets_what_was_put_in_memory(make):
 
     assert b"item" in asyncio.run(get())
     assert not is_here(queue)
+
+
+@pytest.mark.parametrize("maxsize", [0, 8])
+def test_a_closed_handle_puts_nothing_while_others_use_the_queue(make, start, maxsize):
+    queue = make(maxsize)
+    queue.put(1)
+    read, write = forking.Pipe(duplex=False)
+    start(sharing.get_one_and_stay, queue, write)
+    assert read.recv() == 1
+    queue.close()
+    with pytest.raises(ValueError, match="is closed"):
+        queue.put(2)
+    assert not read.poll(0.3)
+
+
+def test_a_handle_that_is_sent_on_before_it_was_used_takes_the_items_along(make, monkeypatch):
+    queue = make()
+    queue.put("item")
+    with monkeypatch.context() as patched:
+        patched.setattr("pressure_mp.sync.handles.is_spawning", lambda: True)
+        state = queue.__getstate__()
+    started = Queue.__new__(Queue)
+    started.__setstate__(state)  # as in a process that was started with it
+    elsewhere = pickle.loads(pickle.dumps(started))
+    assert not is_here(queue)
+    assert elsewhere.get(timeout=LIMIT) == "item"
+    elsewhere.close()
+    started.close()
