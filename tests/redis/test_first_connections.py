@@ -263,13 +263,19 @@ GREETINGS = {
 }
 
 
+def _open(name, url):
+    """Another test of this process may have met a broker at that port, which would be waited for:
+    it is told apart by its prefix."""
+    return Queue(name=name, url=url, prefix=name, reconnect=PATIENT)
+
+
 @pytest.mark.parametrize("login", ["", ":secret@"])
 @pytest.mark.parametrize("greeting", GREETINGS)
 def test_a_port_that_speaks_something_else_is_named_at_once(name, greeting, login):
     with speaking(banner(GREETINGS[greeting])) as port:
         # To redis-py some of these are a refusal of the login.
         with pytest.raises((BrokerError, WrongServerError)) as caught:
-            Queue(name=name, url=f"redis://{login}127.0.0.1:{port}", reconnect=PATIENT)
+            _open(name, f"redis://{login}127.0.0.1:{port}")
         assert f"redis://127.0.0.1:{port}/0" in str(caught.value)
         assert "secret" not in str(caught.value)
 
@@ -281,7 +287,7 @@ def test_a_web_server_is_no_broker(name, login):
         threading.Thread(target=web.serve_forever, daemon=True).start()
         url = f"redis://{login}127.0.0.1:{web.server_port}"
         with pytest.raises(WrongServerError, match=f":{web.server_port}/0: .*no.* reply|rotocol"):
-            Queue(name=name, url=url, reconnect=PATIENT)
+            _open(name, url)
         web.shutdown()
 
 
@@ -304,7 +310,7 @@ def test_a_port_that_does_not_speak_tls_is_named_with_that(name):
     with speaking(banner(GREETINGS["smtp"])) as port:
         url = f"rediss://127.0.0.1:{port}"
         with pytest.raises(WrongServerError, match=rf":{port}/0: .*does not speak TLS.*redis://"):
-            Queue(name=name, url=url, reconnect=PATIENT)
+            _open(name, url)
 
 
 def test_a_server_without_tls_is_named_with_that(server, name):
