@@ -11,7 +11,7 @@ from ..effects import Operation
 from ..encoding.showing import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
 from ..engines.contract.items import NOBODY
-from ..engines.contract.queues import How
+from ..engines.contract.queues import ANONYMOUS, How
 from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
 from ..identity.client import is_gone
@@ -25,8 +25,6 @@ from .mending import return_lost
 from .place import Named, Place
 from .wording import are
 
-#: What the names of queues without a name begin with.
-ANONYMOUS = "{anonymous-"
 #: Items of a signed queue, and tasks of each state, that are looked at.
 _FEW = 20
 #: How often a queue is looked at whose tasks change their states meanwhile.

@@ -8,7 +8,8 @@ import warnings
 
 import click
 
-from ..administration.troubles import ANONYMOUS, find_troubles
+from ..administration.troubles import find_troubles
+from ..engines.contract.queues import ANONYMOUS
 from ..exceptions import EvictionWarning, QueueDoesNotExistError
 from ..identity.client import is_gone
 from . import statuses

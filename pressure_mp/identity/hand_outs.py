@@ -10,16 +10,11 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import stat
 import struct
-import tempfile
-import time
 from contextlib import suppress
 
-from .processes import incarnation, is_there
-
-#: Where files are in memory, on Linux.
-MEMORY = "/dev/shm"
+from . import shared_folder
+from .processes import is_there
 
 _COUNT = struct.Struct("=Q")
 #: Seconds for which what a killed process left is kept, if nobody takes its items over.
@@ -39,9 +34,9 @@ class HandOuts:
         self._process = os.getpid()
         self.cell = memoryview(bytearray(_COUNT.size)).cast("Q")
         with suppress(OSError):
-            place = folder(make=True)
-            _sweep(place)
-            path = _path(place, reader)
+            folder = shared_folder.find(make=True)
+            shared_folder.sweep(folder, _OLD, _remove)
+            path = _path(folder, reader)
             self.cell = memoryview(_map(path)).cast("Q")
             self._path = path
 
@@ -59,7 +54,7 @@ def read(reader: str) -> int | None:
     """How many items a reader ever handed out; None when that cannot be seen here. Raises OSError
     when this process cannot look now."""
     try:
-        with open(_path(folder(), reader), "rb") as file:
+        with open(_path(shared_folder.find(), reader), "rb") as file:
             (number,) = _COUNT.unpack(file.read())
     except OSError as error:
         if error.errno in _FOR_NOW:
@@ -73,7 +68,7 @@ def read(reader: str) -> int | None:
 def forget(reader: str) -> None:
     """What that reader had, which has ended, is for others now."""
     with suppress(OSError):
-        os.unlink(_path(folder(), reader))
+        os.unlink(_path(shared_folder.find(), reader))
 
 
 def _map(path: str) -> mmap.mmap:
@@ -91,36 +86,10 @@ def _map(path: str) -> mmap.mmap:
         os.close(fd)
 
 
-def folder(make: bool = False) -> str:
-    """This user's folder for what the processes of a host share, in memory where there is such a
-    place. Raises OSError when it is not this user's alone."""
-    above = MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir()
-    path = os.path.join(above, f"pressure_mp-{os.geteuid()}")
-    if make:
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-    found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise PermissionError(f"{path} is not this user's alone")
-    return path
+def _path(folder: str, reader: str) -> str:
+    return os.path.join(folder, reader.replace("/", ","))
 
 
-def _path(place: str, reader: str) -> str:
-    return os.path.join(place, reader.replace("/", ","))
-
-
-_swept_by = ""
-
-
-def _sweep(place: str) -> None:
-    """Once in a process, remove what is old, and of processes that are no longer there."""
-    global _swept_by
-    if _swept_by == incarnation():
-        return
-    _swept_by = incarnation()
-    for name in os.listdir(place):
-        path = os.path.join(place, name)
-        with suppress(OSError):
-            is_old = time.time() - os.stat(path).st_mtime > _OLD
-            if is_old and is_there(name.replace(",", "/")) is False:
-                os.unlink(path)
+def _remove(path: str) -> None:
+    if is_there(os.path.basename(path).replace(",", "/")) is False:
+        os.unlink(path)

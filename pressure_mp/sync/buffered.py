@@ -71,9 +71,8 @@ class BufferedItemHandle(ItemHandle):
         self._fetches_ahead = check_ahead("prefetch", prefetch or 0)
         may = prefetch is None and self._reserves_unasked and not self._eof
         self._reserves = may and self._operations.discipline == FIFO and self._is_private(bound)
-        stays = may and self._anonymous and stated is None
-        stays = stays and not (self._options.durability or self._opens_later)
-        self._options = self._options._replace(shares_memory=stays)
+        stays = self._anonymous and may and stated is None and not self._opens_later
+        self._options = self._options._replace(shares_memory=stays and not self._options.durability)
         for what, number in (("buffering", buffering), ("prefetch", prefetch)):
             if number and self._operations.discipline != FIFO:
                 raise ArgumentError(

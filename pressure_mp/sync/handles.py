@@ -17,7 +17,7 @@ from ..encoding.signing import is_spawning
 from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.hosts import QueueKey
-from ..engines.contract.queues import How
+from ..engines.contract.queues import ANONYMOUS, How
 from ..engines.contract.session import (
     DEFAULTS,
     Binding,
@@ -66,7 +66,7 @@ class Handle:
     def __init__(self, name: str | None, options: ConnectionOptions) -> None:
         check_name(name)
         self._anonymous = name is None
-        self._name = f"{{anonymous-{os.urandom(8).hex()}}}" if name is None else name
+        self._name = f"{ANONYMOUS}{os.urandom(8).hex()}}}" if name is None else name
         self._options = Options(
             check_reconnect(options["reconnect"]),
             check_durability(options["durability"]),

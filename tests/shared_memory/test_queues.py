@@ -37,7 +37,7 @@ from pressure_mp.engines.contract.session import is_local
 from pressure_mp.engines.shared import linux, places
 from pressure_mp.engines.shared.locks import BUSY
 from pressure_mp.engines.shared.reading import Ring
-from pressure_mp.identity import hand_outs
+from pressure_mp.identity import hand_outs, shared_folder
 from pressure_mp.identity.client import process_prefix
 
 pytestmark = [
@@ -436,6 +436,41 @@ def test_nobody_gets_again_what_one_that_read_ahead_had_handed_out(make, start):
     assert 199 <= len(had + rest) <= 200
 
 
+def test_a_process_that_cannot_see_now_what_a_dead_one_handed_out_looks_again(
+    make, start, monkeypatch
+):
+    queue = make()
+    for item in range(20_000):
+        queue.put(item)
+    queue.flush()
+    read, write = forking.Pipe(duplex=False)
+    consumer = start(sharing.get_one_and_stay, queue, write)
+    assert [read.recv() for _ in range(100)] == list(range(100))
+    os.kill(consumer.pid, signal.SIGSTOP)
+    while not queue._binding.items.ring.is_reserved:
+        os.kill(consumer.pid, signal.SIGCONT)
+        os.kill(consumer.pid, signal.SIGSTOP)
+    consumer.kill()
+    consumer.join()
+
+    def refuse(reader):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hand_outs, "read", refuse)
+        assert 0 < queue.qsize() <= 20_000
+        with pytest.raises(Empty):
+            queue.get_nowait()
+    assert _files_of(consumer)
+    assert queue.get(timeout=LIMIT) >= 100
+    assert not _files_of(consumer)
+
+
+def _files_of(process):
+    """In which it counted what it handed out."""
+    return [name for name in os.listdir(shared_folder.find()) if f",{process.pid}," in name]
+
+
 def test_one_that_was_stopped_while_it_read_ahead_hands_out_nothing_that_others_got(make, start):
     queue = make(lease=0.5)
     read, write = forking.Pipe(duplex=False)
@@ -477,7 +512,7 @@ def test_a_process_that_cannot_see_the_memory_is_told(make, tmp_path, monkeypatc
         patched.setattr("pressure_mp.sync.handles.is_spawning", lambda: True)
         state = queue.__getstate__()
     # As in a container that has a /dev/shm of its own.
-    monkeypatch.setattr(hand_outs, "folder", lambda make=False: str(tmp_path))
+    monkeypatch.setattr(shared_folder, "find", lambda make=False: str(tmp_path))
     monkeypatch.setattr(places, "_rings", {})
     handle = Queue.__new__(Queue)
     handle.__setstate__(state)
@@ -545,7 +580,11 @@ def test_old_files_that_nobody_uses_are_removed(make, monkeypatch, tmp_path):
     del kept
 
 
-_SWEEP = "from pressure_mp.engines.shared import places; places._sweep({folder!r})"
+_SWEEP = """
+from pressure_mp.engines.shared import places
+from pressure_mp.identity import shared_folder
+shared_folder.sweep({folder!r}, 60, places._remove)
+"""
 
 
 def test_threads_of_many_processes_lose_nothing(make, start):

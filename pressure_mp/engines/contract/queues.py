@@ -7,6 +7,9 @@ from typing import Literal, NamedTuple
 
 from .replies import Closed, Done, Excess, InUse, Missing, Unfinished
 
+#: What the name of each anonymous queue begins with.
+ANONYMOUS = "{anonymous-"
+
 
 class How(Enum):
     """How a handle comes to its queue."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from typing import TYPE_CHECKING
 
 from ..contract.hosts import QueueKey
+from ..contract.queues import ANONYMOUS
 from ..contract.session import DEFAULTS, Binding, Options
-from ..shared import binding as shared
-from ..shared.items import Moved
 from . import keys
 from .address import RedisAddress
 from .binding import RedisBinding
@@ -23,6 +23,9 @@ from .loop_wire import LoopWire
 from .pool import Pool
 from .rounds import Rounds
 from .routes import Direct, Route
+
+if TYPE_CHECKING:
+    from ..shared.items import Moved
 
 #: One of the disciplines whose queues have keys of our own; these do not differ in what they have
 #: in common.
@@ -44,7 +47,11 @@ class RedisEngine:
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         queue = RedisQueue(self, name, discipline, options)
-        found: Binding = shared.bind(queue, name, discipline, options)
+        if discipline != keys.FIFO or not name.startswith(ANONYMOUS):
+            return queue
+        from ..shared.binding import bind  # which other queues need not load
+
+        found: Binding = bind(queue, name, options)
         return found
 
     def rounds(self, name: str, discipline: str) -> Rounds:

@@ -109,6 +109,7 @@ class SharedBinding:
 
     def move_to_broker(self, end: float | None = None) -> None:
         """As of :class:`Local`; ``end`` is as of :meth:`Session.call`."""
+        self.check()
         if self.items is not None and self.items.state != MOVED:
             limit = None if end is None else max(end, time.monotonic() + SHORTEST_TRY)
             self.items.move(lambda moved: self.below.add_moved(moved, end), limit)
@@ -130,18 +131,23 @@ class SharedBinding:
             self.items.end()
         places.remove(self.name)
 
-    def look_again(self) -> None:
-        """Whether the items can be seen here now."""
-        found = bind(self.below, self.name, "fifo", Options(lease=self._lease, shares_memory=True))
-        self.problem = found.problem
-        self.items = found.items
+    def check(self) -> None:
+        """Raise BrokerError if the items cannot be seen here; they may be, since the last look."""
+        if not self.problem:
+            return
+        found = bind(self.below, self.name, Options(lease=self._lease, shares_memory=True))
+        self.problem, self.items = found.problem, found.items
+        if self.problem:
+            raise BrokerError(
+                f"queue {self.name!r} has its items in memory that the processes of one user on "
+                f"one host share, and this process cannot see them: {self.problem}. Create the "
+                f"queue with {places.VARIABLE}=0 in the environment"
+            )
 
 
-def bind(below: Any, name: str, discipline: str, options: Options) -> Any:
-    """The queue at the broker; or the same with its items in shared memory, if they are there or
-    may be."""
-    if not name.startswith(places.ANONYMOUS) or discipline != "fifo":
-        return below
+def bind(below: Below, name: str, options: Options) -> Any:
+    """An anonymous queue at the broker; or the same with its items in shared memory, if they are
+    there or may be."""
     try:
         ring, problem = places.find(name), "has no file there"
     except OSError as error:
@@ -191,17 +197,10 @@ class SharedSession:
 
     def call(self, request: Any, end: float | None = None) -> Any:
         """As of :class:`Session`."""
-        items, kind = self._binding.items, type(request)
+        kind = type(request)
         if self._binding.problem and kind not in _BESIDE:
-            self._binding.look_again()
-            items = self._binding.items
-        if self._binding.problem and kind not in _BESIDE:
-            raise BrokerError(
-                f"queue {self._binding.name!r} has its items in memory that the processes of one "
-                f"user on one host share, and this process cannot see them: "
-                f"{self._binding.problem}. Create the queue with {places.VARIABLE}=0 in the "
-                "environment"
-            )
+            self._binding.check()
+        items = self._binding.items
         if items is not None and kind is EndReservation:
             reply = items.end_reservation(request)
             if reply is not MOVE:
@@ -291,7 +290,7 @@ class SharedLoopSession:
         changes = _BEHIND.get(kind)
         if kind in _BESIDE and kind not in _COUNTING:
             changes = _BESIDE[kind]
-        elif self._binding.are_here:
+        elif self._binding.are_here or self._binding.are_hidden:
             await asyncio.to_thread(self._binding.move_to_broker)
         reply = await self._below.call(request, end)
         return reply if changes is None else changes(self._binding, request, reply)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from ... import interrupts
 from ...encoding.private import Private, Privates
 from ...exceptions import BrokerError, BrokerUnavailable
 from ...identity import hand_outs
-from ...identity.client import client_id_bytes
-from ...identity.processes import state
+from ...identity.client import client_id_bytes, is_gone
 from ..contract.items import (
     MOST_ITEMS,
     Added,
@@ -136,8 +136,11 @@ class SharedItems:
             return NoItem()
         self.ring.change_taker(os.getpid())
         self.ring.note_taker(client_id_bytes())
-        items = taker.taken_here
-        return Taken(Privates(map(Private, items)) if self.ring.is_signed else items)
+        return Taken(self._trusted(taker.taken_here))
+
+    def _trusted(self, items: list[bytes]) -> list[bytes]:
+        """They need no signature; those that would have none elsewhere are as they are."""
+        return Privates(map(Private, items)) if self.ring.is_signed else items
 
     def give_back(self, items: list[bytes]) -> Any:
         """Put in front what was taken; the list is empty then, and to do it again does nothing.
@@ -207,17 +210,27 @@ class SharedItems:
         reading = self.ring.reading
         if reading is None or reading.reader == reader:
             return False
-        if state(reading.reader) != "dead" and time.monotonic_ns() < reading.until:
+        is_dead = is_gone(reading.reader)
+        if not is_dead and time.monotonic_ns() < reading.until:
             self.ring.want()
             return True
-        handed = self._handed(reading)
+        try:
+            handed = self._handed(reading)
+        except OSError as error:
+            if interrupts.is_from_outside(error):
+                raise
+            return True  # the next look tries again
         self.ring.end_reading(handed)
-        self.ring.note_ended(reading.reader, handed)
+        if is_dead:
+            hand_outs.forget(reading.reader)
+        else:
+            self.ring.note_ended(reading.reader, handed)
         return False
 
     @staticmethod
     def _handed(reading: Reading) -> int:
-        """How many items a reader ever handed out, as far as that can be seen."""
+        """How many items a reader ever handed out, as far as that can be seen. Raises OSError when
+        this process cannot look now."""
         seen = hand_outs.read(reading.reader)
         return reading.handed if seen is None else max(seen, reading.handed)
 
@@ -241,7 +254,12 @@ class SharedItems:
         reading = self.ring.reading
         if reading is None:
             return self.ring.first
-        return reading.first + self._handed(reading) - reading.handed
+        try:
+            return reading.first + self._handed(reading) - reading.handed
+        except OSError as error:
+            if interrupts.is_from_outside(error):
+                raise
+            return self.ring.first  # of what was handed out since then nothing is known now
 
     def peek(self, request: PeekItems) -> Any:
         """:class:`PeekItems`"""
@@ -251,8 +269,7 @@ class SharedItems:
         if not self.are_here:
             return MOVE
         start = self._first() - self.ring.first + request.start
-        items = self.ring.read(start, min(request.limit, MOST_ITEMS))
-        return Privates(map(Private, items)) if self.ring.is_signed else items
+        return self._trusted(self.ring.read(start, min(request.limit, MOST_ITEMS)))
 
     def add_to_stats(self, reply: GetStatsReply) -> Any:
         """What the broker counts, and what is counted here. MOVE: they are no longer here."""

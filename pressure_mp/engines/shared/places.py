@@ -6,21 +6,16 @@ import fcntl
 import os
 import resource
 import threading
-import time
 from contextlib import suppress
 
 from ... import interrupts
-from ...identity import hand_outs
-from ...identity.hand_outs import MEMORY
+from ...identity import shared_folder
 from . import linux
 from .header import MOVED, USE
 from .reading import Ring
 
 #: What a program sets to 0 whose queues are to be at the broker alone.
 VARIABLE = "PRESSURE_SHARED_MEMORY"
-#: What the names begin with of the queues whose items may be in such a file.
-ANONYMOUS = "{anonymous-"
-
 _BEGIN = "items,"
 #: Seconds for which a file stays that nobody uses: a handle may be on its way to a process.
 _OLD = 60
@@ -32,19 +27,22 @@ _lock = threading.RLock()
 #: Those in use here. To close a file releases all locks that this process has on it: so a ring
 #: stays until its queue has ended, or its items were moved.
 _rings: dict[str, Ring] = {}
-_swept_by = 0
 
 
 def create(name: str, bound: int) -> Ring | None:
     """Make the ring of a new queue; None where there is no room for it, or no such memory."""
-    if not linux.EXISTS or os.environ.get(VARIABLE) == "0" or not os.path.isdir(MEMORY):
+    if (
+        not linux.EXISTS
+        or os.environ.get(VARIABLE) == "0"
+        or not os.path.isdir(shared_folder.MEMORY)
+    ):
         return None
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files != resource.RLIM_INFINITY and len(_rings) >= files // _SHARE:
         return None
     try:
-        folder = hand_outs.folder(make=True)
-        _sweep(folder)
+        folder = shared_folder.find(make=True)
+        shared_folder.sweep(folder, _OLD, _remove)
         with _lock:
             return _rings.setdefault(name, Ring(_path(folder, name), bound))
     except (OSError, ValueError) as error:
@@ -58,7 +56,7 @@ def find(name: str) -> Ring | None:
     found = _rings.get(name)
     if found is None and linux.EXISTS:
         try:
-            folder = hand_outs.folder()
+            folder = shared_folder.find()
         except OSError as error:
             if interrupts.is_from_outside(error):
                 raise
@@ -86,30 +84,18 @@ def remove(name: str) -> None:
     """The queue has ended."""
     _rings.pop(name, None)
     with suppress(OSError):
-        os.unlink(_path(hand_outs.folder(), name))
+        os.unlink(_path(shared_folder.find(), name))
 
 
 def _path(folder: str, name: str) -> str:
     return os.path.join(folder, _BEGIN + name.strip("{}"))
 
 
-def _sweep(folder: str) -> None:
-    """Once in a process, remove what killed processes left long ago."""
-    global _swept_by
-    if _swept_by == os.getpid():
+def _remove(path: str) -> None:
+    # To close a file of our own would release the locks that this process has on it.
+    is_used = path in {ring.path for ring in list(_rings.values())}
+    if is_used or not os.path.basename(path).startswith(_BEGIN):
         return
-    _swept_by = os.getpid()
-    used = {ring.path for ring in list(_rings.values())}
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        # To close a file of our own would release the locks that this process has on it.
-        if name.startswith(_BEGIN) and path not in used:
-            with suppress(OSError):
-                if time.time() - os.stat(path).st_mtime > _OLD:
-                    _remove_unused(path)
-
-
-def _remove_unused(path: str) -> None:
     with open(path, "r+b") as file:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, USE)
         os.unlink(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -137,4 +136,6 @@ class Ring(Records):
 
 
 def _mark(reader: str) -> int:
+    import hashlib  # which loads OpenSSL: only who meets a reader that was ended needs it
+
     return int.from_bytes(hashlib.blake2b(reader.encode(), digest_size=8).digest(), "little")

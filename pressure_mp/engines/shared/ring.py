@@ -99,7 +99,7 @@ class Records(Header):
             now = cells[HEAD]
             if cells[TAIL] != tail or (now >> 28 == tail >> 28 and now & PLACE != at):
                 continue
-            if now >> 28 < head >> 28:  # something was put back in front
+            if now >> 28 < head >> 28:  # something was put back in front, into what was free
                 continue
             if skips:
                 self._lengths[at] = _SKIP
@@ -239,7 +239,7 @@ class Records(Header):
                 if length == _SKIP:
                     place, length = _BEGIN, lengths[_BEGIN]
                 size += length
-                place = (place + (length + 15 >> 3)) % _UNITS
+                place += length + 15 >> 3
             # From here on there is no call.
             if cells[HEAD] == head:
                 cells[BYTES_OUT] += size
