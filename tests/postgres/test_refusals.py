@@ -111,15 +111,16 @@ def test_a_transaction_timeout_is_told_when_it_was_tried_long_enough(own_postgre
 
 def test_no_transaction_is_left_open_between_two_calls(own_postgres, for_role, name):
     for_role("SET idle_in_transaction_session_timeout = '20ms'")
-    q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)
-    tasks = TaskQueue(f"{name}-tasks", url=own_postgres.limited_url)
+    url = f"{own_postgres.limited_url}?application_name={name}"  # no other test has its connections
+    q = Queue(name=name, url=url, lease=HOURS)
+    tasks = TaskQueue(f"{name}-tasks", url=url)
     getting = Background(q.get)
     until(lambda: parks(getting))
     tasks.put("task")
     with tasks.take():
-        before = pids(own_postgres)
+        before = pids(own_postgres, name)
         time.sleep(0.1)
-        assert pids(own_postgres) == before
+        assert pids(own_postgres, name) == before
     q.put(1)
     assert getting.result() == 1
 
@@ -139,8 +140,11 @@ def test_a_transaction_of_a_program_that_stands_idle_too_long_does_nothing(
     assert q.empty()
 
 
-def pids(server):
-    asking = f"SELECT pid FROM pg_stat_activity WHERE usename = '{ROLE}'"
+def pids(server, application="%"):
+    asking = (
+        f"SELECT pid FROM pg_stat_activity WHERE usename = '{ROLE}' "
+        f"AND application_name LIKE '{application}'"
+    )
     return {pid for (pid,) in server.execute(asking)}
 
 

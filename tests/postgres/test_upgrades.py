@@ -83,11 +83,17 @@ class Clients:
         joinable = JoinableQueue(name="joinable", url=url)
         tasks = TaskQueue("tasks", url=url)
 
+        ended = threading.Event()
+
         def put(number):
             plain.put(number)  # which waits for space
 
         def get(number):
-            assert plain.get() == number
+            item = plain.get()
+            if item is None:
+                ended.set()
+            else:
+                assert item == number
 
         def join(number):
             joinable.put(number)
@@ -101,21 +107,23 @@ class Clients:
             assert task.data == number
             task.ack()
 
-        putting = Background(self._work, put)
+        def put_all():
+            self._work(put, self._over)
+            plain.put(None)
+
         self._all = [
-            putting,
-            Background(self._work, get, putting),
-            Background(self._work, join),
-            Background(self._work, task),
+            Background(put_all),
+            Background(self._work, get, ended),
+            Background(self._work, join, self._over),
+            Background(self._work, task, self._over),
         ]
 
-    def _work(self, call, before=None):
+    def _work(self, call, over):
         done = self._done
         done[call] = 0
-        while not self._over.is_set() or (before is not None and done[call] < before.result()):
+        while not over.is_set():
             call(done[call])
             done[call] += 1
-        return done[call]
 
     def go_on(self, number=20):
         """Each of them does so much more."""
