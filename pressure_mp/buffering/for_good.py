@@ -87,12 +87,13 @@ class IncomingForGood(Incoming):
             if items is None:
                 self._forget()
                 return False
-            objects, raw = decoded(handle, [Delivery(0, item) for item in items])
+            objects = decoded(handle, items)
+            raw = [] if objects is not None else [Delivery(0, item) for item in items]
             fetched = len(items)
             # All of it, or nothing: there is no call.
             self._call, self._is_doubtful = call, False
             self._fetched, self._told = fetched, 0
-            self._ahead += objects
+            self._ahead += objects or ()
             self._raw += raw
             return True
         except (Empty, ShutDown, QueueDoesNotExistError):

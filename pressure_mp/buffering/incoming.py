@@ -281,15 +281,14 @@ class Incoming(ABC):
                 pass
 
 
-def decoded(handle: BufferedHandle, deliveries: list[Delivery]) -> tuple[list[Any], list[Delivery]]:
-    """The objects in what was fetched; or what was fetched, if one of them cannot be used, which is
-    not the others' fault."""
+def decoded(handle: BufferedHandle, items: list[bytes]) -> list[Any] | None:
+    """The objects in what was fetched; None if one of them cannot be used, which is not the others'
+    fault."""
     try:
-        items = [delivery.item for delivery in deliveries]
         found = handle._codec.decode_many(items)
         handle._operations.tell_received(items)
-        return found, []
+        return found
     except Exception as error:
         if interrupts.is_from_outside(error):
             raise
-        return [], deliveries
+        return None

@@ -82,8 +82,9 @@ class IncomingUntilDone(Incoming):
             )
             seqs = [delivery.seq for delivery in deliveries]
             self._in_flight.came(seqs)
-            objects, raw = decoded(handle, deliveries)
-            ready = list(zip(objects, seqs, strict=bool(objects)))
+            objects = decoded(handle, [delivery.item for delivery in deliveries])
+            raw = [] if objects is not None else deliveries
+            ready = list(zip(objects or (), seqs, strict=False))
             # All of it, or nothing: there is no call.
             self._call = claim.call
             self._ahead += ready
