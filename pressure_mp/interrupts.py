@@ -145,13 +145,15 @@ def is_from_outside(error: BaseException) -> bool:
     """Whether a signal handler raised ``error``, and not the code that was running."""
     if not isinstance(error, Exception):
         return True
+    traceback = error.__traceback__
+    if traceback is None or traceback.tb_next is None:
+        return False  # no other function ran than the one that caught it
     handlers = {
         getattr(handler, "__code__", None)
         for number in signal.valid_signals()
         if callable(handler := signal.getsignal(number))
     }
     interrupted: FrameType | None = None
-    traceback = error.__traceback__
     while traceback is not None:
         frame = traceback.tb_frame
         # Whatever kind of callable it is, it was given the frame that it interrupted.

@@ -17,8 +17,10 @@ T = TypeVar("T")
 #: What :meth:`FileLock.run` returns when others had the lock for too long.
 BUSY: Any = object()
 
-#: Seconds until the next try while others have the lock; then twice as many, up to the most.
-_FIRST_PAUSE, _LONGEST_PAUSE = 2e-5, 1e-3
+#: While others have the lock, one lets them have the processor and tries again, so many times: that
+#: is mostly enough. Then it sleeps before each try, for so many seconds, and each time for twice as
+#: many, so many times.
+_YIELDS, _PAUSE, _DOUBLINGS = 6, 2e-5, 6
 
 
 class FileLock:
@@ -44,27 +46,25 @@ class FileLock:
     def run(self, body: Callable[[], T], end: float | None = None) -> T:
         """What ``body()`` returns, which has the lock; or BUSY, when others have it at ``end`` on
         the monotonic clock. Tries once at least."""
-        first = () if end is None else (max(end - time.monotonic(), 0.0),)
-        for held in interrupts.attempts(self._threads, *first, more=60.0):
+        seconds = -1.0 if end is None else max(end - time.monotonic(), 0.0)
+        for held in interrupts.attempts(self._threads, seconds):
             if held:
                 try:
                     return body() if self._is_held else self._run_alone(body, end)
                 finally:
                     self._threads.release()
-            if end is not None:
-                break
         busy: T = BUSY
         return busy
 
     def _run_alone(self, body: Callable[[], T], end: float | None) -> T:
-        pause = 0.0
+        tries = 0
         try:
             while not self._acquire():
                 if end is not None and time.monotonic() >= end:
                     busy: T = BUSY
                     return busy
-                time.sleep(pause)
-                pause = min(max(2 * pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+                _pause(tries)
+                tries += 1
             return body()
         finally:
             self._is_held = False
@@ -84,3 +84,10 @@ class FileLock:
         if self._releases != releases:
             self._is_held = False
         return self._is_held
+
+
+def _pause(tries: int) -> None:
+    if tries < _YIELDS:
+        os.sched_yield()
+    else:
+        time.sleep(_PAUSE * 2 ** min(tries - _YIELDS, _DOUBLINGS))

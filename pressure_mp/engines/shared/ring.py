@@ -158,7 +158,7 @@ class Records(Header):
             cells[BYTES_OUT] += size
             cells[HEAD] = begins << 28 | place
             taker.taken_here = items
-            if place > _NEAR:
+            if place > _NEAR and cells[TAIL] >> 28 == begins:
                 self.putting.run(self._rewind, 0.0)
             return True
 
@@ -244,7 +244,7 @@ class Records(Header):
             if cells[HEAD] == head:
                 cells[BYTES_OUT] += size
                 cells[HEAD] = (first & COUNT) << 28 | place
-                if place > _NEAR:
+                if place > _NEAR and cells[TAIL] >> 28 == first & COUNT:
                     self.putting.run(self._rewind, 0.0)
                 return
 
