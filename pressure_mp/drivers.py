@@ -28,6 +28,9 @@ from .exceptions import PressureError
 #: What is to be entered while an operation waits.
 Watch = Callable[[], AbstractContextManager[None]]
 
+#: The effects that are not themselves what is asked.
+_NOT_REQUESTS = frozenset((Until, Wait, Keep, On))
+
 
 _end_of_waits: ContextVar[Callable[[], bool] | None] = ContextVar("end of waits", default=None)
 
@@ -116,6 +119,9 @@ def _go_on(
 
 
 def _perform(effect: Effect, session: Session) -> Any:
+    call: Any = session.call
+    if type(effect) not in _NOT_REQUESTS:
+        return call(effect)
     if isinstance(effect, Wait):
         is_over = _end_of_waits.get()
         if is_over is not None and is_over():
@@ -126,8 +132,7 @@ def _perform(effect: Effect, session: Session) -> Any:
         return None
     if isinstance(effect, On):
         return drive(effect.operation, effect.binding.session())
-    call: Any = session.call
-    return call(*effect) if isinstance(effect, Until) else call(effect)
+    return call(*effect)
 
 
 async def adrive(

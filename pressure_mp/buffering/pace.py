@@ -77,9 +77,11 @@ class Pace:
         out."""
         now = monotonic()
         passed, self._visited = now - self._visited, now
+        if not self._alone.is_likely(now):
+            return 1
         number, self._handed = max(handed - self._handed, 1), handed
         self._gaps.note(passed / number)
-        if self._single > 0 or not self._alone.is_likely(now):
+        if self._single > 0:
             self._single -= 1
             return 1
         soon = int(_WINDOW / max(self._gaps.mean, 1e-6))

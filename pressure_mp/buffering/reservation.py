@@ -113,16 +113,16 @@ class Reservation(ABC):
         in a queue with a bound. Else nothing is reserved, but by another thread that is at it when
         ``end`` comes."""
 
+        number = 1 if _ends else self._pace.next_number(self._place)
+        if number == 1 and not self.holds:
+            return False  # nothing is here, nor asked for
         run = partial(_try_once, handle)
         if interrupts.is_held(self._lock):
             # A signal handler, or a finalizer, in the midst of this.
             self._try_to_end(run)
             return False
-        number = 1 if _ends else self._pace.next_number(self._place)
         if number > 1:
             self._prepare(handle)
-        elif not self.holds:
-            return False  # nothing is here, nor asked for
         for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:

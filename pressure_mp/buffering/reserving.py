@@ -42,7 +42,7 @@ class Reserving(Reservation):
         """The next item; reads ahead when there is none here, or gets one."""
         if interrupts.abandoned:
             interrupts.settle()
-        if not self._left:  # which comes first
+        if self._ahead and not self._left:  # which comes first
             item = self._hand_out(handle)
             if item is not _NOTHING:
                 return item

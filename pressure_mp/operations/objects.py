@@ -167,7 +167,8 @@ class ObjectOperations(DeliveryOperations):
         reply = yield from served_after(reply, ask.request, ask.end)
         if type(reply) is not Taken:
             raise (yield from self._not_got(reply, *ask.how))
-        return (yield from self.accept(reply.items[0]))
+        found = ask.read(reply)
+        return (yield from self.accept(reply.items[0])) if found is MORE else found
 
     def get_objects(
         self, limit: int, block: bool, timeout: float | None, eof: bool = False

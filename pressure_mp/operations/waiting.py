@@ -38,5 +38,5 @@ def served_after(reply: Any, request: Waiting, end: float | None) -> Operation[A
             request = request._replace(waits=False)
         else:
             yield Wait(reply, left)
-        reply = yield Until(request, end)
+        reply = yield request if end is None else Until(request, end)
     return reply

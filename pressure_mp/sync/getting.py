@@ -69,8 +69,6 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
             return found
         if unsent.senders:
             timeout = self._settle_for(bool(block), timeout)
-        elif timeout is None and block:
-            return self._handing_out(self._get_one)
         return self._get_at_once(bool(block), timeout)
 
     def get_nowait(self) -> Item:
@@ -101,6 +99,8 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         return self._get_many(max_items, bool(block), timeout)
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Item:
+        if block and timeout is None:
+            return self._handing_out(self._get_one)
         return self._handing_out(partial(self._get_one, block=block, timeout=timeout))
 
     def _get_and_look(

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ...exceptions import BrokerError
 from ..contract.items import (
+    TAKE_ONE,
     EndReservation,
     PeekItems,
     Put,
@@ -197,10 +198,16 @@ class SharedSession:
 
     def call(self, request: Any, end: float | None = None) -> Any:
         """As of :class:`Session`."""
+        items = self._binding.items
+        if request is TAKE_ONE and items is not None:
+            taken = items.take_one(self)
+            if taken is not None:
+                self._is_here = True
+                return taken
         kind = type(request)
         if self._binding.problem and kind not in _BESIDE:
             self._binding.check()
-        items = self._binding.items
+            items = self._binding.items
         if items is not None and kind is EndReservation:
             reply = items.end_reservation(request)
             if reply is not MOVE:

@@ -21,7 +21,7 @@ PAGE = 4096
 _LINE = 8  # numbers in a cache line
 (
     _MAGIC,
-    _STATE,
+    STATE,
     TAIL,
     HEAD,
     _ITEMS,
@@ -117,7 +117,7 @@ class Header:
     @property
     def state(self) -> int:
         """Whether the items are HERE, MOVING to the broker, or MOVED."""
-        return self._cells[_STATE]
+        return self._cells[STATE]
 
     @property
     def bound(self) -> int:
@@ -184,7 +184,7 @@ class Header:
 
     def set_state(self, state: int) -> None:
         """As :attr:`state`; everybody who waits looks again. What was moved takes no memory."""
-        self._cells[_STATE] = state
+        self._cells[STATE] = state
         if state == MOVED:
             linux.give_up_pages(self._fd, PAGE, self._size)
         self.tell_all()
@@ -193,11 +193,13 @@ class Header:
 
     def tell_items(self, number: int) -> None:
         """Wake so many who wait for items."""
-        self._tell(_ITEMS, _ITEMS_AWAITED, number)
+        if self._cells[_ITEMS_AWAITED]:
+            self._tell(_ITEMS, _ITEMS_AWAITED, number)
 
     def tell_space(self, number: int) -> None:
         """Wake so many who wait for space."""
-        self._tell(_SPACE, _SPACE_AWAITED, number)
+        if self._cells[_SPACE_AWAITED]:
+            self._tell(_SPACE, _SPACE_AWAITED, number)
 
     def tell_all(self) -> None:
         """Wake all who wait for either."""
@@ -205,7 +207,7 @@ class Header:
         self.tell_space(_ALL)
 
     def wait_for_items(self, is_over: Callable[[], bool], seconds: float) -> bool:
-        """Wait until somebody tells of items, unless it ``is_over`` by then; whether it is."""
+        """Wait until somebody tells of items, unless it ``is_over`` by then; whether it may be."""
         return self._wait(_ITEMS, _ITEMS_AWAITED, is_over, seconds)
 
     def wait_for_space(self, is_over: Callable[[], bool], seconds: float) -> bool:
@@ -214,12 +216,11 @@ class Header:
 
     def _tell(self, sign: int, awaited: int, number: int) -> None:
         cells = self._cells
-        if cells[awaited]:
-            # In this order: who begins to wait now sees the new sign, or is seen.
-            cells[awaited] = 0
-            cells[sign] = monotonic_ns()
-            if linux.wake(self._address + sign * 8, number):
-                cells[awaited] = 1  # there may be more
+        # In this order: who begins to wait now sees the new sign, or is seen.
+        cells[awaited] = 0
+        cells[sign] = monotonic_ns()
+        if linux.wake(self._address + sign * 8, number):
+            cells[awaited] = 1  # there may be more
 
     def _wait(self, sign: int, awaited: int, is_over: Callable[[], bool], seconds: float) -> bool:
         cells = self._cells
@@ -227,10 +228,7 @@ class Header:
         cells[awaited] = 1
         with _fence:  # the processor has written that before it reads what came
             pass
-        if not is_over():
-            linux.wait(self._address + sign * 8, seen, seconds)
-            return is_over()
-        return True
+        return is_over() or linux.wait(self._address + sign * 8, seen, seconds) or is_over()
 
 
 @functools.lru_cache(256)

@@ -41,11 +41,12 @@ if EXISTS:
     _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
-def wait(address: int, seen: int, seconds: float) -> None:
-    """Sleep while the 32-bit number at ``address`` is ``seen``; at most so many seconds, until
-    somebody wakes one, or until a signal comes."""
+def wait(address: int, seen: int, seconds: float) -> bool:
+    """Sleep while the 32-bit number at ``address`` is ``seen``; at most so many seconds, or until a
+    signal comes. Whether somebody woke one."""
     limit = _Timespec(int(seconds), int(seconds % 1 * 1e9))
-    _syscall(_NUMBER, address, _WAIT, seen & 0xFFFFFFFF, ctypes.addressof(limit), None, 0)
+    failed = _syscall(_NUMBER, address, _WAIT, seen & 0xFFFFFFFF, ctypes.addressof(limit), None, 0)
+    return not failed
 
 
 def wake(address: int, number: int) -> int:

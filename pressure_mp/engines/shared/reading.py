@@ -8,6 +8,8 @@ from typing import NamedTuple
 from .header import (
     COUNT,
     ENDED,
+    HEAD,
+    HERE,
     LONGEST_NAME,
     MOST_ENDED,
     NEXT_ENDED,
@@ -16,6 +18,8 @@ from .header import (
     READ_UNTIL,
     READER,
     READS,
+    STATE,
+    TAIL,
     TAKER,
     WANTED,
 )
@@ -53,6 +57,12 @@ class Ring(Records):
     def is_reserved(self) -> bool:
         """Whether anything is, by whoever."""
         return self._cells[READS] > 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there is an item here that nobody has reserved."""
+        cells = self._cells
+        return cells[STATE] == HERE and not cells[READS] and cells[HEAD] >> 28 != cells[TAIL] >> 28
 
     @property
     def last_reading(self) -> Reading:
