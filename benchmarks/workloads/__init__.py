@@ -90,14 +90,14 @@ def sections(scale: Scale) -> list[Section]:
             "Items from producers to consumers, each a process; with a bound of 8, all on one "
             "processor.",
             (
-                Transfer("transfer-1-1", "1→1, 100 B", WAITING, times_as_long=2),
+                Transfer("transfer-1-1", "1→1, 100 B", WAITING, times_as_long=4),
                 Transfer(
                     "transfer-4-4",
                     "4→4, 100 B",
                     WAITING,
                     producers=4,
                     consumers=4,
-                    times_as_long=2,
+                    times_as_long=4,
                 ),
                 Transfer(
                     "transfer-4-1",
