@@ -336,6 +336,14 @@ def test_a_move_that_is_killed_is_done_by_the_next_and_adds_nothing_twice(make, 
     assert queue.empty()
 
 
+def test_the_first_put_of_a_process_is_in_memory_when_it_returns(make, start):
+    queue = make()
+    dying = start(sharing.put_one_and_die, queue, "item")
+    assert queue.get(timeout=LIMIT) == "item"
+    dying.join(LIMIT)
+    assert dying.exitcode == -signal.SIGKILL
+
+
 def test_one_that_is_killed_with_the_locks_leaves_them(make, start):
     queue = make()
     queue.put(1)

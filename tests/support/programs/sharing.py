@@ -54,6 +54,12 @@ def move_and_die(there: Any, calls: int) -> None:
     there._binding.move_to_broker()
 
 
+def put_one_and_die(there: Any, item: object) -> None:
+    """Die as soon as the first put has returned."""
+    there.put(item)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def hold_the_lock_and_die(there: Any) -> None:
     """Die in the midst of a put, with the locks of those who put and who take."""
     ring = there._binding.items.ring
