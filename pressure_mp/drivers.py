@@ -174,6 +174,9 @@ async def adrive(
 
 
 async def _aperform(effect: Effect, session: AsyncSession) -> Any:
+    call: Any = session.call
+    if type(effect) not in _NOT_REQUESTS:
+        return await call(effect)
     if isinstance(effect, Wait):
         try:
             return await session.wait(*effect)
@@ -185,8 +188,7 @@ async def _aperform(effect: Effect, session: AsyncSession) -> Any:
         return None
     if isinstance(effect, On):
         return await adrive(effect.operation, effect.binding.asession())
-    call: Any = session.call
-    return await (call(*effect) if isinstance(effect, Until) else call(effect))
+    return await call(*effect)
 
 
 def ending(operation: AnyOperation[T], end: float) -> Operation[T]:

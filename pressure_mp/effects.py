@@ -26,6 +26,11 @@ class Until(NamedTuple):
     end: float | None
 
 
+def until(request: Any, end: float | None) -> Any:
+    """A request whose call ends then, if there is an end."""
+    return request if end is None else Until(request, end)
+
+
 class Wait(NamedTuple):
     """Wait for ``timeout`` seconds at most, see :meth:`Session.wait`."""
 
@@ -92,7 +97,7 @@ class Ask(Generic[T]):
 
     def __iter__(self) -> Operation[T]:
         """The same as a generator, for an operation that it is part of."""
-        reply = yield self.request if self.end is None else Until(self.request, self.end)
+        reply = yield until(self.request, self.end)
         found = self.read(reply)
         return (yield from self.rest(self, reply)) if found is MORE else found
 

@@ -149,7 +149,7 @@ class Outgoing:
         while True:
             handle._check_open()
             self.raise_failure(handle)
-            if self._limit and self.sender.last is not self and self._puts_here(handle, item):
+            if self._limit and self._puts_here(handle, item):
                 return
             has_room = len(self._items) < self._limit and self._may_add(len(item))
             if has_room or (self._home.is_inside and not self._is_off):

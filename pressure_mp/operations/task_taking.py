@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from .. import events
 from ..deadlines import deadline, seconds_left, shown
-from ..effects import Operation, Until, Wait, WaitEnded
+from ..effects import Operation, Wait, WaitEnded, until
 from ..encoding.large import Large
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Closed, Lost, Missing, NoTask, Outcome
@@ -103,7 +103,7 @@ class TaskTaking(TaskTelling):
                 if request.ack is not None and isinstance(said, Large):
                     stored = yield from self._store(said)
                     request = request._replace(ack=request.ack._replace(result=stored))
-                reply: TakeTasksReply = yield request if end is None else Until(request, end)
+                reply: TakeTasksReply = yield until(request, end)
                 if not isinstance(reply, TakenTasks):
                     request = yield from self._wait(reply, request, here, end, timeout)
                     continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ..deadlines import deadline, seconds_left
-from ..effects import Operation, Until, Wait
+from ..effects import Operation, Wait, until
 from ..engines.contract.items import Prefetch, Purge, Put, Take
 from ..engines.contract.queues import Close, Delete
 from ..engines.contract.replies import InUse, NoItem, NoSpace
@@ -25,7 +25,7 @@ def served(request: Waiting, block: bool, timeout: float | None) -> Operation[An
         reply = yield request._replace(waits=False)
         return reply
     end = deadline(True, timeout)
-    reply = yield request if end is None else Until(request, end)
+    reply = yield until(request, end)
     return (yield from served_after(reply, request, end))
 
 
@@ -38,5 +38,5 @@ def served_after(reply: Any, request: Waiting, end: float | None) -> Operation[A
             request = request._replace(waits=False)
         else:
             yield Wait(reply, left)
-        reply = yield request if end is None else Until(request, end)
+        reply = yield until(request, end)
     return reply

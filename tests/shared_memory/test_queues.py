@@ -426,13 +426,18 @@ class _Lines:
             self.all += lines
 
 
-def test_nobody_gets_again_what_one_that_read_ahead_had_handed_out(make, start):
-    queue = make()
-    for item in range(200):
+def _begin_to_read(queue, start, number):
+    """Put so many numbers; a process that gets them, and both ends of where it tells of each."""
+    for item in range(number):
         queue.put(item)
     queue.flush()
-    read, write = forking.Pipe(duplex=False)
-    consumer = start(sharing.get_one_and_stay, queue, write)
+    pipe = forking.Pipe(duplex=False)
+    return start(sharing.get_one_and_stay, queue, pipe[1]), pipe
+
+
+def test_nobody_gets_again_what_one_that_read_ahead_had_handed_out(make, start):
+    queue = make()
+    consumer, (read, _write) = _begin_to_read(queue, start, 200)
     had = [read.recv() for _ in range(100)]
     consumer.kill()
     consumer.join()
@@ -448,11 +453,7 @@ def test_a_process_that_cannot_see_now_what_a_dead_one_handed_out_looks_again(
     make, start, monkeypatch
 ):
     queue = make()
-    for item in range(20_000):
-        queue.put(item)
-    queue.flush()
-    read, write = forking.Pipe(duplex=False)
-    consumer = start(sharing.get_one_and_stay, queue, write)
+    consumer, (read, _write) = _begin_to_read(queue, start, 20_000)
     assert [read.recv() for _ in range(100)] == list(range(100))
     os.kill(consumer.pid, signal.SIGSTOP)
     while not queue._binding.items.ring.is_reserved:

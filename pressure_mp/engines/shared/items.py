@@ -337,7 +337,7 @@ class SharedItems:
         return not self.are_here or self.ring.length < self.ring.bound
 
     def _may_have_items(self) -> bool:
-        return not self.are_here or (self.ring.length > 0 and not self.ring.is_reserved)
+        return not self.are_here or self.ring.is_free
 
     # Moving to the broker
 
