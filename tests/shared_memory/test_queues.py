@@ -470,14 +470,11 @@ def test_a_process_that_cannot_see_now_what_a_dead_one_handed_out_looks_again(
         assert 0 < queue.qsize() <= 20_000
         with pytest.raises(Empty):
             queue.get_nowait()
-    assert _files_of(consumer)
+    reader = queue._binding.items.ring.last_reading.reader
+    assert f"/{consumer.pid}/" in reader
+    assert hand_outs.read(reader) is not None
     assert queue.get(timeout=LIMIT) >= 100
-    assert not _files_of(consumer)
-
-
-def _files_of(process):
-    """In which it counted what it handed out."""
-    return [name for name in os.listdir(shared_folder.find()) if f",{process.pid}," in name]
+    assert hand_outs.read(reader) is None
 
 
 def test_one_that_was_stopped_while_it_read_ahead_hands_out_nothing_that_others_got(make, start):
