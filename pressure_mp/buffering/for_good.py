@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import interrupts
 from ..deadlines import deadline, seconds_left
-from ..drivers import noting
+from ..drivers import drive, noting
+from ..effects import Operation
+from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
+from ..engines.contract.session import Session
 from ..exceptions import Empty, PressureError, QueueDoesNotExistError, ShutDown
 from ..operations.deliveries import Delivery
 from .incoming import Incoming, decoded
@@ -15,11 +20,37 @@ if TYPE_CHECKING:
     from ..background.presence import Presence, Run
     from .handle import BufferedHandle
 
+Fetch = Callable[[], Operation[list[bytes] | None]]
+
+
+class _Other(NamedTuple):
+    """The handle's other reader, whose items come next."""
+
+    name: str = ""
+    #: Its last call, and how many items of that the broker does not know to be handed out.
+    call: int = 0
+    untold: int = 0
+    #: What that call fetched, in full, if it is not yet the turn of these items.
+    items: list[bytes] = []  # noqa: RUF012  # nobody changes it
+
+
+class _Asked(NamedTuple):
+    """A call of the other reader that was sent, and whose reply nobody has read."""
+
+    session: Session
+    name: str
+    call: int
+    fetch: Fetch
+
 
 class IncomingForGood(Incoming):
     """Of a queue whose items are dealt with when they are handed out.
 
-    The broker is told so by the next fetch, and until then by this process's presence.
+    The broker is told so by the reader's next fetch, and until then by this process's presence.
+
+    While the items of one fetch are handed out, the next ones may be on their way. What was handed
+    out of the first is not told by that fetch: so it is one of another reader, and the two take
+    turns.
     """
 
     def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
@@ -55,10 +86,28 @@ class IncomingForGood(Incoming):
         self._told = 0  # of these, how many the broker knows to be handed out
         self._out: int | None = None  # how many stay out of a call that goes back
         self._is_doubtful = False  # the next call may have been answered, and nobody heard it
+        self._other = _Other()
+        self._asked: _Asked | None = None
+
+    def __len__(self) -> int:
+        return self._number_ready + len(self._other.items)
 
     @property
     def holds(self) -> bool:
-        return self._is_doubtful or self._told < self._fetched
+        is_told = self._told == self._fetched and not (self._other.items or self._other.untold)
+        return self._is_doubtful or not is_told or self._asked is not None
+
+    def before_look(self, handle: BufferedHandle) -> None:
+        """As of :class:`~.handle.Incomings`: what was asked for is counted beside that, too."""
+        if self._asked is None:
+            return
+        for held in interrupts.attempts(self._lock, self.patience):
+            if not held:
+                return
+            try:
+                self._hear()
+            finally:
+                self._lock.release()
 
     def _hand_out(self) -> Any:
         for item in self._pops:
@@ -77,7 +126,14 @@ class IncomingForGood(Incoming):
     def _fetch(
         self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
     ) -> bool:
-        call, number = self._call + 1, self._size
+        self._hear()
+        if self._other.items:
+            if self._asked is None:  # first: to decode them takes time
+                self._ask_ahead(handle, presence, (self._name, self._call), self._other.items)
+            self._take_turns(handle)
+            return True
+        self._settle_other(handle._run_at_once, presence)  # this one may wait for long
+        call, number = self._call + 1, min(self._size, MOST_ITEMS)
         fetch = presence.operations.prefetch(
             self._name, call, number, block, seconds_left(end), handle._eof
         )
@@ -85,48 +141,123 @@ class IncomingForGood(Incoming):
             with presence:
                 items = handle._run_at_once(noting(fetch, self._note))
             if items is None:
-                self._forget()
+                self._end_call()
                 return False
-            objects = decoded(handle, items)
-            raw = [] if objects is not None else [Delivery(0, item) for item in items]
+            ready, raw = _decoded(handle, items)
             fetched = len(items)
             # All of it, or nothing: there is no call.
             self._call, self._is_doubtful = call, False
             self._fetched, self._told = fetched, 0
-            self._ahead += objects or ()
+            self._ahead += ready
             self._raw += raw
-            return True
         except (Empty, ShutDown, QueueDoesNotExistError):
-            self._forget()
+            self._end_call()
             raise
         except BaseException:
             if self._call != call:
                 self._is_doubtful = self._returns = True
             raise
+        other = self._other.name or f"{self._name}.2", self._other.call
+        self._ask_ahead(handle, presence, other, items)
+        return True
 
-    def _forget(self) -> None:
+    def _end_call(self) -> None:
+        """The broker keeps nothing of it."""
         self._call += 1
         self._fetched = self._told = 0
-        self._is_doubtful = self._returns = False
+        self._is_doubtful = False
+
+    def _forget(self) -> None:
+        self._end_call()
+        self._returns = False
         self._out, self._back = None, []
+        self._asked, self._other = None, _Other(self._other.name, self._other.call)
 
     def _report(self, presence: Presence) -> None:
-        out = self._fetched - len(self)
-        if presence.lease.run_now(presence.operations.handed(self._name, self._call, out)):
-            self._told = out
-        else:
-            self._drain()
-            self._back = []
-            self._fetched = self._told = 0
+        if self._told < self._fetched:
+            out = self._fetched - self._number_ready
+            if presence.lease.run_now(presence.operations.handed(self._name, self._call, out)):
+                self._told = out
+            else:
+                self._drain()
+                self._back = []
+                self._fetched = self._told = 0
+        self._settle_other(presence.lease.run_now, presence)
 
     def _return(self, presence: Presence, run: Run[bool]) -> None:
         if self._out is None:
             self._drain()
             self._out = self._fetched - len(self._back)
         run(presence.operations.put_back(self._name, self._call, self._out))
-        is_doubtful = self._is_doubtful
+        is_doubtful, asked, other = self._is_doubtful, self._asked, self._other
         if is_doubtful:
             run(presence.operations.put_back(self._name, self._call + 1, 0, unheard=True))
+        if other.items or other.untold:
+            run(presence.operations.put_back(other.name, other.call, other.untold))
+        if asked is not None:
+            asked.session.interrupted()
+            run(presence.operations.put_back(asked.name, asked.call, 0, unheard=True))
         self._forget()
-        if is_doubtful:
-            self._name = ""  # which the broker knows as long as that call may come
+        if is_doubtful or asked is not None:
+            # The broker knows these as long as those calls may come.
+            self._name, self._other = "", _Other()
+
+    # The other reader
+
+    def _ask_ahead(
+        self,
+        handle: BufferedHandle,
+        presence: Presence,
+        reader: tuple[str, int],
+        items: list[bytes],
+    ) -> None:
+        """Ask for the next items, if there may be as many again as these, which are handed out
+        meanwhile. The ``reader``, whose last call that is, has handed out all."""
+        number = min(self._size - len(items), MOST_ITEMS)
+        is_full = len(items) == MOST_ITEMS or sum(map(len, items)) > MOST_BYTES / 2
+        if not is_full or number < len(items):
+            return
+        name, call = reader[0], reader[1] + 1
+        fetch = partial(presence.operations.prefetch, name, call, number, False, None, handle._eof)
+        session: Any = handle._session()
+        self._asked = _Asked(session, name, call, fetch)
+        if not session.send_ahead(next(fetch())):
+            self._asked = None
+
+    def _hear(self) -> None:
+        """Have what was asked for, if anything was. After an error the next call asks again."""
+        asked = self._asked
+        if asked is None or self._other.items:
+            return
+        try:
+            items = drive(asked.fetch(), asked.session) or []
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            items = []
+        self._other, self._asked = _Other(asked.name, asked.call, 0, items), None
+
+    def _take_turns(self, handle: BufferedHandle) -> None:
+        """It is the turn of the other reader's items."""
+        name, call, _, items = self._other
+        ready, raw = _decoded(handle, items)
+        fetched, untold = len(items), self._fetched if self._asked is None else 0
+        other = _Other(self._name, self._call, untold)
+        # All of it, or nothing: there is no call.
+        self._other, self._name, self._call = other, name, call
+        self._fetched, self._told = fetched, 0
+        self._ahead += ready
+        self._raw += raw
+
+    def _settle_other(self, run: Run[bool], presence: Presence) -> None:
+        """Tell the broker what was handed out of the other reader's items. What was given to others
+        meanwhile is no longer here."""
+        name, call, untold, items = self._other
+        if not (items or untold):
+            return
+        is_kept = run(presence.operations.handed(name, call, untold))
+        self._other = _Other(name, call, 0, items if is_kept else [])
+
+
+def _decoded(handle: BufferedHandle, items: list[bytes]) -> tuple[list[Any], list[Delivery]]:
+    """The objects in what was fetched; or all as it came, if one of them cannot be used."""
+    objects = decoded(handle, items)
+    return ([], [Delivery(0, item) for item in items]) if objects is None else (objects, [])

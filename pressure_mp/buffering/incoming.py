@@ -57,6 +57,11 @@ class Incoming(ABC):
         self._back: list[Any] = []  # what was taken out to go back
 
     def __len__(self) -> int:
+        return self._number_ready
+
+    @property
+    def _number_ready(self) -> int:
+        """How many can be handed out at once."""
         return len(self._ahead) + len(self._raw)
 
     @property
@@ -169,7 +174,7 @@ class Incoming(ABC):
         for held in interrupts.attempts(self._lock, *first, more=_MOMENT):
             if held:
                 try:
-                    if not self and not self._fill(handle, block, end):
+                    if not self._number_ready and not self._fill(handle, block, end):
                         return self._receive_alone
                     if self._raw:
                         self._decode_next(handle)

@@ -91,8 +91,9 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
             4000 are 0, because the pool terminates them as soon as it has the results. If the queue
             has a bound, put uses the buffer only while this process alone puts and has
             space reserved: so an item has its place in the queue when put returns.
-        :param prefetch: how many items get may fetch in one round trip, though no more than this
-            consumer's share of what is queued; what is not handed out goes back to the queue. Only
+        :param prefetch: how many items get may fetch ahead, up to 1,000 in one round trip, though
+            no more than this consumer's share of what is queued; what is not handed out goes back
+            to the queue. With 2,000 or more, the next ones come while the last are handed out. Only
             for first-in, first-out queues. None means 0, except on an anonymous Queue without
             ``eof`` that has no bound, or a bound of 4 or more: there, while only one process gets,
             it fetches as many items as it will hand out within about 0.01 seconds, and another

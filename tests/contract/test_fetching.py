@@ -136,6 +136,16 @@ def test_nobody_fetches_more_than_a_fair_share(broker):
     assert len(broker.take(B, 1000)) == 35 - 35 // 4  # asked for, and not ahead of a need
 
 
+def test_two_readers_of_a_handle_have_one_share(broker):
+    broker.fill(40)
+    assert len(broker.fetch(A1, 10)) == 10
+    assert len(broker.fetch(f"{A1}.2", 10)) == 10
+    assert len(broker.fetch(B1)) == 10  # one half; the two have the other
+    assert len(broker.fetch(f"{A1}.2")) == 5
+    broker.requeue(A)
+    assert broker.length() == 20
+
+
 def test_those_who_wait_have_a_share(broker):
     sessions = [broker.binding.session() for _ in range(3)]
     for session in sessions:

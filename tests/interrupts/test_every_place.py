@@ -29,7 +29,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
-from pressure_mp.buffering import bounded, pace, reservation, space
+from pressure_mp.buffering import bounded, for_good, pace, reservation, space
 from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.identity.processes import incarnation
@@ -509,6 +509,21 @@ def test_get_of_one_that_asks_for_the_next_items_ahead(server, sweep, monkeypatc
             prepare=lambda: prepare(2),
             every=5,
         )
+
+
+def test_get_of_one_that_fetches_the_next_items_ahead(server, name, sweep, monkeypatch):
+    monkeypatch.setattr(for_good, "MOST_ITEMS", 2)
+    producer = Queue(0, name, url=server.url)
+    with Queue(0, name, url=server.url, prefetch=4) as q:
+        consumed = Consumed(q)
+
+        def prepare(number):
+            producer.put_many([*range(number), *THREE])
+            assert [q.get() for _ in range(number)] == list(range(number))
+
+        for number in range(3):  # it asks for the next; hands out the last; hears the reply
+            sweep(q.get, consumed.check, prepare=partial(prepare, number), every=3)
+        sweep(q.qsize, lambda *_: rest(q), prepare=partial(prepare, 1), every=3)
 
 
 def rest(q):

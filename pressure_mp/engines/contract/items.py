@@ -158,8 +158,9 @@ class Prefetch(NamedTuple):
     fair share. They stay with the broker, in flight, until the reader says that they were handed
     out.
 
-    ``reader`` is the owner, ``#`` and a number. ``call`` is larger than any that the reader used
-    before, and says that all of its last call was handed out.
+    ``reader`` is the owner, ``#`` and a number; with ``.2`` behind that it is another one of the
+    same handle, and has its share together with the first. ``call`` is larger than any that the
+    reader used before, and says that all of its last call was handed out.
     """
 
     reader: str

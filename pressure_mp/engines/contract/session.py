@@ -46,10 +46,10 @@ class Session(Protocol):
 
     def send_ahead(
         self, request: Request, later: Later | None = None, timeout: float = 0.0
-    ) -> None:
+    ) -> bool:
         """Send it, if that can be done without waiting for anything, and nothing else: this thread
         or another one makes the same request by ``call``, first of all, and has its reply then. If
-        this is interrupted, it is done once all the same.
+        this is interrupted, it is done once all the same. Returns whether it may have been sent.
 
         With ``later`` it is not done before that may be over, or ``timeout`` seconds have passed:
         then ``call`` waits for that. There is no place in line meanwhile. An engine that cannot do

@@ -31,7 +31,7 @@ from .clock import milliseconds
 from .line import Caller
 from .orders import Entry
 from .returning import put_back
-from .state import Delivery, QueueState, Reader, Slot, owner_of
+from .state import Delivery, QueueState, Reader, Slot, handle_of, owner_of
 
 
 def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
@@ -162,9 +162,9 @@ def _limit(request: Take | Prefetch) -> int:
 def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
     """How many of the items one reader may take, of those that wait or consume."""
     now = milliseconds()
-    active = sum(name != reader and other.until >= now for name, other in state.readers.items())
+    active = {handle_of(name) for name, other in state.readers.items() if other.until >= now}
     waiting = state.lines.takers.count_others(caller)
-    return max(len(state.items) // (1 + active + waiting), 1)
+    return max(len(state.items) // (len(active | {handle_of(reader)}) + waiting), 1)
 
 
 def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller) -> list[Entry]:

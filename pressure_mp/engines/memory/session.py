@@ -70,8 +70,9 @@ class MemorySession(_Session):
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
 
-    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> None:
+    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> bool:
         """There is nothing to wait for."""
+        return False
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._woken is not None

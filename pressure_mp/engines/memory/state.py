@@ -152,3 +152,8 @@ class Slot:
 def owner_of(reader: str) -> str:
     """The process that is responsible for what a reader prefetched."""
     return reader.rpartition("#")[0]
+
+
+def handle_of(reader: str) -> str:
+    """What the readers of one handle have in common."""
+    return reader.removesuffix(".2")

@@ -110,8 +110,9 @@ class _Session:
         self._asked = asked
         self._pool = pool
 
-    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> None:
+    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> bool:
         """Nothing is sent before it is called."""
+        return False
 
     def interrupted(self) -> None:
         """Nothing is half done: the connection is lost with the call."""

@@ -370,8 +370,9 @@ class PostgresSession(BaseSession):
 
     def send_ahead(
         self, request: Request, later: Later | None = None, timeout: float = 0.0
-    ) -> None:
+    ) -> bool:
         """Nothing is sent before it is called."""
+        return False
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         return finish(self._wait(later, timeout))

@@ -175,8 +175,9 @@ class TransactionSession(BaseTransactionSession):
 
     def send_ahead(
         self, request: Request, later: Later | None = None, timeout: float = 0.0
-    ) -> None:
+    ) -> bool:
         """Nothing is sent before it is called."""
+        return False
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         raise AssertionError(f"nobody waits in a transaction: {later}")

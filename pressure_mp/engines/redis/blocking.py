@@ -101,23 +101,23 @@ class BlockingSession:
 
     def send_ahead(
         self, request: Request, later: Later | None = None, timeout: float = 0.0
-    ) -> None:
+    ) -> bool:
         found = known.get(type(request)) or implementation(request)
         script = None
         if type(found) is FirstScript:
             if later is None and found.plain is not None:
                 self._send_read(found.plain(self.binding, request))
                 if self._ahead is not None:
-                    return
+                    return True
             first = found.first if later is None else found.after_wait or found.first
             script = first(self.binding, request)
         elif type(found) is OneScript:
             script = found.op, found.args(self.binding, request)
         if script is None or script[0] not in self.binding.quick:
-            return
+            return False
         wire: Any = self._pool.idle(self.binding.slot)
         if wire is None:
-            return
+            return False
         op, args = script
         command = self.binding.commands[op]
         number = command.number(wire.lane)
@@ -126,6 +126,7 @@ class BlockingSession:
             waiting = self.binding.waiting(_SIGNALS[type(later)], timeout)
             packed, limit = pack_command(waiting.command) + packed, waiting.limit
         self._send(Sent(op, args, wire, number, limit), packed)
+        return True
 
     def _send_read(self, read: PlainRead | None) -> None:
         """Send a command that reads, and the script behind it."""

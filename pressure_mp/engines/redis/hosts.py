@@ -105,8 +105,9 @@ class _Session:
         self._asked = asked
         self._commands = commands
 
-    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> None:
+    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> bool:
         """It is not sent before it is called."""
+        return False
 
     def interrupted(self) -> None:
         """Nothing is half done: the connection is lost with the call."""

@@ -252,10 +252,11 @@ class SharedSession:
             self._below = self._binding.below.session()
         return self._below
 
-    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> None:
+    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> bool:
         """As of :class:`Session`; what is done here is not done before it is called."""
-        if not self._binding.are_here:
-            self._at_broker.send_ahead(self._signed(request), later, timeout)
+        if self._binding.are_here:
+            return False
+        return self._at_broker.send_ahead(self._signed(request), later, timeout)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         """As of :class:`Session`."""

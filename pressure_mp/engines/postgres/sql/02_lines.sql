@@ -247,3 +247,9 @@ CREATE OR REPLACE FUNCTION pressure_mp.owner_of(a_reader text)
 RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT regexp_replace(a_reader, '#[^#]*$', '')
 $$;
+
+-- What the readers of one handle have in common.
+CREATE OR REPLACE FUNCTION pressure_mp.handle_of(a_reader text)
+RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT regexp_replace(a_reader, '[.]2$', '')
+$$;

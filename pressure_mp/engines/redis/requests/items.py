@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ....identity.client import client_id, client_id_bytes, process_prefix
+from ....identity.client import client_id, client_id_bytes, process_prefix, ticket
 from ...contract import items
 from ...contract.items import MOST_BYTES, MOST_ITEMS, TAKE_ONE
 from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
@@ -20,9 +20,11 @@ from ..statuses import (
     DECLINED,
     DONE,
     EMPTY,
+    FIRST,
     FULL,
     LARGE,
     MISSING,
+    NOW,
     TAKEN,
     UNORDERED,
     Reply,
@@ -170,18 +172,40 @@ def _not_taken(reply: Reply) -> NoItem | InUse | Closed | Ended | Missing:
     return found
 
 
-async def prefetch(
-    caller: Caller, request: items.Prefetch, end: float | None
-) -> items.PrefetchReply:
-    """:class:`items.Prefetch`"""
-    reader, call, limit, until_ended, waits = request
-    args = (reader, call, min(limit, MOST_ITEMS), MOST_BYTES, int(until_ended))
-    reply = await turns(caller).call("prefetch", args, waits, end)
+def _prefetch_now(
+    binding: RedisBinding, request: items.Prefetch
+) -> tuple[str, tuple[Any, ...]] | None:
+    """One that does not wait is one script."""
+    if request.waits:
+        return None
+    who = (client_id_bytes(), ticket(), NOW, FIRST, binding.options.lease)
+    return "prefetch", (*_prefetch_args(request), *who)
+
+
+def _prefetch_args(request: items.Prefetch) -> tuple[Any, ...]:
+    reader, call, limit, until_ended, _ = request
+    return reader, call, min(limit, MOST_ITEMS), MOST_BYTES, int(until_ended)
+
+
+def _prefetched(request: items.Prefetch, reply: Reply) -> items.PrefetchReply | None:
+    return None if reply[0] == BUSY else _read_prefetch(reply)
+
+
+def _read_prefetch(reply: Reply) -> items.PrefetchReply:
     if reply[0] == DONE:
         return items.Taken(reply[1])
-    if reply[0] == LARGE:
-        return items.NextIsLarge()
-    return _not_taken(reply)
+    return items.NextIsLarge() if reply[0] == LARGE else _not_taken(reply)
+
+
+async def _prefetch(
+    caller: Caller, request: items.Prefetch, end: float | None, said: Reply | None
+) -> items.PrefetchReply:
+    reply = await turns(caller).call("prefetch", _prefetch_args(request), request.waits, end)
+    return _read_prefetch(reply)
+
+
+#: :class:`items.Prefetch`
+prefetch = FirstScript(_prefetch_now, _prefetched, _prefetch)
 
 
 async def take_back(

@@ -36,7 +36,12 @@ local function has_left(record)
 end
 
 local function owner_of(reader)
-  return string.match(reader, '^(.+)#%d+$')
+  return string.match(reader, '^(.+)#%d+')
+end
+
+-- What the readers of one handle have in common.
+local function handle_of(reader)
+  return string.match(reader, '^.+#%d+') or reader
 end
 
 -- From so many bytes on, on average, each item is kept apart, in a field of its own: to pack them would
