@@ -30,7 +30,7 @@ def facts(server: str, peers: list[Peer]) -> dict[str, str]:
         "processor": f"{processor()}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.release()}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
-        "server": f"{server}, over TCP on loopback, without persistence",
+        "server": f"{server}, over TCP on loopback, in a session of its own, without persistence",
         "hiredis": metadata.version("hiredis"),
     }
     for peer in peers:

@@ -80,7 +80,11 @@ def running(program: str | None = None) -> Iterator[Site]:
             *(program or str(get_binary_path()), "--port", str(port), "--bind", "127.0.0.1"),
             *("--save", "", "--dir", folder),
         ]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_die_too)
+        # As a service, it has a session of its own: Linux shares the processors out to sessions
+        # first (sched(7), "The autogroup feature"). In that of its clients it would be one of many.
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, preexec_fn=_die_too, start_new_session=True
+        )
         site = Site(port, folder, process.pid)
         try:
             _wait(site, process)
