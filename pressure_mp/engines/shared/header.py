@@ -94,6 +94,9 @@ class Header:
         elif self._cells[_MAGIC] != _MADE:
             raise FileNotFoundError(f"{path} is not made yet, or not by this version")
         self.putting, self.taking = FileLock(self._fd, _PUT), FileLock(self._fd, _TAKE)
+        #: How many items there may be, 0 for any number.
+        self.bound = self._cells[BOUND]
+        self.process = os.getpid()
         self.use()
         #: What signs items before they go to the broker, if they are to be signed.
         self.sign: Callable[[bytes], bytes] | None = None
@@ -106,6 +109,7 @@ class Header:
         """In a forked child, which uses it too."""
         self.putting.reset()
         self.taking.reset()
+        self.process = os.getpid()
         self.use()
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
@@ -118,11 +122,6 @@ class Header:
     def state(self) -> int:
         """Whether the items are HERE, MOVING to the broker, or MOVED."""
         return self._cells[STATE]
-
-    @property
-    def bound(self) -> int:
-        """How many items there may be, 0 for any number."""
-        return self._cells[BOUND]
 
     @property
     def is_signed(self) -> bool:

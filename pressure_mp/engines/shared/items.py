@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,6 +33,8 @@ from .reading import Reading, Ring
 from .ring import Taker
 
 T = TypeVar("T")
+
+_new = tuple.__new__
 
 #: The items are to be at the broker before that can be done.
 MOVE: Any = object()
@@ -101,8 +102,6 @@ class SharedItems:
     def put_one(self, item: bytes) -> bool:
         """Add an item, if they are here, nobody else puts, and there is space."""
         ring = self.ring
-        if ring.state != HERE:
-            return False
         added = ring.putting.run(partial(self._append, (item,)), time.monotonic() + _MOMENT)
         if added != 1:
             return False
@@ -136,11 +135,9 @@ class SharedItems:
         return Taken(self._trusted(taker.taken_here)) if self._take_now(limit, taker) else NoItem()
 
     def _take_now(self, limit: int, taker: Taker) -> bool:
-        ring = self.ring
-        if not ring.take(limit, taker):
+        if not self.ring.take(limit, taker):
             return False
-        ring.change_taker(os.getpid())
-        ring.note_taker(client_id_bytes())
+        self.ring.note_taker(client_id_bytes())
         return True
 
     def take_one(self, taker: Taker) -> Taken | None:
@@ -152,8 +149,9 @@ class SharedItems:
         took = ring.taking.run(partial(self._take_free, taker), time.monotonic() + _MOMENT)
         if took is not True:
             return None
-        ring.tell_space(1)
-        return Taken(self._trusted(taker.taken_here))
+        if ring.bound:
+            ring.tell_space(1)
+        return _new(Taken, (self._trusted(taker.taken_here), ()))
 
     def _take_free(self, taker: Taker) -> bool:
         return self.ring.is_free and self._take_now(1, taker)
@@ -194,7 +192,7 @@ class SharedItems:
             return Outcome.LATE
         if reading is not None:
             ring.advance(reading.first + handed - reading.handed)
-        if ring.change_taker(os.getpid()) or (reading is not None and ring.is_wanted):
+        if ring.change_taker() or (reading is not None and ring.is_wanted):
             if reading is not None and not kept:
                 ring.end_reading(handed)
             return Outcome.SHARED

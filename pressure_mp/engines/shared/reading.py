@@ -130,10 +130,10 @@ class Ring(Records):
                 return number
         return None
 
-    def change_taker(self, process: int) -> bool:
-        """A process takes items; whether another one was the last that did."""
-        before, self._cells[TAKER] = self._cells[TAKER], process
-        return before not in (0, process)
+    def change_taker(self) -> bool:
+        """This process takes items; whether another one was the last that did."""
+        before, self._cells[TAKER] = self._cells[TAKER], self.process
+        return before not in (0, self.process)
 
     @property
     def is_wanted(self) -> bool:

@@ -24,7 +24,6 @@ from ...encoding.private import Privates
 from ..contract.items import MOST_BYTES
 from .header import (
     ALLOCATED,
-    BOUND,
     BYTES_IN,
     BYTES_OUT,
     COUNT,
@@ -33,6 +32,7 @@ from .header import (
     PLACE,
     SIGNED,
     TAIL,
+    TAKER,
     Header,
 )
 
@@ -72,7 +72,7 @@ class Records(Header):
     def append(self, items: Sequence[bytes]) -> int:
         """Add the first items, as many as there is space for; returns how many. -1: the ring has no
         more room, or the file system."""
-        cells, bound = self._cells, self._cells[BOUND]
+        cells, bound = self._cells, self.bound
         while True:
             tail, head = cells[TAIL], cells[HEAD]
             number = len(items)
@@ -90,7 +90,8 @@ class Records(Header):
                     break
                 number //= 2
                 blob, size = _encode(items[:number])
-            if place < 0 or not self._allocate((place << 3) + len(blob) + 8):
+            behind = (place << 3) + len(blob) + 8
+            if place < 0 or (behind > cells[ALLOCATED] and not self._allocate(behind)):
                 return -1
             begin = PAGE + (place << 3)
             stop, end = begin + len(blob), place + (len(blob) >> 3)
@@ -122,8 +123,6 @@ class Records(Header):
         """Have the file system reserve what comes before ``end``; whether it did. To write where it
         did not would end the process when there is no more memory."""
         has = self._cells[ALLOCATED]
-        if end <= has:
-            return True
         grown = 2 * (has - 8 * _BEGIN) + 8 * _BEGIN
         wanted = min(max(-(-end // PAGE) * PAGE, grown), _SIZE)
         if not self._reserve(has, wanted):
@@ -157,6 +156,7 @@ class Records(Header):
                 return False
             cells[BYTES_OUT] += size
             cells[HEAD] = begins << 28 | place
+            cells[TAKER] = self.process
             taker.taken_here = items
             if place > _NEAR and cells[TAIL] >> 28 == begins:
                 self.putting.run(self._rewind, 0.0)
