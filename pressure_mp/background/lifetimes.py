@@ -158,11 +158,9 @@ def adopt(engine: Engine, operations: Membership) -> Hold:
     return Hold(_uses.setdefault(use.key, use))
 
 
-def note(engine: Engine, operations: Membership, options: Options) -> Operation[str]:
-    """Note the queue with this host, before the queue is made; returns this process's user id."""
-    queue = operations.name, operations.discipline
-    yield tell(engine, Remember(queue), options)
-    return user()
+def note(engine: Engine, operations: Membership, options: Options) -> Operation[None]:
+    """Note the queue with this host, before the queue is made."""
+    yield tell(engine, Remember((operations.name, operations.discipline)), options)
 
 
 def forget(engine: Engine, queues: Sequence[QueueKey], options: Options) -> Operation[None]:

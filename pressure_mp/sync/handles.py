@@ -38,7 +38,7 @@ from ..exceptions import (
 )
 from ..hidden import hide_in
 from ..identity.client import client_id
-from ..identity.processes import host
+from ..identity.processes import host, user
 from ..operations.queues import QueueOperations
 from .arguments import check_durability, check_durable, check_lease, check_name, check_reconnect
 from .options import ConnectionOptions
@@ -130,29 +130,31 @@ class Handle:
     ) -> Operation[None]:
         """``make`` is given the process to note as a user, or "", and returns the operation;
         ``opened`` what that returns."""
-        engine, user = registry.engine(self._address), ""
-        discipline = self._operations.discipline
-        yield from self._meet(engine, self._options)
+        engine, me = registry.engine(self._address), ""
+        name, discipline, options = self._name, self._operations.discipline, self._options
+        at_exit.meet(engine)
+        if not engine.opens_at_once:
+            yield from lifetimes.sweep(engine, QueueOperations, options)
         binding = self._bind(engine)
         try:
             if self._anonymous:
-                self._hold = lifetimes.adopt(engine, self._operations)
-                user = yield from lifetimes.note(engine, self._operations, self._options)
-            elif rival := engine.rival(self._name, discipline, self._options):
-                yield On(rival, self._operations.look_for_rival())
-            opened((yield On(binding, make(user))))
+                self._hold, me = lifetimes.adopt(engine, self._operations), user()
+            if not engine.opens_at_once:
+                if self._anonymous:
+                    yield from lifetimes.note(engine, self._operations, options)
+                elif rival := engine.rival(name, discipline, options):
+                    yield On(rival, self._operations.look_for_rival())
+            opened((yield On(binding, make(me))))
         except PressureError:
             if self._hold:
                 self._hold.cancel()
             raise
         self._binding, self._opening = binding, None
+        if engine.opens_at_once:
+            yield from lifetimes.sweep(engine, QueueOperations, options)
 
     def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
         return engine.bind(self._name, self._operations.discipline, options or self._options)
-
-    def _meet(self, engine: Engine, options: Options) -> Operation[None]:
-        at_exit.meet(engine)
-        yield from lifetimes.sweep(engine, QueueOperations, options)
 
     def _attach(self, options: Options | None = None) -> Binding:
         """The first use of a handle that came from elsewhere; with ``options`` for that alone."""
@@ -177,12 +179,13 @@ class Handle:
 
     def _attaching(self, options: Options) -> Operation[None]:
         engine = registry.engine(self._address)
-        yield from self._meet(engine, options)
+        at_exit.meet(engine)
+        yield from lifetimes.sweep(engine, QueueOperations, options)
         if self._anonymous:
             self._hold = lifetimes.adopt(engine, self._operations)
             try:
-                me = yield from lifetimes.note(engine, self._operations, options)
-                yield On(self._bind(engine, options), self._operations.enlist(me))
+                yield from lifetimes.note(engine, self._operations, options)
+                yield On(self._bind(engine, options), self._operations.enlist(user()))
             except QueueDoesNotExistError:
                 self._hold.cancel()
                 yield from lifetimes.forget(engine, [self._queue_key], DEFAULTS)

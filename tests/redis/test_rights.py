@@ -249,6 +249,8 @@ class Uses:
     def use_an_anonymous_queue(self):
         with Queue(url=self.url) as queue:
             operations = ItemOperations(queue.name, "fifo")
+            with pytest.raises(pressure_mp.QueueMismatchError):  # which only a cluster is asked
+                inside.run(queue, operations.look_for_rival())
             inside.run(queue, operations.enlist("elsewhere/1/1"))
             inside.run(queue, operations.users())
             inside.run(queue, operations.dismiss(["elsewhere/1/1"]))

@@ -344,6 +344,7 @@ def play(server, name, theirs, client):
     # There is no queue.
     refused(Queue.attach, name, url=server.url)
     assert not ours.exists()
+    run(operations.look_for_rival())
     for operation in (
         *(operations.length(), operations.closed(), operations.stats(), operations.users()),
         *(operations.unlock("producer"), operations.why_blocked()),
@@ -370,7 +371,8 @@ def play(server, name, theirs, client):
     # It is created; tasks; waiting for items, for space and for each other.
     q = Queue.create(name, 1, url=server.url, serializer="raw")
     refused(Queue.create, name, url=server.url)
-    assert call("open", "open", 0, "other", "1", "")[0] == MISMATCH
+    assert call("open", "open", 0, "other", "1", "", "", "")[0] == MISMATCH
+    refused(run, operations.look_for_rival())
     refused(run, operations.get(False, None, eof=True))  # the long way, whoever else waits
     getting = waits(q.get)
     in_line = waits(q.get)

@@ -228,6 +228,11 @@ class Engine(Protocol):
     def address(self) -> Address:
         """Where it is, and what it can do."""
 
+    @property
+    def opens_at_once(self) -> bool:
+        """Whether what opens a queue sees to all else: that no :meth:`rival` has the name, and that
+        an anonymous queue is noted with the host of its ``user``."""
+
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         """The queue of that name and discipline; does no I/O, and the queue need not exist."""
 

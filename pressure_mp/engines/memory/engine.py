@@ -26,6 +26,8 @@ _KINDS: dict[str, type[_Queue]] = {"tasks": MemoryTasks}
 class MemoryEngine:
     """The queues of one ``memory://`` address in this process."""
 
+    opens_at_once = False
+
     def __init__(self, address: MemoryAddress) -> None:
         self.address = address
         self._lock = threading.Lock()

@@ -35,6 +35,8 @@ _TASKS = "tasks"
 class PostgresEngine:
     """One schema. Threads share it, and so do event loops."""
 
+    opens_at_once = False
+
     def __init__(self, address: PostgresAddress) -> None:
         self.address = address
         self.prefix = address.prefix

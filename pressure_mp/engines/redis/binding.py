@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from ...identity.processes import host
 from ..contract.items import Put, Take
 from ..contract.session import TICK, Durability, Options
 from ..contract.tasks import TakeTasks
@@ -14,6 +15,7 @@ from .commands import Command, Commands
 from .fast_paths import FastPath, Rare
 from .lanes import Lane
 from .listening import Listening
+from .noted import Noted, Noting
 from .rounds import Rounds
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
@@ -52,6 +54,12 @@ class Place(Protocol):
     def rounds(self, name: str, discipline: str) -> Rounds:
         """Those of all who look at a queue."""
 
+    opens_at_once: bool
+    """As of :class:`Engine`."""
+
+    noted: Noted
+    """What was noted for this host."""
+
 
 class Waiting(NamedTuple):
     """A blocking command, after how many seconds its caller looks again, and whether the wait is
@@ -67,6 +75,7 @@ class RedisBinding:
 
     def __init__(self, place: Place, name: str, discipline: str, options: Options) -> None:
         self.address = place.address
+        self.place = place
         self.name = name
         self.options = options
         self.discipline = discipline
@@ -117,6 +126,12 @@ class RedisBinding:
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
         self.quick -= self.giving_back | REJECTING | {"take_back"}
 
+    def noting(self, user: str) -> Noting:
+        """How to note it with this host when it is opened."""
+        if not self.place.opens_at_once:
+            return Noting()
+        return self.place.noted.noting((self.name, self.discipline), user)
+
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""
         return self.options.durability if op in self._durable else None
@@ -138,6 +153,10 @@ class RedisBinding:
         script = self.scripts[op]
         once = script.once and (self.options.reconnect or op in TAKING)
         names = [self.key(part) for part in script.keys]
+        if script.beside:
+            beside = keys.beside(self.address.prefix, self.name, self.discipline, host())
+            is_near = self.place.opens_at_once  # else they are at another server
+            names += [beside[part] if is_near else self.key("bound") for part in script.beside]
         return Command(script, names, self._kept, self._keep if once else None)
 
     def is_line(self, signal: str) -> bool:

@@ -91,6 +91,7 @@ class ClusterEngine(RedisEngine):
     """Nodes that share the slots."""
 
     _route = ClusterRoute
+    opens_at_once = False
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding:
         if not keys.has_hash_tag(self.address.prefix, name, discipline):

@@ -20,6 +20,7 @@ from .lanes import dropped
 from .loop_pool import LoopPool
 from .loop_session import LoopSession
 from .loop_wire import LoopWire
+from .noted import Noted
 from .pool import Pool
 from .rounds import Rounds
 from .routes import Direct, Route
@@ -27,20 +28,18 @@ from .routes import Direct, Route
 if TYPE_CHECKING:
     from ..shared.items import Moved
 
-#: One of the disciplines whose queues have keys of our own; these do not differ in what they have
-#: in common.
-_ANY_OWN = "lifo"
-
 
 class RedisEngine:
     """One server. Threads share it, and so do event loops."""
 
     _route: type[Route] = Direct
+    opens_at_once = True
 
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
         self._rounds: weakref.WeakValueDictionary[QueueKey, Rounds] = weakref.WeakValueDictionary()
         self._threads = Pool(self._route(address, BlockingWire))
+        self.noted = Noted()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = (
             weakref.WeakKeyDictionary()
         )
@@ -85,7 +84,7 @@ class RedisEngine:
         return 0
 
     def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding | None:
-        other = _ANY_OWN if discipline == keys.FIFO else keys.FIFO
+        other = keys.ANY_OWN if discipline == keys.FIFO else keys.FIFO
         return self.bind(name, other, options)
 
     def broker(self, options: Options = DEFAULTS) -> RedisBroker:
@@ -103,6 +102,7 @@ class RedisEngine:
         for pool in (self._threads, *self._loops.values()):
             pool.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
+        self.noted = Noted()
 
     def close(self) -> None:
         self._threads.close()

@@ -7,10 +7,14 @@ which a call that is sent again is done twice, and what tells a queue from a for
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...caller_warnings import warn_caller
 from ...exceptions import EvictingServerError, EvictionWarning
 from .address import RedisAddress
-from .wire import Wire
+from .packing import pack_command
+
+_QUESTION = pack_command(("INFO", "memory"))
 
 #: The servers that this process has asked since it lost a connection to one there. A set's own
 #: methods need no lock.
@@ -22,16 +26,18 @@ def forget(address: RedisAddress) -> None:
     _asked.discard(address)
 
 
-async def check(wire: Wire, address: RedisAddress, timeout: float | None) -> None:
-    """Over the first connection of this process to a server, and the first one after one was lost:
-    ask it whether it removes keys.
+def question(address: RedisAddress) -> bytes:
+    """The packed command to ask over the first connection of this process to a server, and the
+    first one after one was lost; empty over the others."""
+    return b"" if address in _asked else _QUESTION
+
+
+def check(reply: Any, address: RedisAddress) -> None:
+    """See what the server said to it: whether it removes keys.
 
     Raises EvictingServerError; where ``allow_eviction`` was asked for it warns instead. A user who
     may not ask (``INFO``) is not told.
     """
-    if address in _asked:
-        return
-    reply = await wire.request("INFO", "memory", timeout=timeout)
     if isinstance(reply, Exception):
         if str(reply).startswith(("NOPERM", "ERR unknown command")):
             _asked.add(address)

@@ -12,6 +12,7 @@ from ..contract.session import Options
 from ..finishing import finish
 from . import keys
 from .address import RedisAddress
+from .noted import Noted, as_noted
 from .plain_commands import PlainCommands
 from .pool import Pool
 
@@ -20,6 +21,9 @@ class Server(Protocol):
     """The engine."""
 
     address: RedisAddress
+
+    noted: Noted
+    """What was noted for this host."""
 
     @property
     def thread_pool(self) -> Pool:
@@ -62,13 +66,15 @@ class RedisHost:
         slot = self._server.slot(self._key)
         match request:
             case Remember(queue):
-                await commands.request(slot, "SADD", self._key, _noted(queue))
+                await commands.request(slot, "SADD", self._key, as_noted(queue))
             case GetRemembered():
-                found = await commands.request(slot, "SMEMBERS", self._key)
-                return [_read(noted) for noted in found]
+                told = self._server.noted.take()
+                if told is None:
+                    told = await commands.request(slot, "SMEMBERS", self._key)
+                return [_read(noted) for noted in told]
             case Forget(queues):
                 if queues:
-                    await commands.request(slot, "SREM", self._key, *map(_noted, queues))
+                    await commands.request(slot, "SREM", self._key, *map(as_noted, queues))
             case Leave(queues):
                 for slot, kept in self._kept(queues).items():
                     await commands.request(slot, "UNLINK", *kept)
@@ -83,11 +89,6 @@ class RedisHost:
             kept = keys.kept(self._server.address.prefix, name, discipline)
             found.setdefault(self._server.slot(kept), []).extend(kept + lane for lane in lanes)
         return found
-
-
-def _noted(queue: QueueKey) -> str:
-    name, discipline = queue
-    return f"{discipline} {name}"
 
 
 def _read(noted: bytes) -> QueueKey:

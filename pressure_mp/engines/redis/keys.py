@@ -8,6 +8,10 @@ from collections.abc import Sequence
 #: The discipline of the protocol; its queues have the protocol's keys.
 FIFO = "fifo"
 
+#: One of the disciplines whose queues have keys of our own; these do not differ in what they have
+#: in common.
+ANY_OWN = "lifo"
+
 #: The specification's twelve keys, as suffixes of ``prefix:name`` (specification: Queues).
 PROTOCOL = {
     "data": "",
@@ -188,3 +192,14 @@ def identity(prefix: str) -> bytes:
 def registry(prefix: str, host: str) -> bytes:
     """The set of the anonymous queues that processes of one host use."""
     return f"{prefix}:mp:hosts:{host}".encode()
+
+
+def beside(prefix: str, name: str, discipline: str, host: str) -> dict[str, bytes]:
+    """The keys that scripts name as those ``beside`` a queue's own: of a queue of the other kind of
+    the same name, and of the host."""
+    rival = ANY_OWN if discipline == FIFO else FIFO
+    return {
+        "rival_bound": key(prefix, name, "bound", rival),
+        "rival_meta": key(prefix, name, "meta", rival),
+        "host_queues": registry(prefix, host),
+    }

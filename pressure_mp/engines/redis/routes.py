@@ -63,10 +63,12 @@ class Route(ABC):
 
         Raises what :meth:`Wire.open` does, and EvictingServerError.
         """
-        wire = await self._kind.open(node.address, timeout)
+        question = eviction.question(node.address)
+        wire = await self._kind.open(node.address, timeout, question)
         wire.node = node
         try:
-            await eviction.check(wire, node.address, timeout)
+            if question:
+                eviction.check(wire.told, node.address)
         except BaseException:
             wire.close()
             raise

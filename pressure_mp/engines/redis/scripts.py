@@ -14,7 +14,8 @@ from .statuses import DECLINED, DONE
 
 _ROOT = resources.files(__package__) / "lua"
 _HEADER = re.compile(
-    r"^-- (given|keys|args|replies|uses|once|full|lane|durable|bare|item): (.*)$", re.MULTILINE
+    r"^-- (given|keys|beside|args|replies|uses|once|full|lane|durable|bare|item): (.*)$",
+    re.MULTILINE,
 )
 _COMMENT = re.compile(r"--.*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -31,6 +32,9 @@ class Script:
     is_given_key: bool
     """Whether its first key, which is not one of ``keys``, comes with each call: as the first of
     the arguments."""
+
+    beside: tuple[str, ...]
+    """The keys behind these that are not the queue's."""
 
     args: tuple[str, ...]
     replies: tuple[str, ...]
@@ -81,6 +85,11 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
         last = first + len(named) - 1
         used.insert(0, f"local {', '.join(named)} = unpack(KEYS, {first}, {last})")
         keys += named
+    beside = tuple(header.get("beside", "").split())
+    if beside:
+        first = len(keys) + is_given_key + 1
+        last = first + len(beside) - 1
+        used.insert(0, f"local {', '.join(beside)} = unpack(KEYS, {first}, {last})")
     whole = "\n".join([*used, text])
     once = "once" in header
     mending = "true" if header.get("once") == "mending" else "false"
@@ -95,6 +104,7 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
         sha=hashlib.sha1(source, usedforsecurity=False).hexdigest(),
         keys=keys,
         is_given_key=is_given_key,
+        beside=beside,
         args=tuple(header.get("args", "").split()),
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
         once=once,

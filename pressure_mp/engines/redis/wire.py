@@ -101,14 +101,18 @@ class Wire(Carrier):
         #: The server's, when it was connected: master, replica, or none for a sentinel.
         self.role = ""
         self.confirms = False
+        self.told: Any = None  #: what it said to a question that came with the greeting
         self.node: Node  #: from the route that opened it
         self.lane = Lane()
         self.used_at = time.monotonic()
 
     @classmethod
-    async def open(cls, address: RedisAddress, timeout: float | None = None) -> Wire:
+    async def open(
+        cls, address: RedisAddress, timeout: float | None = None, asked: bytes = b""
+    ) -> Wire:
         """Connect. Each step blocks at most ``timeout`` seconds, and at most 5 (which
-        ``?socket_connect_timeout=`` changes).
+        ``?socket_connect_timeout=`` changes). The reply to a packed command that is ``asked`` in
+        the same round trip is in ``told``.
 
         Raises BrokerUnavailable, BrokerError for a refused login, UnsupportedServerError.
         """
@@ -116,26 +120,32 @@ class Wire(Carrier):
         try:
             connection = connecting.make(address, cls._module, timeout)
             wire = await cls._connect(connection)
-            return await wire._greet(address, connection.socket_connect_timeout)
+            return await wire._greet(address, connection.socket_connect_timeout, asked)
         except (RedisError, OSError) as error:
             found = connecting.unavailable(address, error, before)
             raise found from without_frames(error)
 
-    async def _greet(self, address: RedisAddress, timeout: float) -> Wire:
+    async def _greet(self, address: RedisAddress, timeout: float, asked: bytes) -> Wire:
         try:
-            reply = info = await self._say_hello(timeout)
-            if connecting.is_unknown(reply):
+            reply = info = await self._say_hello(timeout, asked)
+            is_unknown = connecting.is_unknown(reply)
+            if not is_unknown:
+                greeting = connecting.check_greeting(reply, address)
+            if asked:
+                self.told = await self.read(timeout)
+            if is_unknown:
                 info = await self.request("INFO", "server", timeout=timeout)
-            greeting = connecting.check_greeting(reply, address, info)
+                greeting = connecting.check_greeting(reply, address, info)
         except BaseException:
             self.close()
             raise
         self.id, self.role = int(greeting[b"id"]), greeting.get(b"role", b"").decode()
         return self
 
-    async def _say_hello(self, timeout: float) -> Any:
+    async def _say_hello(self, timeout: float, asked: bytes) -> Any:
         try:
-            return await self.request("HELLO", "2", timeout=timeout)
+            await self.send("HELLO", "2", behind=asked)
+            return await self.read(timeout)
         except TimeoutError:
             raise TimeoutError(
                 f"it accepts the connection, and then says nothing for {timeout:g} s"

@@ -29,14 +29,18 @@ async def open_(caller: Caller, request: queues.Open, end: float | None) -> queu
     """:class:`queues.Open`"""
     discipline = caller.binding.discipline
     how, bound, user = request
-    reply = await caller.script("open", (how.value, bound, discipline, _FORMAT, user), end)
+    noting = caller.binding.noting(user)
+    reply = await caller.script("open", (how.value, bound, discipline, _FORMAT, user, *noting), end)
     if reply[0] == EXISTS:
         return queues.Existing(int(reply[1]))
     if reply[0] == MISMATCH:
         what = reply[1].decode()
         wanted = {"format": _FORMAT}.get(what, discipline)
         return queues.Mismatch(what, reply[2].decode(errors="replace"), wanted)
-    return Outcome.MISSING if reply[0] == MISSING else queues.Opened(int(reply[1]))
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    caller.binding.place.noted.hear(noting, reply[3])
+    return queues.Opened(int(reply[1]))
 
 
 async def exists(caller: Caller, request: queues.Exists, end: float | None) -> queues.ExistsReply:

@@ -44,7 +44,8 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
     times = settings.ttr, settings.ttl, settings.zombie
     numbers = (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
     named = (request.how.value, dump(settings), discipline, _FORMAT, request.user)
-    args = (*named, *numbers, int(request.mends))
+    noting = caller.binding.noting(request.user)
+    args = (*named, *numbers, int(request.mends), *noting)
     reply = await caller.script("open", args, end)
     status = reply[0]
     if status == MISSING:
@@ -53,6 +54,8 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
         what = reply[1].decode()
         wanted = {"format": _FORMAT}.get(what, discipline)
         return Mismatch(what, reply[2].decode(errors="replace"), wanted)
+    if status == DONE:
+        caller.binding.place.noted.hear(noting, reply[2])
     found = load(reply[1])
     return t.ExistingTasks(found) if status == EXISTS else t.OpenedTasks(found)
 

@@ -1,13 +1,19 @@
 -- open: create a queue, attach to one, or whichever applies (specification: Create).
 -- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
--- args: how maxsize discipline format user
+-- beside: rival_bound rival_meta host_queues
+-- args: how maxsize discipline format user note asks
 --   how      open | create | attach
 --   maxsize  the bound to create with
 --   user     the process that uses an anonymous queue; empty for a named one
--- replies: done bound created | exists bound | missing | mismatch what have
--- uses: bound storage incarnation
+--   note     the queue, as it is noted with the user's host; or empty
+--   asks     1: the reply says what was noted there before; 0: it does not; empty: the keys beside are not at hand
+-- replies: done bound created noted | exists bound | missing | mismatch what have
+-- uses: bound storage incarnation opening
 -- once: yes
 local how, maxsize, discipline, format, user = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local rival = find_rival(rival_bound, rival_meta, user, ARGV[7])
+if rival then return {'mismatch', 'discipline', rival} end
+local before = note_with_host(host_queues, ARGV[6], ARGV[7])
 local bound = redis.call('GET', KEYS[1])
 if read_bound(KEYS[1]) then
   if how == 'create' then return {'exists', bound} end
@@ -23,7 +29,7 @@ if read_bound(KEYS[1]) then
     redis.call('HSET', KEYS[13], 'discipline', discipline, 'format', format)
   end
   if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
-  return {'done', bound, 0}
+  return {'done', bound, 0, before}
 end
 if how == 'attach' then return {'missing'} end
 local data, not_full, closed = KEYS[2], KEYS[11], KEYS[12]
@@ -41,10 +47,10 @@ if redis.call('EXISTS', data) == 1 and redis.call('EXISTS', closed, KEYS[22]) ==
   end
   redis.call('HSET', KEYS[13], 'discipline', discipline, 'format', format)
   if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
-  return {'done', maxsize, 1}
+  return {'done', maxsize, 1, before}
 end
 -- What an unfinished deletion left behind would be taken for this queue's.
-redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
+redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 4))
 redis.call('SET', KEYS[1], maxsize)
 mark(KEYS[10], '0')
 redis.call('LPUSH', KEYS[5], '1')
@@ -52,4 +58,4 @@ redis.call('LPUSH', KEYS[6], '1')
 redis.call('LPUSH', KEYS[11], '1')
 redis.call('HSET', KEYS[13], 'discipline', discipline, 'format', format)
 if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
-return {'done', maxsize, 1}
+return {'done', maxsize, 1, before}

@@ -1,15 +1,20 @@
 -- open: create a queue of tasks, attach to one, or whichever applies.
 -- keys: bound users
--- args: how options discipline format user ttr ttl zombie keep max_deliveries per_key mends
+-- beside: rival_bound rival_meta host_queues
+-- args: how options discipline format user ttr ttl zombie keep max_deliveries per_key mends note asks
 --   how      open | create | attach
 --   options  all of them as text, to create it with; whether they are the queue's own the caller sees
 --   user     the process that uses an anonymous queue; empty for a named one
 --   mends    1: where tasks are looked for is known again by what is kept of each, see `mend`; else 0
--- replies: done options | exists options | missing | mismatch what have
--- uses: storage hearing told groups life mend
+--   note, asks  as of a queue of items
+-- replies: done options noted | exists options | missing | mismatch what have
+-- uses: opening storage hearing told groups life mend
 -- once: yes
 -- full: yes
 local how, options, discipline, format, user = unpack(ARGV, 1, 5)
+local rival = find_rival(rival_bound, rival_meta, user, ARGV[14])
+if rival then return {'mismatch', 'discipline', rival} end
+local before = note_with_host(host_queues, ARGV[13], ARGV[14])
 local have = redis.call('HMGET', meta, 'discipline', 'format', 'options')
 -- It has tasks, and what says of which kind it is was removed by the server, or by somebody: as of a queue
 -- of items that lost its bound, whoever opens it says so.
@@ -21,7 +26,7 @@ if have[1] or (not is_lost and redis.call('EXISTS', KEYS[1]) == 1) then
   if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
   redis.call('SET', KEYS[1], '0', 'NX') -- it may be missing
   if ARGV[12] == '1' then mend() end
-  return {'done', have[3]}
+  return {'done', have[3], before}
 end
 if how == 'attach' and not is_lost then return {'missing'} end
 redis.call('SET', KEYS[1], '0')
@@ -30,4 +35,4 @@ redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', 
 -- No id of a task that is there is given again.
 if is_lost then redis.call('HSET', meta, 'named', '1', 'id', last_id()) end
 if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
-return {'done', options}
+return {'done', options, before}
