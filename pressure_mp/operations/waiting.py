@@ -31,14 +31,14 @@ def served(request: Waiting, block: bool, timeout: float | None) -> Operation[An
 
 def served_after(reply: Any, request: Waiting, end: float | None) -> Operation[Any]:
     """The same, when the request was made once, with that reply."""
-    asking = until(request, end)
+    asking, left = until(request, end), seconds_left(end)
     while type(reply) in _LATER and request.waits:
-        left = seconds_left(end)
+        if left is None or left > 0:
+            yield Wait(reply, left)
+            left = seconds_left(end)
         if left is not None and left <= 0:
             # The last call takes what is there now, and gives up the place in line.
             request = request._replace(waits=False)
             asking = until(request, end)
-        else:
-            yield Wait(reply, left)
         reply = yield asking
     return reply

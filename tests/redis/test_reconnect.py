@@ -25,10 +25,10 @@ from pressure_mp import (
     WrongKeyTypeError,
 )
 from pressure_mp.drivers import adrive
+from pressure_mp.engines import registry
 from pressure_mp.engines.contract.items import Take
 from pressure_mp.engines.contract.replies import NoItem
 from pressure_mp.engines.finishing import finish
-from pressure_mp.engines.redis.pool import Pool
 
 
 @pytest.fixture
@@ -341,10 +341,10 @@ def test_without_time_to_connect_again_the_first_failure_is_raised(own_server, n
     q = Queue(name=name, url=own_server.url, reconnect=0)
     own_server.kill()
 
-    async def sleep(self, seconds):
+    async def sleep(seconds):
         raise AssertionError(f"it tries again in {seconds} s")
 
-    monkeypatch.setattr(Pool, "sleep", sleep)
+    monkeypatch.setattr(registry.engine(q._address).thread_pool, "sleep", sleep)
     with pytest.raises(BrokerUnavailable):
         q.put(1)
 
