@@ -223,6 +223,7 @@ class IncomingForGood(Incoming):
         self._asked = _Asked(session, name, call, fetch)
         if not session.send_ahead(next(fetch())):
             self._asked = None
+            session.end()
 
     def _hear(self) -> None:
         """Have what was asked for, if anything was. After an error the next call asks again."""

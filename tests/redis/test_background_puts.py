@@ -224,9 +224,15 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 """
 FINALIZERS = """
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
+made = ended = 0
 class Cycle:
-    def __init__(self): self.cycle = self
-    def __del__(self): use()
+    def __init__(self):
+        global made
+        made, self.cycle = made + 1, self
+    def __del__(self):
+        global ended
+        try: use()
+        finally: ended += 1
 gc.set_threshold(5)
 number = 0
 while calls < 300:
@@ -235,7 +241,8 @@ while calls < 300:
     a.put(number), b.put(number)
     # One that waits in another thread for what was put keeps the others from running.
     if number % 50 == 0: a.flush(), b.flush()
-gc.collect()  # none is left for the end of the program, when its queues are gone
+# None is left for the end of the program, when its queues are gone: another thread may have one.
+while ended < made: gc.collect()
 """
 END = """
 a.flush(), b.flush()

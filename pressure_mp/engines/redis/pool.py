@@ -175,9 +175,17 @@ class Pool:
             node.hang_up()
 
 
+def _all_but_the_last(idle: deque[Wire]) -> tuple[Wire, ...]:
+    while True:
+        try:
+            return tuple(idle)[:-1]
+        except RuntimeError:  # a finalizer, or another thread, took one out meanwhile
+            continue
+
+
 def _hear(idle: deque[Wire]) -> None:
     """What nobody has waited for over the connections that are not used next is done first."""
-    for wire in tuple(idle)[:-1]:
+    for wire in _all_but_the_last(idle):
         if wire.unheard is None:
             continue
         try:
