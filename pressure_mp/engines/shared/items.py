@@ -102,6 +102,8 @@ class SharedItems:
     def put_one(self, item: bytes) -> bool:
         """Add an item, if they are here, nobody else puts, and there is space."""
         ring = self.ring
+        if ring.state != HERE:
+            return False
         added = ring.putting.run(partial(self._append, (item,)), time.monotonic() + _MOMENT)
         if added != 1:
             return False
