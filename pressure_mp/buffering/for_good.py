@@ -130,7 +130,9 @@ class IncomingForGood(Incoming):
         if self._other.items:
             if self._asked is None:  # first: to decode them takes time
                 self._ask_ahead(handle, presence, (self._name, self._call), self._other.items)
-            self._take_turns(handle)
+            untold = self._fetched if self._asked is None else 0
+            last = _Other(self._name, self._call, untold)
+            self._have(handle, self._other.name, self._other.call, self._other.items, last)
             return True
         self._settle_other(handle._run_at_once, presence)  # this one may wait for long
         call, number = self._call + 1, min(self._size, MOST_ITEMS)
@@ -143,13 +145,7 @@ class IncomingForGood(Incoming):
             if items is None:
                 self._end_call()
                 return False
-            ready, raw = _decoded(handle, items)
-            fetched = len(items)
-            # All of it, or nothing: there is no call.
-            self._call, self._is_doubtful = call, False
-            self._fetched, self._told = fetched, 0
-            self._ahead += ready
-            self._raw += raw
+            self._have(handle, self._name, call, items, self._other)
         except (Empty, ShutDown, QueueDoesNotExistError):
             self._end_call()
             raise
@@ -160,6 +156,20 @@ class IncomingForGood(Incoming):
         other = self._other.name or f"{self._name}.2", self._other.call
         self._ask_ahead(handle, presence, other, items)
         return True
+
+    def _have(
+        self, handle: BufferedHandle, name: str, call: int, items: list[bytes], other: _Other
+    ) -> None:
+        """What a reader's call fetched is handed out from now on."""
+        objects = decoded(handle, items)
+        ready = [] if objects is None else objects
+        raw = [Delivery(0, item) for item in items] if objects is None else []
+        fetched = len(items)
+        # All of it, or nothing: there is no call.
+        self._other, self._name, self._call = other, name, call
+        self._fetched, self._told, self._is_doubtful = fetched, 0, False
+        self._ahead += ready
+        self._raw += raw
 
     def _end_call(self) -> None:
         """The broker keeps nothing of it."""
@@ -236,18 +246,6 @@ class IncomingForGood(Incoming):
             items = []
         self._other, self._asked = _Other(asked.name, asked.call, 0, items), None
 
-    def _take_turns(self, handle: BufferedHandle) -> None:
-        """It is the turn of the other reader's items."""
-        name, call, _, items = self._other
-        ready, raw = _decoded(handle, items)
-        fetched, untold = len(items), self._fetched if self._asked is None else 0
-        other = _Other(self._name, self._call, untold)
-        # All of it, or nothing: there is no call.
-        self._other, self._name, self._call = other, name, call
-        self._fetched, self._told = fetched, 0
-        self._ahead += ready
-        self._raw += raw
-
     def _settle_other(self, run: Run[bool], presence: Presence) -> None:
         """Tell the broker what was handed out of the other reader's items. What was given to others
         meanwhile is no longer here."""
@@ -256,9 +254,3 @@ class IncomingForGood(Incoming):
             return
         is_kept = run(presence.operations.handed(name, call, untold))
         self._other = _Other(name, call, 0, items if is_kept else [])
-
-
-def _decoded(handle: BufferedHandle, items: list[bytes]) -> tuple[list[Any], list[Delivery]]:
-    """The objects in what was fetched; or all as it came, if one of them cannot be used."""
-    objects = decoded(handle, items)
-    return ([], [Delivery(0, item) for item in items]) if objects is None else (objects, [])

@@ -133,24 +133,24 @@ class Handle:
         engine, me = registry.engine(self._address), ""
         name, discipline, options = self._name, self._operations.discipline, self._options
         at_exit.meet(engine)
-        if not engine.opens_at_once:
+        at_once = engine.opens_at_once
+        if not at_once:
             yield from lifetimes.sweep(engine, QueueOperations, options)
         binding = self._bind(engine)
         try:
             if self._anonymous:
                 self._hold, me = lifetimes.adopt(engine, self._operations), user()
-            if not engine.opens_at_once:
-                if self._anonymous:
+                if not at_once:
                     yield from lifetimes.note(engine, self._operations, options)
-                elif rival := engine.rival(name, discipline, options):
-                    yield On(rival, self._operations.look_for_rival())
+            elif not at_once and (rival := engine.rival(name, discipline, options)):
+                yield On(rival, self._operations.look_for_rival())
             opened((yield On(binding, make(me))))
         except PressureError:
             if self._hold:
                 self._hold.cancel()
             raise
         self._binding, self._opening = binding, None
-        if engine.opens_at_once:
+        if at_once:
             yield from lifetimes.sweep(engine, QueueOperations, options)
 
     def _bind(self, engine: Engine, options: Options | None = None) -> Binding:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import subprocess
 import sys
 
 import pytest
+import stopped
 from brokers.servers import Server
 from exchanges import Exchanges
 from programs import buffers as programs
@@ -163,19 +162,7 @@ def test_a_stopped_process_loses_what_it_fetched_after_its_lease(make, start):
     process, pipe = start(programs.get_and_tell, make(buffering=20, lease=0.5), 3)
     assert pipe.recv() == [0, 1, 2]
     until(lambda: filling.stats().in_flight == 17)
-    os.kill(process.pid, signal.SIGSTOP)
-    assert filling.get(timeout=LIMIT) == 3
-    os.kill(process.pid, signal.SIGCONT)
-
-    def left():
-        pipe.send("how many")
-        return pipe.recv()
-
-    until(lambda: left() == 0)
-    pipe.send("end")
-    process.join()
-    assert filling.get_many(100) == list(range(4, 20))
-    assert filling.stats().in_flight == 0
+    stopped.loses(list(range(3, 20)), process, pipe, filling)
 
 
 def test_a_fork_with_a_full_buffer_sends_nothing_twice(make, start):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from itertools import chain
 
 import pytest
+import stopped
 from programs import buffers as programs
 from waiting import HOURS, LIMIT, Background, lasting, until
 
@@ -247,19 +247,7 @@ def test_a_stopped_process_loses_what_it_fetched_after_its_lease(make, start, fi
     process, pipe = start(programs.get_and_tell, make(lease=0.5), 7, method="fork")
     assert pipe.recv() == list(range(7))
     in_flight(filling, 8)
-    os.kill(process.pid, signal.SIGSTOP)
-    assert other.get(timeout=LIMIT) == 7
-    os.kill(process.pid, signal.SIGCONT)
-
-    def left():
-        pipe.send("how many")
-        return pipe.recv()
-
-    until(lambda: left() == 0)
-    pipe.send("end")
-    process.join()
-    assert other.get_many(100) == list(range(8, 15))
-    assert other.stats().in_flight == 0
+    stopped.loses(list(range(7, 15)), process, pipe, other)
 
 
 def test_a_fork_hands_out_what_it_fetches_itself(make, filling):

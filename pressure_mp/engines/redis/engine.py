@@ -102,7 +102,6 @@ class RedisEngine:
         for pool in (self._threads, *self._loops.values()):
             pool.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
-        self.noted = Noted()
 
     def close(self) -> None:
         self._threads.close()

@@ -16,12 +16,12 @@ class Noting(NamedTuple):
 
 
 class Noted:
-    """What was noted before this process opened its first one, as the server says it then: until
-    somebody wants to know."""
+    """What was noted before this process opened its first one, as the server says it then, until
+    somebody takes it. A forked child does not ask again, as its parent did."""
 
     def __init__(self) -> None:
         self._found: list[bytes] | None = None
-        self._is_known = False
+        self._is_known = False  # or nobody wants to know
 
     def noting(self, queue: QueueKey, user: str) -> Noting:
         """How to open a queue, an anonymous one if it has a ``user``."""
@@ -33,8 +33,8 @@ class Noted:
             self._found, self._is_known = found, True
 
     def take(self) -> list[bytes] | None:
-        """What was told; once."""
-        found, self._found = self._found, None
+        """What was told; once. After None the caller asks by itself, and nobody need be told."""
+        found, self._found, self._is_known = self._found, None, True
         return found
 
 

@@ -127,7 +127,7 @@ class Wire(Carrier):
 
     async def _greet(self, address: RedisAddress, timeout: float, asked: bytes) -> Wire:
         try:
-            reply = info = await self._say_hello(timeout, asked)
+            reply = await self._say_hello(timeout, asked)
             is_unknown = connecting.is_unknown(reply)
             if not is_unknown:
                 greeting = connecting.check_greeting(reply, address)

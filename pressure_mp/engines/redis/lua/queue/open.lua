@@ -49,7 +49,8 @@ if redis.call('EXISTS', data) == 1 and redis.call('EXISTS', closed, KEYS[22]) ==
   if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
   return {'done', maxsize, 1, before}
 end
--- What an unfinished deletion left behind would be taken for this queue's.
+-- What an unfinished deletion left behind would be taken for this queue's. The last four keys are those
+-- beside it, and the lane's.
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 4))
 redis.call('SET', KEYS[1], maxsize)
 mark(KEYS[10], '0')
