@@ -18,6 +18,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -260,17 +261,24 @@ def _clear() -> None:
 def _dismiss_dropped() -> None:
     with _lock:
         _in_hand[:] = [_uses.pop(key) for key in _settle_dropped()]
-    for engine, uses in _by_engine(_in_hand):
-        try:
-            for first in range(0, len(uses), _LOT):
-                options = Options(until=time.monotonic() + _PATIENCE)
-                _dismiss_at_once(engine, uses[first : first + _LOT], options)
-        except PressureError:  # the process's end tries again, or the next thread
-            with _lock:
-                for use in uses:
-                    _uses.setdefault(use.key, use)
-                    _overdue.add(use.key)
-    _in_hand.clear()
+    try:
+        for engine, uses in _by_engine(_in_hand):
+            with suppress(PressureError):
+                _dismiss_in_lots(engine, uses)
+    finally:  # the process's end tries again, or the next thread
+        with _lock:
+            for use in _in_hand:
+                _uses.setdefault(use.key, use)
+                _overdue.add(use.key)
+            _in_hand.clear()
+
+
+def _dismiss_in_lots(engine: Engine, uses: list[_Use]) -> None:
+    for first in range(0, len(uses), _LOT):
+        lot = uses[first : first + _LOT]
+        _dismiss_at_once(engine, lot, Options(until=time.monotonic() + _PATIENCE))
+        for use in lot:
+            _in_hand.remove(use)
 
 
 def _settle_dropped() -> list[_Key]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import multiprocessing
 import os
 import pickle
@@ -16,9 +17,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import redis
 from programs import sharing
 from started import environment, quickly
-from waiting import LIMIT, Background, until
+from waiting import LIMIT, Background, lasting, until
 
 import pressure_mp
 from pressure_mp import (
@@ -34,7 +36,7 @@ from pressure_mp import (
     SimpleQueue,
 )
 from pressure_mp.engines.contract.session import is_local
-from pressure_mp.engines.shared import linux, places
+from pressure_mp.engines.shared import header, linux, places
 from pressure_mp.engines.shared.locks import BUSY
 from pressure_mp.engines.shared.reading import Ring
 from pressure_mp.identity import hand_outs, shared_folder
@@ -565,6 +567,42 @@ def test_the_file_of_processes_that_were_killed_goes_with_the_next_program(own_s
     next_one = f"import pressure_mp; pressure_mp.Queue(url={own_server.url!r}).close()"
     subprocess.run([sys.executable, "-c", next_one], env=environment(), check=True, timeout=LIMIT)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("step", ["posix_fallocate", "ftruncate"])
+def test_a_process_that_is_killed_while_it_makes_the_file_keeps_nobody_out(own_server, step):
+    """The file is there, and smaller than it is to be; the queue is at the broker."""
+    program = (
+        "import os, signal, pressure_mp\n"
+        f"os.{step} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"pressure_mp.Queue(url={own_server.url!r})"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], env=environment(), timeout=LIMIT)
+    assert killed.returncode == -signal.SIGKILL
+    client = redis.Redis(port=own_server.port)
+    (queue,) = {key.split(b":")[1] for key in lasting(client, "*:{anonymous-*")}
+    path = Path(shared_folder.find()) / f"items,{queue.decode().strip('{}')}"
+    assert path.exists()
+    next_one = f"import pressure_mp; pressure_mp.Queue(url={own_server.url!r}).close()"
+    subprocess.run([sys.executable, "-c", next_one], env=environment(), check=True, timeout=LIMIT)
+    assert not path.exists()
+    assert not {*lasting(client, "*:{anonymous-*")}
+
+
+def test_an_interrupt_while_the_file_is_made_leaves_no_queue(own_server, monkeypatch):
+    def interrupted(*arguments):
+        """As a signal handler's exception that comes when the file is open."""
+        os.close(opened(*arguments))
+        raise KeyboardInterrupt
+
+    opened = os.open
+    monkeypatch.setattr(header.os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Queue(url=own_server.url)
+    monkeypatch.undo()
+    client = redis.Redis(port=own_server.port)
+    gc.collect()
+    until(lambda: not {*lasting(client, "*:{anonymous-*")})
 
 
 def test_old_files_that_nobody_uses_are_removed(make, monkeypatch, tmp_path):

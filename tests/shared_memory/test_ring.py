@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pressure_mp.engines.shared import header
 from pressure_mp.engines.shared import ring as rings
 from pressure_mp.engines.shared.reading import Ring
 
@@ -104,10 +105,12 @@ def test_what_another_process_has_mapped_is_seen_here(make):
     assert other.length == 1
 
 
-def test_a_file_that_is_not_made_yet_is_as_none(make, folder):
-    path = folder / "empty"
-    path.write_bytes(bytes(8192))
-    with pytest.raises((FileNotFoundError, ValueError)):
+@pytest.mark.parametrize("size", [0, 8192, header.PAGE + rings._SIZE])
+def test_a_file_that_is_not_made_yet_is_as_none(folder, size):
+    path = folder / f"of {size}"
+    with open(path, "wb") as file:
+        file.truncate(size)
+    with pytest.raises(FileNotFoundError, match=str(path)):
         Ring(str(path))
 
 

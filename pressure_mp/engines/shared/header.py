@@ -67,11 +67,12 @@ _ALL = 1 << 30
 class Header:
     """One file, mapped into this process. Raises OSError when that cannot be done."""
 
+    _fd = -1
+
     def __init__(self, path: str, bound: int | None, size: int, begin: int) -> None:
         """``bound``: make the file, for a queue with that bound, and a ring of so many bytes that
         begins there; else it is there."""
         self.path = path
-        self._fd = -1
         self._size = size
         makes = bound is not None
         self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL) * makes, 0o600)
@@ -80,6 +81,8 @@ class Header:
                 os.posix_fallocate(self._fd, 0, PAGE)
                 os.posix_fallocate(self._fd, PAGE + begin, PAGE)
                 os.ftruncate(self._fd, PAGE + size)
+            elif os.fstat(self._fd).st_size < PAGE + size:  # its maker was killed or interrupted
+                raise FileNotFoundError(f"{path} was never made whole")
             self._map = mmap.mmap(self._fd, PAGE + size)
         except BaseException:
             if makes:
