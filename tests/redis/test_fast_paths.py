@@ -43,7 +43,8 @@ def alone(other, client, name):
         made.append(q)
         with pytest.raises(Empty):
             q.get_nowait()
-        client.script_load(inside.binding(q).scripts["stand_by"].source)
+        for op in ("stand_by", "get"):
+            client.script_load(inside.binding(q).scripts[op].source)
         return q
 
     yield make

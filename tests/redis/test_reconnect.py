@@ -153,7 +153,12 @@ def test_a_full_server_gives_an_item_once(own_server, name):
     assert q.get_nowait() == b"second"
 
 
-def test_a_repeated_call_that_was_declined_is_declined_again(server, name):
+@pytest.mark.parametrize(
+    ("has_sign", "reply", "again"),
+    [(True, [b"empty", b"item"], [b"empty", b"item"]), (False, None, [b"declined"])],
+    ids=["empty", "declined"],
+)
+def test_a_repeated_call_that_was_refused_is_refused_again(server, name, has_sign, reply, again):
     q = Queue(name=name, url=server.url, prefix=name, serializer="raw")
     q.qsize()
     binding = inside.binding(q)
@@ -166,9 +171,11 @@ def test_a_repeated_call_that_was_declined_is_declined_again(server, name):
 
     with server.client() as client:
         client.script_load(binding.scripts["poll"].source)
-        assert send() is None
+        if not has_sign:
+            client.delete(binding.key("not_full"))
+        assert send() == reply
         client.lpush(binding.key("data"), b"there now")
-    assert send() == [b"again", [b"declined"]]
+    assert send() == [b"again", again]
 
 
 def test_what_is_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(server, name):

@@ -393,12 +393,15 @@ def files_of(process):
     return [name for name in os.listdir(shared_folder.find()) if f",{process.pid}," in name]
 
 
+@pytest.mark.parametrize("looked", [False, True], ids=["", "it was looked at just before"])
 @pytest.mark.parametrize("look", ["empty", "get_nowait"])
-def test_what_a_killed_consumer_was_not_handed_is_there_at_once(make, start, look):
+def test_what_a_killed_consumer_was_not_handed_is_there_at_once(make, start, look, looked):
     q = filled(make())
     process, pipe = start(programs.get_and_be_killed, q, method="fork")
     last = pipe.recv()
     process.join()
+    if looked:
+        inside.binding(q).rounds.note(None)
     left = [q.get_nowait()] if look == "get_nowait" else []
     while not q.empty():
         left.append(q.get_nowait())

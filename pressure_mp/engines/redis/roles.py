@@ -42,16 +42,20 @@ async def free_roles(caller: Caller, end: float | None = None) -> float | None:
         reply = await caller.script("keepers", (lease,), end)
         if reply[0] != DONE:
             return None
-        gone: dict[str, bool | None] = {}
-        for named in reply[2]:
-            keeper = named.decode(errors="replace")
-            process = process_of(keeper)
-            if process not in gone:
-                gone[process] = is_gone(keeper)
-            if gone[process] or is_reader(keeper):
-                await _end(caller, keeper, bool(gone[process]), end)
+        await _end_the_gone(caller, reply[2], end)
         if reply[1] != 0:  # else something was ended, and only now there is a next one
             return float(reply[1]) / 1000
+
+
+async def _end_the_gone(caller: Caller, tickets: list[bytes], end: float | None) -> None:
+    gone: dict[str, bool | None] = {}
+    for named in tickets:
+        keeper = named.decode(errors="replace")
+        process = process_of(keeper)
+        if process not in gone:
+            gone[process] = is_gone(keeper)
+        if gone[process] or is_reader(keeper):
+            await _end(caller, keeper, bool(gone[process]), end)
 
 
 async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) -> None:
@@ -84,12 +88,31 @@ async def look(caller: Caller, op: str, end: float | None, *args: Any) -> Reply:
     return reply
 
 
-async def make_round(caller: Caller) -> None:
-    """:func:`free_roles` for those who do not wait: once a tick, however often they look. Whoever
-    looks has its reply: no error is raised."""
-    if not caller.binding.rounds.is_due():
-        return
+async def make_round(caller: Caller, end: float | None) -> float | None:
+    """:func:`free_roles`, once a tick for all of this process who wait for the queue or look at it.
+
+    Returns in how many seconds to come again, None when this process does it in the background.
+    """
+    rounds = caller.binding.rounds
+    if rounds.is_due():
+        rounds.note(await free_roles(caller, end))
+    return rounds.left
+
+
+async def look_round(caller: Caller) -> None:
+    """:func:`make_round` for those who do not wait. Whoever looks has its reply: no error is
+    raised."""
     try:
-        await free_roles(caller, ONE_TRY)
+        await make_round(caller, ONE_TRY)
     except PressureError:
         pass  # whoever needs a role is told
+
+
+async def finish_round(caller: Caller, again: int, tickets: list[bytes]) -> None:
+    """:func:`look_round`, when another script has said what ``keepers`` says."""
+    rounds = caller.binding.rounds
+    try:
+        await _end_the_gone(caller, tickets, ONE_TRY)
+        rounds.note(again / 1000 if again else await free_roles(caller, ONE_TRY), looks=True)
+    except PressureError:
+        pass

@@ -14,7 +14,7 @@ from ..caller import Caller
 from ..keys import FIFO
 from ..one_script import FirstScript, OneScript, PlainRead
 from ..packing import pack_command
-from ..roles import make_round, wake
+from ..roles import finish_round, wake
 from ..statuses import (
     BUSY,
     DECLINED,
@@ -143,6 +143,8 @@ async def _take(
     fast = None if until_ended else caller.binding.poll
     if fast is not None and said is not None:
         fast.close()
+        if said[0] == EMPTY and not waits:
+            return NoItem()
     receives = fast is not None and waits and caller.receives
     reply = await turns(caller, receives).call("get", (eof,), waits, end, fast)
     return items.Taken(reply[1:]) if reply[0] == DONE else _not_taken(reply)
@@ -389,16 +391,16 @@ async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> 
 
 
 async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
-    """:class:`items.Renew`. Frees roles of dead clients too, once a tick."""
+    """:class:`items.Renew`. Frees roles of dead clients too."""
     owner, consumes, produces = request
     lease = caller.binding.options.lease
     reply = await caller.script("renew", (owner, lease, int(consumes), int(produces)), end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    _, now, consumers, producers = reply
+    _, now, consumers, producers, again, tickets = reply
     named = leases(producers)
     named.pop(_EVER, None)
-    await make_round(caller)
+    await finish_round(caller, again, tickets)
     return items.Attendance(int(now), leases(consumers), named)
 
 

@@ -9,7 +9,7 @@ from ...contract.items import Purge, PurgeReply
 from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
-from ..roles import free_roles, look, make_round, wake
+from ..roles import free_roles, look, look_round, wake
 from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
 from ..turns import Turns, UntilFinished
 
@@ -86,7 +86,7 @@ async def get_length(
     reply = await look(caller, "length", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await make_round(caller)
+    await look_round(caller)
     return int(reply[1])
 
 
@@ -105,7 +105,7 @@ async def get_stats(
     reply = await look(caller, "stats", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await make_round(caller)
+    await look_round(caller)
     *numbers, producer, consumer = reply[1:]
     bound, length, closed, put, put_bytes, got, got_bytes, *rest = map(int, numbers)
     unfinished, rejected, in_flight = rest
@@ -199,7 +199,8 @@ async def inspect(
     if reply[0] == MISSING:
         return Outcome.MISSING
     found = inspection.read(reply, request.limit)
-    await free_roles(caller, end)
+    if found.producer.keeper or found.consumer.keeper:
+        await free_roles(caller, end)
     return found
 
 

@@ -1,12 +1,12 @@
 -- poll: take the oldest item if that can be done at once (specification: Get, Get (Non-Blocking)).
--- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes
+-- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes closed uploads
 -- args: client
--- replies: done item | declined
+-- replies: done item | empty item | declined
 -- uses: bound count oldest
 -- once: yes
 -- bare: yes
--- The fast path of `get`: nobody has the role, and there is an item. It has few keys and arguments,
--- since each of them costs time. After `declined` nothing has changed, and `get` says what to do.
+-- The fast path of `get`: nobody has the role. It has few keys and arguments, since each of them costs time. After
+-- `empty` and `declined` nothing has changed; after `declined` `get` says what to do.
 local client, data, not_full = ARGV[1], KEYS[1], KEYS[5]
 
 -- The role counts twice: 3 is the role and the sign that there is space.
@@ -18,5 +18,9 @@ if not bound then return nil end
 
 -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
 local item = redis.call('RPOP', data)
-if not item then return nil end
+if not item then
+  -- Without the sign on an empty queue it may be lost, which `get` knows of, as it does of uploads.
+  if found == 3 and redis.call('EXISTS', KEYS[8], KEYS[9]) == 0 then return {'empty', 'item'} end
+  return nil
+end
 return count_oldest(item, data, bound, not_full, found == 3, KEYS[6], KEYS[7], KEYS[3], texts[2], client)

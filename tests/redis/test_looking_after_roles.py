@@ -1,0 +1,148 @@
+"""How many calls it takes to see whether those with a role live, and to find a queue empty."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import inside
+import pytest
+from exchanges import Exchanges
+from waiting import Background, until
+
+from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
+from pressure_mp.engines.redis.rounds import Rounds
+
+TICK = 0.9
+
+
+def own(ops):
+    """Without the looks that are still made for a queue of an earlier test."""
+    return [op for op in ops if op != "renew"]
+
+
+@pytest.fixture
+def make(server, name, monkeypatch):
+    """A handle to the queue, and what its process calls from then on."""
+    made = []
+
+    def make(kind=Queue, maxsize=0):
+        q = kind(maxsize, name, url=server.url)
+        made.append(q)
+        for op in ("get", "keepers", "inspect", "renew"):  # or else they are called twice
+            with server.client() as client:
+                client.script_load(inside.binding(q).scripts[op].source)
+        return q, Exchanges(monkeypatch, q).ops
+
+    yield make
+    made[0].delete()
+
+
+def test_a_process_that_holds_an_item_calls_once_a_look(make):
+    q, ops = make(JoinableQueue)
+    q.put(1)
+    q.get()
+    until(lambda: "renew" in ops)
+    del ops[:]
+    until(lambda: len(ops) >= 4)
+    assert {*ops} == {"renew"}
+    q.task_done()
+
+
+def test_a_get_that_waits_leaves_the_roles_to_the_looks_of_its_process(make):
+    q, ops = make()
+    getting = Background(q.get)
+    until(lambda: Counter(ops)["renew"] >= 2)  # one may be of an earlier queue
+    del ops[:]
+    until(lambda: Counter(ops)["renew"] >= 4)
+    assert {*ops} == {"renew", "get"}
+    q.put(1)
+    assert getting.result() == 1
+
+
+def test_threads_that_wait_look_after_the_roles_once_a_tick_all_together(make):
+    q, ops = make(maxsize=1)
+    q.put(0)
+    begin = time.monotonic()
+    putting = [Background(q.put, number) for number in range(4)]
+    until(lambda: Counter(ops)["keepers"] >= 3)
+    looked, took = Counter(ops)["keepers"], time.monotonic() - begin
+    for _ in range(5):
+        q.get()
+    for one in putting:
+        one.result()
+    assert looked <= took / TICK + 1
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_what_runs_out_within_the_tick_is_seen_to_then(looks):
+    rounds = Rounds()
+    rounds.note(0.05, looks)
+    assert not rounds.is_due()
+    assert 0 < rounds.left <= 0.05
+    until(rounds.is_due, TICK / 2)
+
+
+@pytest.mark.parametrize("again", [5.0, None])
+def test_one_who_waits_comes_again_at_the_tick_unless_its_process_looks_more_often(again):
+    rounds = Rounds()
+    assert rounds.is_due()
+    assert TICK - 0.1 < rounds.left <= TICK
+    rounds.note(again)
+    assert TICK - 0.1 < rounds.left <= TICK
+    rounds.note(again, looks=True)
+    assert rounds.left is None
+    assert not rounds.is_due()
+
+
+def test_who_finds_the_queue_empty_asks_once(make):
+    q, ops = make()
+    for _ in range(2):
+        q.put(1)
+        q.get()
+        del ops[:]
+        with pytest.raises(Empty):
+            q.get_nowait()
+        assert own(ops) == ["poll"]
+        inside.binding(q).poll.is_open = True  # as if gets had been served at once again
+    q.shutdown()
+    with pytest.raises(ShutDown):
+        q.get_nowait()
+
+
+def test_who_finds_the_queue_empty_restores_the_sign_of_space_that_was_lost(make, server):
+    q, ops = make(maxsize=1)
+    sign = inside.binding(q).key("not_full")
+    with server.client() as client:
+        client.delete(sign)
+        with pytest.raises(Empty):
+            q.get_nowait()
+        assert own(ops) == ["poll", "get"]
+        assert client.llen(sign) == 1
+
+
+def test_who_finds_the_queue_empty_removes_the_chunks_of_a_put_that_was_killed(make, server):
+    q, ops = make()
+    uploads, chunks = map(inside.binding(q).key, ("uploads", "chunks"))
+    with server.client() as client:
+        client.zadd(uploads, {"0123456789abcdef00000001": 1.0})
+        client.hset(chunks, "0123456789abcdef:0", b"content")
+        with pytest.raises(Empty):
+            q.get_nowait()
+        assert own(ops) == ["poll", "get"]
+        assert not client.exists(uploads, chunks)
+
+
+@pytest.mark.usefixtures("no_ticks")
+def test_a_role_of_one_who_waits_elsewhere_is_not_taken_by_who_cannot_wait(make, server, name):
+    q, ops = make()
+    other = Queue(name=name, url=server.url)
+    getting = Background(other.get)
+    with server.client() as client:
+        until(lambda: client.info("clients")["blocked_clients"])
+    del ops[:]
+    with pytest.raises(Empty):
+        q.get_nowait()
+    assert own(ops) == ["poll", "get"]
+    q.put(1)
+    assert getting.result() == 1
