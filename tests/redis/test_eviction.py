@@ -22,6 +22,7 @@ from pressure_mp import (
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
+from pressure_mp.engines.redis import eviction
 from pressure_mp.operations.items import ItemOperations
 
 LIMIT = ("--maxmemory", "100mb")
@@ -33,6 +34,12 @@ USES = {
     "PressureQueue": lambda url: PressureQueue("jobs", url=url).create(),
     "TaskQueue": lambda url: TaskQueue("jobs", url=url),
 }
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked(monkeypatch):
+    """What this process knows of an earlier server at a port is forgotten."""
+    monkeypatch.setattr(eviction, "_asked", set())
 
 
 @pytest.fixture
