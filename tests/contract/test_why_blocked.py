@@ -14,7 +14,7 @@ import pytest
 from oracle.clients import Client
 from programs import dying_clients
 from stepwise import StepwiseClient
-from waiting import Background, blocked, until
+from waiting import Background, until
 
 from pressure_mp import (
     ConsumerInUseError,
@@ -310,10 +310,10 @@ def test_a_dead_holder_and_the_dead_in_line(server, name):
         for elsewhere in (False, False, True)
     ]
     with server.client() as client:
-        for process in doomed:
-            before = blocked(client)
+        holder, line = (f"__pressure__:{name}:mp:{part}" for part in ("consumer_holder", "waiting"))
+        for number, process in enumerate(doomed):
             process.start()
-            until(lambda before=before: blocked(client) > before)
+            until(lambda number=number: client.exists(holder) and client.hlen(line) == number)
         for process in reversed(doomed):  # nobody is left who looks after the holder
             process.kill()
             process.join()
