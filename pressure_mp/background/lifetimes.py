@@ -103,7 +103,7 @@ _overdue: set[_Key] = set()
 _is_clearing = False
 #: Locked while it does, and what it has in hand.
 _clearing = threading.Lock()
-_in_hand: list[_Use] = []
+_in_hand: set[_Use] = set()
 
 
 class Hold:
@@ -260,7 +260,7 @@ def _clear() -> None:
 
 def _dismiss_dropped() -> None:
     with _lock:
-        _in_hand[:] = [_uses.pop(key) for key in _settle_dropped()]
+        _in_hand.update(_uses.pop(key) for key in _settle_dropped())
     try:
         for engine, uses in _by_engine(_in_hand):
             with suppress(PressureError):
@@ -277,8 +277,7 @@ def _dismiss_in_lots(engine: Engine, uses: list[_Use]) -> None:
     for first in range(0, len(uses), _LOT):
         lot = uses[first : first + _LOT]
         _dismiss_at_once(engine, lot, Options(until=time.monotonic() + _PATIENCE))
-        for use in lot:
-            _in_hand.remove(use)
+        _in_hand.difference_update(lot)
 
 
 def _settle_dropped() -> list[_Key]:

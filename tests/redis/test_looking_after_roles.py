@@ -8,12 +8,11 @@ from collections import Counter
 import inside
 import pytest
 from exchanges import Exchanges
-from waiting import Background, until
+from waiting import Background, blocked, until
 
 from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
+from pressure_mp.engines.contract.session import TICK
 from pressure_mp.engines.redis.rounds import Rounds
-
-TICK = 0.9
 
 
 def own(ops):
@@ -29,8 +28,8 @@ def make(server, name, monkeypatch):
     def make(kind=Queue, maxsize=0):
         q = kind(maxsize, name, url=server.url)
         made.append(q)
-        for op in ("get", "keepers", "inspect", "renew"):  # or else they are called twice
-            with server.client() as client:
+        with server.client() as client:
+            for op in ("get", "keepers", "inspect", "renew"):  # or else they are called twice
                 client.script_load(inside.binding(q).scripts[op].source)
         return q, Exchanges(monkeypatch, q).ops
 
@@ -139,7 +138,7 @@ def test_a_role_of_one_who_waits_elsewhere_is_not_taken_by_who_cannot_wait(make,
     other = Queue(name=name, url=server.url)
     getting = Background(other.get)
     with server.client() as client:
-        until(lambda: client.info("clients")["blocked_clients"])
+        until(lambda: blocked(client))
     del ops[:]
     with pytest.raises(Empty):
         q.get_nowait()

@@ -13,7 +13,7 @@ from .caller import Caller
 from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
-from .roles import GRACE, free_roles, make_round, wake
+from .roles import GRACE, make_round, wake
 from .statuses import BUSY, DONE, EMPTY, FIRST, FULL, NOW, RESERVED, TRY, WAIT, Reply
 
 #: The statuses after which trying again may help; a signal to park on follows them.
@@ -44,7 +44,7 @@ class Turns:
         self._signal = ""
         self._has_role = False  # meanwhile: it waits with it
         self._in_line = ""
-        self._watches, self._looks, self._hurries = 0, False, False
+        self._watches, self._looks = 0, False
         self._waiting: FastPath | None = None
         self._alone = False  # nobody else can be in the way
         self._is_given = False  # the last wait ended with the item
@@ -121,7 +121,8 @@ class Turns:
             if reply[0] not in _LATER:
                 return reply
             await self._prepare_to_wait(reply, end)
-            self._looks = self._hurries = True  # it may have ended
+            self._looks = True
+            self._caller.binding.rounds.note(0.0)  # it may have ended
             await self.wait(InUse("producer"), max(latest - time.monotonic(), 0.0))
             reply = await self._try(op, args, NOW, end)
             if time.monotonic() >= latest or reply[0] != BUSY or reply[2] != RESERVED:
@@ -130,8 +131,7 @@ class Turns:
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for the role, or with it for what it is for."""
         end = None if timeout is None else time.monotonic() + timeout
-        look = free_roles if self._hurries else make_round
-        soon = (await look(self._caller, end)) if self._looks else None
+        soon = (await make_round(self._caller, end)) if self._looks else None
         if self._has_role:
             # Look again in time to renew the lease.
             watch = min(TICK, self._lease / 3000) if self._watches else FIRST_WATCH
