@@ -25,6 +25,9 @@ from .signing import Checked, Keys, Signatures
 
 Item = TypeVar("Item")
 
+#: What each item begins with that is signed, or whose manifest is.
+_SIGNED = (*signing.MARKS, large.MARK)
+
 
 class Codec(Generic[Item]):
     """What one handle does to its items, or what it has of that ``kind``. Its pickle has keys only
@@ -80,12 +83,15 @@ class Codec(Generic[Item]):
         """Whether the content of what is large is kept apart."""
         return self._divides
 
-    def sign_late(self) -> Callable[[bytes], bytes]:
-        """From now on pickles are not signed here, but by what this returns, where they leave the
-        memory in which only processes of this user can write. It leaves alone what is signed."""
+    def sign_late(self) -> None:
+        """Leave pickles unsigned: every binding of the handle signs them by :meth:`sign`, where
+        they leave the memory in which only processes of this user can write."""
         self._signs_late = self._divides
-        sign, signed = self.prepare().sign, (*signing.MARKS, large.MARK)
-        return lambda item: item if item.startswith(signed) else sign(item)
+
+    def sign(self, item: bytes) -> bytes:
+        """Sign an item that is not signed yet. Raises AuthenticationError when the keys did not
+        come along."""
+        return item if item.startswith(_SIGNED) else self.prepare().sign(item)
 
     def prepare(self) -> Signatures:
         """Have the keys at hand. Raises AuthenticationError when they did not come along."""

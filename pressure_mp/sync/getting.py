@@ -19,6 +19,7 @@ from ..operations.control import FIFO
 from . import readable
 from .administered import AdministeredQueue
 from .arguments import check_max_items
+from .handles import inheritable
 from .item import Item
 from .readable import Readable
 
@@ -172,9 +173,14 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
             return
         claim.interrupted()
         claim.end()
+        inheritable.add(self)
         # No call from here on: each is kept once, by whichever call and thread that comes first.
         found, claim.found = claim.found, []
         self._kept += found
+
+    def _forget_parent(self) -> None:
+        super()._forget_parent()
+        self._kept.clear()
 
     def _get_one(self, claim: Any, block: bool = True, timeout: float | None = None) -> Item:
         operation: AnyOperation[Item] = self._operations.get_object(block, timeout, self._eof)
@@ -246,13 +252,13 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         if self._kept or self._incoming:
             return True
         # The next look tries again: this one must not keep a get waiting, or other queues.
-        at_once, kind = self._options._replace(reconnect=0), self._operations.discipline
+        at_once = self._options._replace(reconnect=0)
         try:
             if self._binding is None:
                 self._attach()
             if self._incoming is not None:
                 self._incoming.before_look(self)
-            binding = registry.engine(self._address).bind(self._name, kind, at_once)
+            binding = self._bind(registry.engine(self._address), at_once)
             return drive(self._operations.may_get(), binding.session())
         except QueueDoesNotExistError:
             return True

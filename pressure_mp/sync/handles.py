@@ -107,7 +107,7 @@ class Handle:
         self._presence: Any = None  # this process in the queue
         self._token = object()  # tells this handle from every other one of the process
         if self._anonymous:
-            _anonymous_handles.add(self)
+            inheritable.add(self)
             if "multiprocessing" in sys.modules:
                 # A child that it forks is a user from its start, however late it first does.
                 from multiprocessing.util import register_after_fork
@@ -312,6 +312,11 @@ class Handle:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name!r} at {self.url}>"
 
+    def _forget_parent(self) -> None:
+        """In a forked child, which uses an anonymous queue from when it says so at the broker."""
+        if self._anonymous:
+            self._binding = self._hold = None
+
     def __getstate__(self) -> dict[str, Any]:
         if self._opening is not None:
             raise ArgumentError(
@@ -348,7 +353,8 @@ class Handle:
         self._reset()
 
 
-_anonymous_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+#: Handles that have something here that a forked child must not have too.
+inheritable: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 #: Seconds that a forked child waits for a broker that does not answer, before it begins; and the
@@ -372,8 +378,8 @@ def _join_in_child(handle: Handle) -> None:
 
 def _after_fork_in_child() -> None:
     _away.clear()
-    for handle in list(_anonymous_handles):
-        handle._binding = handle._hold = None
+    for handle in list(inheritable):
+        handle._forget_parent()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -8,11 +8,10 @@ from functools import partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..effects import Operation
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
 from ..engines import registry
-from ..engines.contract.session import Binding, is_local
+from ..engines.contract.session import Binding, Engine, Options, is_local
 from ..exceptions import ArgumentError, Full, HandleClosedError, PressureError
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
@@ -121,18 +120,26 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         self._operations.codec = self._codec
         self._choose_buffers(given["buffering"], given["prefetch"], bound)
         self._open(partial(self._opening_bounded, self._how, bound, is_stated(maxsize)))
+        self._settle_where_items_are()
 
     def _make_operations(self) -> ObjectOperations:
         return ObjectOperations(self._name, FIFO)
 
-    def _connect(self, operation: Operation[None]) -> Binding:
-        binding = super()._connect(operation)
-        if is_local(binding) and binding.are_here:
-            if self._codec.is_signed:
-                binding.sign_with(self._codec.sign_late())
-        elif self._options.shares_memory and not (is_local(binding) and binding.are_hidden):
+    def _settle_where_items_are(self) -> None:
+        """Of a new queue it is known now whether its items are in shared memory. That stays as it
+        is in this handle, and in each process that inherits it: so each of them signs where the
+        binding does not, also when the items were moved meanwhile."""
+        binding = self._binding
+        if self._options.shares_memory and not (is_local(binding) and binding.are_here):
             self._options = self._options._replace(shares_memory=False)
-            self._binding = binding = self._bind(registry.engine(self._address))
+            self._binding = self._bind(registry.engine(self._address))
+        if self._options.shares_memory:
+            self._codec.sign_late()
+
+    def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
+        binding = super()._bind(engine, options)
+        if self._codec.is_signed and is_local(binding):
+            binding.sign_with(self._codec.sign)
         return binding
 
     def put(
@@ -324,6 +331,8 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._operations.codec = self._codec
+        if self._options.shares_memory:
+            self._codec.sign_late()
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -158,7 +158,8 @@ class Local(Protocol):
         or there is no space."""
 
     def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
-        """What is not signed is to be signed with this, in this process, before others see it."""
+        """Sign each item with this that a session of this binding, or a move of the items, sends
+        to the broker. ``sign`` leaves alone what is signed."""
 
     def move_to_broker(self) -> None:
         """Have them where all hosts see them, from now on. Blocks until the broker has them."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from ...exceptions import BrokerError
+from ...exceptions import BrokerError, BrokerUnavailable
 from ..contract.items import (
     TAKE_ONE,
     EndReservation,
@@ -36,11 +36,11 @@ from ..contract.queues import (
     Open,
     Opened,
 )
-from ..contract.replies import Later, Outcome
+from ..contract.replies import InUse, Later, Outcome
 from ..contract.session import SHORTEST_TRY, AsyncSession, Options, Session
 from . import places
 from .header import MOVED
-from .items import MOVE, Moved, SharedItems
+from .items import MOVE, Moved, SharedItems, latest
 from .reading import Ring
 
 
@@ -73,6 +73,7 @@ class SharedBinding:
         self.problem = problem
         self.name = name
         self._lease = lease
+        self._sign: Callable[[bytes], bytes] | None = None
         self.items = None if ring is None else SharedItems(ring, lease)
 
     def session(self) -> SharedSession:
@@ -84,8 +85,13 @@ class SharedBinding:
     def make(self, bound: int) -> None:
         """The queue was created: have its items in shared memory, if there is any."""
         ring = places.create(self.name, bound)
-        self.items = None if ring is None else SharedItems(ring, self._lease)
+        self._use(None if ring is None else SharedItems(ring, self._lease))
         self.problem = ""
+
+    def _use(self, items: SharedItems | None) -> None:
+        self.items = items
+        if self._sign is not None:
+            self.sign_with(self._sign)
 
     @property
     def are_here(self) -> bool:
@@ -104,16 +110,38 @@ class SharedBinding:
 
     def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
         """As of :class:`Local`."""
+        self._sign = sign
         if self.items is not None:
             self.items.ring.sign = sign
             self.items.ring.note_signed()
 
+    def signed(self, request: Any) -> Any:
+        """A request as the broker is to have it, wherever the items are now."""
+        sign, items = self._sign, self.items
+        if sign is None and items is not None and items.ring.is_signed:
+            sign = items.sign
+        if sign is not None:
+            if type(request) is Put:
+                return request._replace(items=list(map(sign, request.items)))
+            if type(request) is SetAside:
+                return request._replace(item=sign(request.item))
+        return request
+
     def move_to_broker(self, end: float | None = None) -> None:
         """As of :class:`Local`; ``end`` is as of :meth:`Session.call`."""
         self.check()
-        if self.items is not None and self.items.state != MOVED:
-            limit = None if end is None else max(end, time.monotonic() + SHORTEST_TRY)
-            self.items.move(lambda moved: self.below.add_moved(moved, end), limit)
+        if not self.move_until(_at_broker_until(end), end):
+            raise BrokerUnavailable(
+                f"another process moves the items of queue {self.name!r} to the broker, and is not "
+                "done yet: try again"
+            )
+
+    def move_until(self, limit: float | None, end: float | None) -> bool:
+        """Move the items to the broker, or wait until another process has; returns whether all are
+        there at ``limit``, on the monotonic clock. ``end`` is as of :meth:`Session.call`."""
+        if self.items is None:
+            return True
+        return self.items.move(lambda moved: self.below.add_moved(moved, end), limit)
 
     def give_back(self, taken: TakenHere, end: float | None) -> Any:
         """Put back in front what was taken here."""
@@ -137,7 +165,8 @@ class SharedBinding:
         if not self.problem:
             return
         found = bind(self.below, self.name, Options(lease=self._lease, shares_memory=True))
-        self.problem, self.items = found.problem, found.items
+        self.problem = found.problem
+        self._use(found.items)
         if self.problem:
             raise BrokerError(
                 f"queue {self.name!r} has its items in memory that the processes of one user on "
@@ -160,6 +189,11 @@ def bind(below: Below, name: str, options: Options) -> Any:
         return below
     # Of one whose items were moved only the file is left, which goes with the queue.
     return SharedBinding(below, name, options.lease, None if ring.state == MOVED else ring)
+
+
+def _at_broker_until(end: float | None) -> float | None:
+    """Until when a call waits for other processes that move the items, at least for a short try."""
+    return None if end is None else max(end, time.monotonic() + SHORTEST_TRY)
 
 
 class TakenHere:
@@ -223,28 +257,23 @@ class SharedSession:
                         self._is_here = True
                         return reply
             if kind not in _BESIDE or (kind in _COUNTING and not items.are_here):
-                self._binding.move_to_broker(end)
+                meanwhile = _MEANWHILE.get(kind)
+                if meanwhile is None:
+                    self._binding.move_to_broker(end)
+                elif not self._binding.move_until(meanwhile.limit(request, end), end):
+                    self._is_here = True
+                    return meanwhile.reply
         self._is_here = False
         was_moved = items is None or items.state == MOVED
         if items is not None and kind is Reserve:
             items.ring.readers.discard(request.reader)
-        reply = self._at_broker.call(self._signed(request), end)
+        reply = self._at_broker.call(self._binding.signed(request), end)
         changes = _BESIDE.get(kind) or _BEHIND.get(kind)
         if changes is None or (was_moved and kind in _COUNTING):
             return reply
         reply = changes(self._binding, request, reply)
         # They were moved meanwhile: what the broker told before that is no longer so.
         return self.call(request, end) if reply is MOVE else reply
-
-    def _signed(self, request: Any) -> Any:
-        """The same, as the broker is to have it."""
-        items = self._binding.items
-        if items is not None and items.ring.is_signed:
-            if type(request) is Put:
-                return request._replace(items=items.signed(request.items))
-            if type(request) is SetAside:
-                return request._replace(item=items.signed((request.item,))[0])
-        return request
 
     @property
     def _at_broker(self) -> Session:
@@ -256,7 +285,7 @@ class SharedSession:
         """As of :class:`Session`; what is done here is not done before it is called."""
         if self._binding.are_here:
             return False
-        return self._at_broker.send_ahead(self._signed(request), later, timeout)
+        return self._at_broker.send_ahead(self._binding.signed(request), later, timeout)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         """As of :class:`Session`."""
@@ -320,6 +349,22 @@ _HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]
     ReleaseSpace: lambda items, request, session, end: Outcome.DONE,
     GetLength: lambda items, request, session, end: items.length(),
     PeekItems: lambda items, request, session, end: items.peek(request),
+}
+
+
+class Meanwhile(NamedTuple):
+    """The reply to a request that needs the items at the broker, when another process moves them
+    for longer than ``limit(request, end)`` on the monotonic clock."""
+
+    reply: Any
+    limit: Callable[[Any, float | None], float | None]
+
+
+#: Requests for which that is no error: each has a reply that says that others are in the way.
+_MEANWHILE: dict[type, Meanwhile] = {
+    Put: Meanwhile(InUse("producer"), lambda request, end: _at_broker_until(end)),
+    Take: Meanwhile(InUse("consumer"), lambda request, end: latest(request.waits, end)),
+    Reserve: Meanwhile(Outcome.SHARED, lambda request, end: end),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ... import interrupts
 from ...encoding.private import Private, Privates
-from ...exceptions import BrokerError, BrokerUnavailable
+from ...exceptions import BrokerError
 from ...identity import hand_outs
 from ...identity.client import client_id_bytes, is_gone
 from ..contract.items import (
@@ -80,7 +80,7 @@ class SharedItems:
         if sort_keys or overfill or has_content:
             return MOVE
         ring = self.ring
-        added = ring.putting.run(partial(self._append, items), _latest(waits, end))
+        added = ring.putting.run(partial(self._append, items), latest(waits, end))
         if added is BUSY:
             return InUse("producer")
         if added is MOVE or added < 0:
@@ -118,14 +118,14 @@ class SharedItems:
         if hold is not None or until_ended:
             return MOVE
         taking = partial(self._take, min(limit, MOST_ITEMS), taker)
-        latest = _latest(waits, end)
+        until = latest(waits, end)
         while True:
-            reply = self.ring.taking.run(taking, latest)
+            reply = self.ring.taking.run(taking, until)
             if type(reply) is Taken:
                 self.ring.tell_space(len(reply.items))
             if reply is BUSY:
                 reply = InUse("consumer")
-            if type(reply) is not InUse or waits or (latest and time.monotonic() > latest):
+            if type(reply) is not InUse or waits or (until and time.monotonic() > until):
                 return reply
             self.wait(reply, _LOOK)
 
@@ -341,27 +341,32 @@ class SharedItems:
 
     # Moving to the broker
 
-    def move(self, add: Callable[[Moved], None], end: float | None = None) -> None:
-        """Have ``add`` bring all items to the broker. Raises what that raises; then whoever comes
-        next goes on with it."""
-        if self._with_both(partial(self._move, add), end) is BUSY:
-            raise BrokerUnavailable(
-                "another process moves the queue's items to the broker, and is not done yet"
-            )
+    def move(self, add: Callable[[Moved], None], end: float | None = None) -> bool:
+        """Have ``add`` bring all items to the broker, in batches: between two of them, other calls
+        may have the locks, and go on with the move. Returns whether all are there; False when
+        ``end`` on the monotonic clock came before. Tries once at least. Raises what ``add`` does;
+        then the next call that needs the items at the broker goes on."""
+        while True:
+            is_over = self._with_both(partial(self._move_batch, add), end)
+            if is_over is BUSY:
+                return False
+            if is_over or (end is not None and time.monotonic() >= end):
+                return is_over
 
-    def _move(self, add: Callable[[Moved], None]) -> None:
+    def _move_batch(self, add: Callable[[Moved], None]) -> bool:
         ring = self.ring
         if ring.state == MOVED:
-            return
+            return True
         self._check_key()
-        ring.set_state(MOVING)
-        while True:
-            first, items = ring.first, ring.read(0, MOST_ITEMS)
-            add(Moved(first, ring.bytes_out, self.signed(items)))
-            ring.advance(first + len(items))
-            if not ring.length:
-                break
+        if ring.state == HERE:
+            ring.set_state(MOVING)
+        first, items = ring.first, ring.read(0, MOST_ITEMS)
+        add(Moved(first, ring.bytes_out, self.signed(items)))
+        ring.advance(first + len(items))
+        if ring.length:
+            return False
         ring.set_state(MOVED)
+        return True
 
     def _with_both(self, body: Callable[[], T], end: float | None = None) -> T:
         """What it returns, which has both locks, once nobody has reserved any of the items. Who has
@@ -384,12 +389,14 @@ class SharedItems:
 
     def signed(self, items: Sequence[bytes]) -> list[bytes]:
         """As they are to be at the broker."""
-        sign = self.ring.sign
-        if not self.ring.is_signed:
-            return list(map(bytes, items))
+        return list(map(self.sign if self.ring.is_signed else bytes, items))
+
+    def sign(self, item: bytes) -> bytes:
+        """As it is to be there, if the queue's items are signed. Raises BrokerError when this
+        process has no key."""
         self._check_key()
-        assert sign is not None
-        return list(map(sign, items))
+        assert self.ring.sign is not None
+        return self.ring.sign(item)
 
     def _check_key(self) -> None:
         if self.ring.is_signed and self.ring.sign is None:
@@ -408,9 +415,9 @@ class SharedItems:
 _TICK = 0.9
 
 
-def _latest(waits: bool, end: float | None) -> float | None:
-    """When a call gives up that finds the lock in use."""
-    if waits:
+def latest(waits: bool, end: float | None) -> float | None:
+    """When a call gives up that finds a lock in use."""
+    if waits or end is not None:
         return end
     return time.monotonic() + _GRACE
 

@@ -1,0 +1,173 @@
+"""Queues in shared memory whose processes are started before and after the items move."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import multiprocessing
+import pickle
+import time
+from functools import partial
+
+import pytest
+from programs import inheriting
+from waiting import LIMIT, Background
+
+from pressure_mp import Empty, Queue
+from pressure_mp.engines.shared import linux
+
+pytestmark = [
+    pytest.mark.skipif(not linux.EXISTS, reason="this system has no futex that is known"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
+]
+
+LARGE = 300_000
+
+
+def set_bound(queue):
+    queue.maxsize = 100
+
+
+def put_large(queue):
+    queue.put(bytes(LARGE))
+    assert len(queue.get(timeout=LIMIT)) == LARGE
+
+
+def fill_memory(queue):
+    for number in range(330):
+        queue.put(number.to_bytes(200_000, "big"))
+    queue.flush()
+    for number in range(330):
+        assert queue.get(timeout=LIMIT) == number.to_bytes(200_000, "big")
+
+
+#: Whatever takes the items to the broker.
+MOVES = {
+    "nothing": lambda queue: None,
+    "task_done": lambda queue: queue.task_done(),
+    "pickle": pickle.dumps,
+    "bound": set_bound,
+    "large item": put_large,
+    "full memory": fill_memory,
+    "rejected": lambda queue: queue.rejected(),
+}
+
+
+#: Started processes inherit nothing: of them each way to pickle and to move is enough.
+STARTED = [("spawn", "nothing"), ("spawn", "task_done"), ("forkserver", "large item")]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("method", "move"), [*(("fork", move) for move in MOVES), *STARTED])
+def test_items_of_a_child_arrive_however_and_whenever_the_queue_moves(server, move, method, when):
+    context = multiprocessing.get_context(method)
+    with Queue(url=server.url) as queue:
+        queue.put("parent")
+        assert queue.get(timeout=LIMIT) == "parent"
+        go = context.Event()
+        child = context.Process(target=inheriting.put_each_way, args=(queue, go, context))
+        if when == "before":
+            child.start()
+        if move == "task_done":
+            queue.put("counted")
+            assert queue.get(timeout=LIMIT) == "counted"
+        MOVES[move](queue)
+        if when == "after":
+            child.start()
+        go.set()
+        got = [queue.get(timeout=LIMIT) for _ in range(inheriting.ITEMS)]
+        assert got == [("child", number) for number in range(inheriting.ITEMS)]
+        child.join(LIMIT)
+        assert child.exitcode == 0
+        assert queue.rejected() == []
+
+
+def test_a_small_item_of_one_child_arrives_behind_the_large_item_of_another(server):
+    context = multiprocessing.get_context("fork")
+    with Queue(url=server.url) as queue, Queue(url=server.url) as started:
+        both = [
+            context.Process(target=inheriting.put_both, args=(queue, queue, LARGE)),
+            context.Process(target=inheriting.put_each_way, args=(queue, context.Event(), context)),
+        ]
+        both[1]._args[1].set()
+        for process in both:
+            process.start()
+        got = [queue.get(timeout=LIMIT) for _ in range(2 + inheriting.ITEMS)]
+        for process in both:
+            process.join(LIMIT)
+        assert bytes(LARGE) in got
+        assert [one for one in got if type(one) is tuple] == [
+            ("child", number) for number in range(inheriting.ITEMS)
+        ]
+        started.put("still in memory")
+        assert started.get(timeout=LIMIT) == "still in memory"
+
+
+def test_a_listener_of_the_standard_library_hears_all_records_of_forked_processes(server):
+    heard = []
+    context = multiprocessing.get_context("fork")
+
+    class Heard(logging.Handler):
+        def emit(self, record):
+            heard.append(record.getMessage())
+
+    with Queue(url=server.url) as queue:
+        queue.put(logging.makeLogRecord({"msg": "first"}))
+        children = [context.Process(target=inheriting.log, args=(queue, 20)) for _ in range(3)]
+        children[0].start()
+        listener = logging.handlers.QueueListener(queue, Heard())
+        listener.start()
+        for child in children[1:]:
+            child.start()
+        for child in children:
+            child.join(LIMIT)
+        queue.join()
+        listener.stop()
+    assert sorted(heard) == sorted(["first", *3 * [str(number) for number in range(20)]])
+
+
+def slowly(monkeypatch, steps):
+    """Each batch of a move takes 0.1 seconds, and is told of."""
+    from pressure_mp.engines.redis.engine import RedisQueue
+
+    add = RedisQueue.add_moved
+
+    def add_slowly(self, moved, end):
+        steps.append(moved.first)
+        time.sleep(0.1)
+        add(self, moved, end)
+
+    monkeypatch.setattr(RedisQueue, "add_moved", add_slowly)
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.05, 0.3])
+def test_a_get_while_another_process_moves_the_items_is_empty_in_time(server, monkeypatch, timeout):
+    steps = []
+    with Queue(url=server.url) as queue:
+        context = multiprocessing.get_context("fork")
+        for number in range(20_000):
+            queue.put(number)
+        queue.flush()
+        ours, theirs = context.Pipe()
+        over = context.Event()
+        poller = context.Process(target=inheriting.poll, args=(queue, theirs, timeout, over.is_set))
+        poller.start()
+        assert ours.recv()[0] == 0
+        slowly(monkeypatch, steps)
+        moving = Background(partial(set_bound, queue))
+        seen = []
+        while moving.is_alive():
+            seen.append(ours.recv())
+        moving.result()
+        over.set()
+        while poller.is_alive() or ours.poll():
+            if ours.poll(0.01):
+                seen.append(ours.recv())
+        poller.join()
+        assert len(steps) > 5
+        numbers = [one for one, _ in seen if isinstance(one, int)]
+        assert numbers == list(range(1, len(numbers) + 1))
+        errors = [one for one, _ in seen if not isinstance(one, int)]
+        assert errors
+        assert all(issubclass(one, Empty) for one in errors)
+        assert max(seconds for _, seconds in seen) < timeout + 1

@@ -1,0 +1,152 @@
+"""What the parts of a handle remember, and what becomes of it in other processes.
+
+Each attribute has one of four answers. An attribute that is not in the table, or whose answer is
+not true, fails ``tests/package/test_what_a_handle_remembers.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+
+class Answer(Enum):
+    """What becomes of an attribute in a forked child, and where the handle is unpickled."""
+
+    SAID = "said by the program, or true of the queue for ever: the same in each process"
+    MADE = "made of the above: true in a forked child too; made anew where the handle is unpickled"
+    OWN = "of one process: begins anew in a forked child, and where the handle is unpickled"
+    REACHED = "the way to the queue: as MADE on a named queue, as OWN on an anonymous one"
+    ENDED = "the handle was closed: so it is in a forked child; where it is unpickled, it is open"
+
+
+SAID, MADE, OWN, REACHED, ENDED = Answer
+
+HANDLE = {
+    "_address": SAID,
+    "_anonymous": SAID,
+    "_codec": SAID,
+    "_eof": SAID,
+    "_fetches_ahead": SAID,
+    "_had_bound": SAID,  # at the beginning: one that is set later is looked up at the broker
+    "_is_buffering_stated": SAID,
+    "_name": SAID,
+    # ``shares_memory`` among them is decided once, when the queue is made; where the handle is
+    # pickled for an unknown place, it goes without. It says whether items are left unsigned, and
+    # that each binding signs them: so it does not change when the items move.
+    "_options": SAID,
+    "_reserves": SAID,
+    "_sends_ahead": SAID,
+    "_buffers": MADE,  # their parts have answers of their own
+    "_incoming": MADE,
+    "_operations": MADE,
+    "_outgoing": MADE,
+    "_presence": MADE,  # found again by the name of the queue, and reset
+    "_readable": MADE,  # its pipe is OWN
+    "_token": MADE,  # tells handles of one process apart
+    "_was_put_to": MADE,  # only the text of an error depends on it
+    "_where_full": MADE,  # only how a put is sent depends on it
+    "_opening": MADE,
+    "_binding": REACHED,
+    "_hold": REACHED,
+    "_kept": OWN,
+    "_handle_closed": ENDED,
+}
+
+CODEC = {
+    "_anonymous": SAID,
+    "_divides": SAID,
+    "_has_envelopes": SAID,
+    "_key_ids": SAID,
+    "_kind": SAID,
+    "_prefix": SAID,
+    "_queue": SAID,
+    "_serializer": SAID,
+    "_keys": MADE,  # they go along only to a process that is being started
+    "_signatures": MADE,
+    "_signs_late": MADE,  # says nothing that the handle's ``_options`` do not say
+}
+
+OUTGOING = {
+    "_home": MADE,  # reset by itself
+    "_incoming": MADE,
+    "_is_stated": MADE,
+    "_owner": MADE,
+    "_size": MADE,
+    "engine": MADE,
+    "is_awaited": MADE,  # as the program said, by cancel_join_thread()
+    "queue": MADE,
+    "_asks": OWN,
+    "_bytes": OWN,
+    "_changed": OWN,
+    "_encode": MADE,  # of the codec; looked up again before the first put
+    "_failed": OWN,
+    "_is_off": OWN,
+    "_is_stuck": OWN,
+    "_items": OWN,
+    "_limit": OWN,
+    "_lock": OWN,
+    "_room": OWN,
+    "failure": OWN,
+    "number_sent": OWN,
+    "sender": MADE,  # the home of all, unless this process found the queue full
+    # Of a queue with a bound.
+    "_is_ready": OWN,
+    "_seen": OWN,
+    "_space": MADE,  # reset by itself
+}
+
+RESERVING = dict.fromkeys(
+    (
+        *("_ahead", "_asked", "_back", "_batches", "_cell", "_hand_outs", "_in_hand", "_keeper"),
+        *("_last", "_left", "_loads", "_lock", "_lost", "_pace", "_place", "_pops", "_presence"),
+        *("_read", "_read_at", "_reader", "_rest", "_told", "_until", "holds"),
+    ),
+    OWN,
+)
+
+BINDING = {
+    "_lease": MADE,
+    "_sign": MADE,  # the codec's, of whichever process: it goes with each binding of the handle
+    "below": MADE,
+    "items": MADE,  # their ring says whether they are here, to all processes at once
+    "name": MADE,
+    "problem": MADE,  # looked at again by each call
+}
+
+RING = {
+    "_address": MADE,
+    "_cells": MADE,
+    "_fd": MADE,
+    "_lengths": MADE,
+    "_map": MADE,
+    "_size": MADE,
+    "bound": MADE,  # a change of it moves the items
+    "path": MADE,
+    "sign": MADE,
+    "ended_calls": MADE,  # by the names of readers, which a child has not
+    "readers": MADE,
+    "process": OWN,
+    "putting": MADE,  # their threads are OWN, and the kernel's locks are the process's
+    "taking": MADE,
+}
+
+TABLE: dict[str, dict[str, Answer]] = {
+    "handle": HANDLE,
+    "codec": CODEC,
+    "outgoing": OUTGOING,
+    "reserving": RESERVING,
+    "binding": BINDING,
+    "ring": RING,
+}
+
+
+def parts_of(queue: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a handle that has used its queue, each with its name in :data:`TABLE`."""
+    yield "handle", queue
+    yield "codec", queue._codec
+    yield "outgoing", queue._outgoing
+    yield "reserving", queue._incoming
+    yield "binding", queue._binding
+    yield "ring", queue._binding.items.ring
