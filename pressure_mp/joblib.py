@@ -11,16 +11,24 @@ from joblib.parallel import (  # type: ignore[import-untyped]
     register_parallel_backend,
 )
 
+from .exceptions import ArgumentError
 from .executor.executor import Executor
 from .executor.future import Future
+
+#: What joblib passes to every backend for its own processes and its files of arrays.
+_OF_JOBLIB = frozenset(
+    ("context", "max_nbytes", "mmap_mode", "prefer", "require", "temp_folder", "verbose")
+)
 
 
 class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
     """Runs joblib's batches as calls of an :class:`pressure_mp.Executor`.
 
-    ``joblib.parallel_config("pressure_mp", executor=executor)`` uses that one; without ``executor``
-    one is made for each ``Parallel``, with ``n_jobs`` workers and the other options given, and shut
-    down behind it.
+    ``joblib.parallel_config("pressure_mp", executor=executor)`` uses that one. Without
+    ``executor``, each ``Parallel`` makes one with ``n_jobs`` workers, and shuts it down at its end.
+    The options of :class:`pressure_mp.Executor`, such as ``initializer``, can be given to
+    ``parallel_config`` and to ``Parallel``, whose own take precedence. ArgumentError beside
+    ``executor``.
     """
 
     supports_retrieve_callback = True
@@ -51,11 +59,17 @@ class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         return max(1, workers + 1 + n_jobs)
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **options: Any) -> int:
-        """A ``Parallel`` begins."""
+        """Begin a ``Parallel``, with the options that it was given for its backend."""
         self.parallel = parallel
         number = self.effective_n_jobs(n_jobs)
+        given = {name: value for name, value in options.items() if name not in _OF_JOBLIB}
+        given = {**self._options, **given}
         if self._given is None:
-            self._executor = Executor(number, **self._options)
+            self._executor = Executor(number, **given)
+        elif given:
+            raise ArgumentError(
+                f"joblib has an executor= already: give {', '.join(sorted(given))} to that Executor"
+            )
         return number
 
     def submit(

@@ -11,7 +11,7 @@ from executors import functions
 joblib = pytest.importorskip("joblib")
 
 import pressure_mp.joblib  # noqa: E402, F401  # it registers the backend
-from pressure_mp import Executor  # noqa: E402
+from pressure_mp import ArgumentError, Executor  # noqa: E402
 
 
 @pytest.fixture
@@ -36,6 +36,29 @@ def test_parallel_runs_over_an_executor_of_its_own_or_a_given_one(options):
         check_arrays()
         check_nested(executor)
         check_cross_validation()
+
+
+def test_the_options_of_a_parallel_are_those_of_its_executor(options):
+    calls = [joblib.delayed(functions.get_status)()] * 3
+    begin = {"initializer": functions.begin, "initargs": ("of the Parallel",)}
+    with joblib.parallel_config("pressure_mp", **options, initializer=functions.begin_well):
+        assert joblib.Parallel(n_jobs=2)(calls) == ["well"] * 3
+        assert joblib.Parallel(n_jobs=2, **begin)(calls) == ["of the Parallel"] * 3
+        with pytest.raises(TypeError, match="colour"):
+            joblib.Parallel(n_jobs=2, colour="red")(calls)
+
+
+def test_options_beside_a_given_executor_are_refused(options):
+    with Executor(1, **options) as executor:
+        with joblib.parallel_config("pressure_mp", executor=executor):
+            parallel = joblib.Parallel(n_jobs=2, initializer=functions.begin_well, initargs=())
+            with pytest.raises(ArgumentError, match=r"give initargs, initializer to that Executor"):
+                parallel([joblib.delayed(abs)(-1)])
+        with (
+            joblib.parallel_config("pressure_mp", executor=executor, per_key=2),
+            pytest.raises(ArgumentError, match="give per_key to that Executor"),
+        ):
+            joblib.Parallel(n_jobs=2)([joblib.delayed(abs)(-1)])
 
 
 @pytest.mark.parametrize("is_given", [False, True])

@@ -79,7 +79,7 @@ ROOMS = {
         "operations states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
-    "joblib": "executor",
+    "joblib": "exceptions executor",
     "aio": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
         "engines.contract engines.put_off exceptions executor hidden identity in_flight operations "
