@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import sys
 from collections.abc import Sequence
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -207,8 +208,11 @@ class AddressError(ArgumentError):
     """The broker's address (``url``, ``host``, ``port``, ``db``) cannot be understood."""
 
 
-class EncodingError(PressureError, TypeError):
-    """The serializer cannot encode this object. Nothing was queued."""
+class EncodingError(PressureError, TypeError, PicklingError):
+    """The serializer cannot encode this object. Nothing was queued.
+
+    ``__cause__`` is the error that the serializer raised. Also ``pickle.PicklingError``.
+    """
 
 
 class DecodingError(PressureError, ValueError):

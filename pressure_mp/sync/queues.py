@@ -10,6 +10,7 @@ from ..engines.contract.queues import How
 from ..exceptions import (
     ArgumentError,
     ArgumentTypeError,
+    EncodingError,
     LateTaskDoneWarning,
     PressureError,
     QueueDoesNotExistError,
@@ -328,6 +329,26 @@ class SimpleQueue(ObjectQueue[Item]):
     def __init__(self, name: str | None = None, **options: Unpack[QueueOptions]) -> None:
         """Attach to the queue or create it, as for :class:`Queue` with ``maxsize`` 0."""
         super().__init__(0, name, **hide_in(options))
+
+    def put(
+        self,
+        item: Item,
+        block: bool = True,
+        timeout: float | None = None,
+        *,
+        connection: object | None = None,
+    ) -> None:
+        """Put ``item`` into the queue; as :meth:`Queue.put`, which never waits here.
+
+        Raises what that raises; but where the serializer fails, the serializer's own error in place
+        of EncodingError. (``multiprocessing.SimpleQueue.put``)
+        """
+        try:
+            super().put(item, block, timeout, connection=connection)
+            return
+        except EncodingError as error:
+            raised = error.__cause__ or error
+        raise raised
 
 
 def late_task_done(name: str) -> LateTaskDoneWarning:

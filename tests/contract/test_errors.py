@@ -169,6 +169,45 @@ def test_an_unpicklable_object_raises_in_the_caller_and_nothing_is_queued(url, n
     assert q.unfinished_tasks == 0
 
 
+@pytest.mark.parametrize(
+    "item", [Unpicklable(), threading.Lock(), lambda: 0], ids=lambda item: type(item).__name__
+)
+@pytest.mark.parametrize("buffering", [0, 8])
+@pytest.mark.parametrize("named", [False, True])
+def test_an_unpicklable_object_is_a_pickling_error_whose_cause_is_what_pickle_raised(
+    item, buffering, named, url, name
+):
+    with pytest.raises(Exception) as own:  # each raises another one
+        pickle.dumps(item, 5)
+    q = Queue(name=name if named else None, url=url, buffering=buffering)
+    for put in (q.put, lambda item: q.put_many([1, item])):
+        with pytest.raises(pickle.PicklingError) as caught:
+            put(item)
+        assert type(caught.value.__cause__) is type(own.value)
+        assert str(caught.value.__cause__) == str(own.value)
+    assert q.empty()
+    q.delete()
+
+
+@pytest.mark.only_threads("there is no SimpleQueue in asyncio")
+@pytest.mark.parametrize("named", [False, True])
+def test_a_simple_queue_raises_what_the_serializer_raised(named, url, name):
+    q = pressure_mp.SimpleQueue(name if named else None, url=url)
+    for item in (Unpicklable(), threading.Lock(), lambda: 0):
+        with pytest.raises(Exception) as own:  # each raises another one
+            pickle.dumps(item, 5)
+        for put in (q.put, q.put_nowait):
+            with pytest.raises(type(own.value)) as caught:
+                put(item)
+            assert type(caught.value) is type(own.value)
+            assert caught.value.__cause__ is None
+    assert q.empty()
+    q.delete()
+    q = pressure_mp.SimpleQueue(url=url, serializer=json)
+    with pytest.raises(pressure_mp.EncodingError, match="not bytes"):
+        q.put(1)
+
+
 def test_an_item_that_cannot_be_decoded_is_set_aside(url, name):
     q = Queue(name=name, url=url)
     q.put(Explodes())
