@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Generic
 
+from ..numeric import integer
 from ..operations.objects import ObjectOperations
-from ..sync.arguments import check_max_items
 from ..sync.item import Item
 from .handles import ItemHandle
 
@@ -19,7 +19,7 @@ class AdministeredQueue(ItemHandle, Generic[Item]):
 
     async def peek(self, max_items: int = 1) -> list[Item]:
         """The items that are next, which stay in the queue; as :meth:`pressure_mp.Queue.peek`."""
-        check_max_items(max_items)
+        max_items = integer("max_items", max_items, 1)
         return await self._run(self._operations.peek_objects(max_items))
 
     async def purge(self, timeout: float | None = None) -> int:
@@ -28,7 +28,7 @@ class AdministeredQueue(ItemHandle, Generic[Item]):
 
     async def rejected(self, limit: int = 100) -> list[bytes]:
         """The items that were set aside; as :meth:`pressure_mp.Queue.rejected`."""
-        return await self._run(self._operations.rejected_with_content(limit))
+        return await self._run(self._operations.rejected_with_content(integer("limit", limit, 1)))
 
     async def requeue_rejected(self) -> int:
         """Put the items that are set aside into the queue again; as

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ..engines.contract.queues import How
 from ..exceptions import PressureError
 from ..hidden import hide_in
+from ..numeric import integer
 from ..sync import pressure_queue as sync
-from ..sync.arguments import check_max_items
 from ..sync.options import ConnectionOptions, SignatureOf
 from ..sync.pressure_queue import check_item, check_role
 from .handles import ItemHandle
@@ -73,7 +73,7 @@ class PressureQueue(ItemHandle):
         self, max_items: int, block: bool = True, timeout: float | None = None
     ) -> list[bytes]:
         """Take the oldest items, 1 to ``max_items``."""
-        check_max_items(max_items)
+        max_items = integer("max_items", max_items, 1)
         seconds = self._sync._seconds(timeout)
         return await self._run(self._operations.get_many(max_items, bool(block), seconds))
 

@@ -21,9 +21,10 @@ from ..exceptions import (
     ShutDown,
 )
 from ..hidden import hide_in
+from ..numeric import integer
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
-from ..sync.arguments import check_max_items, check_maxsize
+from ..sync.arguments import check_maxsize
 from ..sync.item import Item
 from ..sync.options import QueueOptions, SignatureOf
 from ..sync.transactions import check_waits_for_nothing
@@ -223,7 +224,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         self, max_items: int, block: bool = True, timeout: float | None = None
     ) -> list[Item]:
         """Take the next items, 1 to ``max_items``; as :meth:`pressure_mp.Queue.get_many`."""
-        check_max_items(max_items)
+        max_items = integer("max_items", max_items, 1)
         seconds = self._may_get(block, timeout)
         await self._here.give_back()
         found, problem = await self._get_some(max_items, bool(block), seconds)

@@ -6,7 +6,9 @@ import re
 import time
 import uuid
 
+from .. import numeric
 from ..exceptions import ArgumentError, ArgumentTypeError
+from ..numeric import integer
 
 _INTEGER = re.compile(r"0|-?[1-9]\d*")
 
@@ -24,9 +26,7 @@ def encode_id(task_id: object) -> bytes:
             raise ArgumentError("a task's id is not empty, and has no zero byte")
         quoted = task_id.startswith("'") or _INTEGER.fullmatch(task_id)
         return f"'{task_id}".encode() if quoted else task_id.encode()
-    if not isinstance(task_id, int) or isinstance(task_id, bool):
-        raise ArgumentTypeError(f"a task's id is an int or a str, not {type(task_id).__name__}")
-    return b"%d" % task_id
+    return b"%d" % integer("a task's id", task_id, wanted="an int or a str")
 
 
 def decode_id(text: bytes) -> int | str:
@@ -53,13 +53,12 @@ def check_priority(priority: object) -> float:
     """A priority, as an int when it is a whole number. Raises ArgumentTypeError, ArgumentError."""
     if type(priority) is int and -(2**53) <= priority <= 2**53:
         return priority
-    if not isinstance(priority, (int, float)) or isinstance(priority, bool):
-        raise ArgumentTypeError(f"priority is a number, not {type(priority).__name__}")
+    given = numeric.real("priority", priority)
     try:
-        number = float(priority)
+        number = float(given)
     except OverflowError:
         number = float("nan")
-    if number != priority:
+    if number != given:
         raise ArgumentError(f"priority {priority} cannot be kept exactly; a float can be")
     return int(number) if number.is_integer() else number
 
@@ -90,11 +89,10 @@ def milliseconds(name: str, seconds: float | None, least: float = 0.0) -> int:
     """A time that a user gives, 0 for None. Raises ArgumentError, ArgumentTypeError."""
     if seconds is None:
         return 0
-    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
-        raise ArgumentTypeError(f"{name} is a number of seconds, not {type(seconds).__name__}")
-    if not least <= seconds <= _LONGEST:
+    number = numeric.seconds(name, seconds)
+    if not least <= number <= _LONGEST:
         raise ArgumentError(f"{name} is {seconds} s; it must be from {least} s to a century")
-    return round(seconds * 1000)
+    return round(number * 1000)
 
 
 def check_times(delay: float | None, ttl: float | None) -> tuple[int, int | None]:

@@ -14,6 +14,7 @@ from ..encoding.serializers import Serializer
 from ..encoding.task_values import milliseconds
 from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
+from ..numeric import integer
 from ..sync.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from . import calls, mapping
 from .call_queue import RECORDED, CallQueue, Options, QueueClient
@@ -109,10 +110,9 @@ class Executor(Submitter, futures.Executor):
         context = _check_context(mp_context, max_tasks_per_child)
         if initializer is not None and not callable(initializer):
             raise ArgumentTypeError("initializer must be a callable")
-        if not isinstance(max_deliveries, int) or max_deliveries < 1:
-            raise ArgumentError(f"max_deliveries is 1 or more, not {max_deliveries!r}")
-        if max_pending is not None and max_pending < 1:
-            raise ArgumentError(f"max_pending is 1 or more, or None; not {max_pending!r}")
+        max_deliveries = integer("max_deliveries", max_deliveries, 1)
+        if max_pending is not None:
+            max_pending = integer("max_pending", max_pending, 1, "an int or None")
         self._dumps = _dumps_of(given["serializer"], is_named=name is not None)
         setup = Setup(initializer, initargs, max_tasks_per_child)
         milliseconds("result_ttl", result_ttl, least=0.001)
@@ -343,8 +343,7 @@ def _dumps_of(serializer: str | Serializer, is_named: bool) -> calls.Dumps:
 def _check_size(max_workers: int | None, name: str | None) -> int:
     if max_workers is None:
         return _processors()
-    if not isinstance(max_workers, int) or isinstance(max_workers, bool):
-        raise ArgumentTypeError(f"max_workers is an int, not {type(max_workers).__name__}")
+    max_workers = integer("max_workers", max_workers)
     if max_workers < 0 or (max_workers == 0 and name is None):
         raise ArgumentError(
             f"max_workers must be greater than 0, not {max_workers}; or 0 for an executor with a "
@@ -361,10 +360,7 @@ def _processors() -> int:
 def _check_context(given: BaseContext | None, max_tasks_per_child: int | None) -> BaseContext:
     """As ProcessPoolExecutor chooses it."""
     if max_tasks_per_child is not None:
-        if not isinstance(max_tasks_per_child, int):
-            raise ArgumentTypeError("max_tasks_per_child must be an integer")
-        if max_tasks_per_child <= 0:
-            raise ArgumentError("max_tasks_per_child must be >= 1")
+        integer("max_tasks_per_child", max_tasks_per_child, 1, "an int or None")
     if given is None:
         method = "spawn" if max_tasks_per_child is not None else None
         given = multiprocessing.get_context(method)

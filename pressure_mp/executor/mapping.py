@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, TimeoutError, wait
 from typing import Any
 
-from ..exceptions import ArgumentError, ArgumentTypeError
+from ..numeric import integer
 
 #: What submits one call, as long as there is its executor, which an iterator that nobody finishes
 #: does not keep.
@@ -19,15 +19,9 @@ Submit = Callable[[], "Callable[..., Future[Any]] | None"]
 def check(chunksize: int, buffersize: int | None) -> None:
     """Raises ArgumentError, ArgumentTypeError, as the standard library raises ValueError and
     TypeError."""
-    if chunksize < 1:
-        raise ArgumentError(f"chunksize must be >= 1, not {chunksize}")
+    integer("chunksize", chunksize, 1)
     if buffersize is not None:
-        if not isinstance(buffersize, int):
-            raise ArgumentTypeError(
-                f"buffersize must be an integer or None, not {type(buffersize).__name__}"
-            )
-        if buffersize < 1:
-            raise ArgumentError(f"buffersize must be None or > 0, not {buffersize}")
+        integer("buffersize", buffersize, 1, "an int or None")
 
 
 def results(

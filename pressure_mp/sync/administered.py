@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic
 
-from .arguments import check_max_items
+from ..numeric import integer
 from .buffered import BufferedItemHandle
 from .item import Item
 
@@ -20,7 +20,7 @@ class AdministeredQueue(BufferedItemHandle, Generic[Item]):
         stays in the queue too. Raises QueueDoesNotExistError, and ArgumentError for ``max_items``
         below 1.
         """
-        check_max_items(max_items)
+        max_items = integer("max_items", max_items, 1)
         if self._incoming is not None:
             self._incoming.before_look(self)
         return self._run(self._operations.peek_objects(max_items))
@@ -45,7 +45,7 @@ class AdministeredQueue(BufferedItemHandle, Generic[Item]):
         queued; for a large item they are followed by its content. Waits for no other client. Raises
         QueueDoesNotExistError.
         """
-        return self._run(self._operations.rejected_with_content(limit))
+        return self._run(self._operations.rejected_with_content(integer("limit", limit, 1)))
 
     def requeue_rejected(self) -> int:
         """Put the items that were set aside back into the queue; returns how many.

@@ -7,6 +7,7 @@ import re
 from ..engines.contract.address import Address
 from ..engines.contract.session import NOBODY, Durability, Options
 from ..exceptions import ArgumentError, ArgumentTypeError
+from ..numeric import integer, seconds
 
 
 def check_name(name: object) -> None:
@@ -19,11 +20,10 @@ def check_name(name: object) -> None:
 
 def check_maxsize(maxsize: object) -> int:
     """The bound for a ``maxsize``, where less than 1 is no bound. Raises ArgumentTypeError."""
-    if not isinstance(maxsize, int) or isinstance(maxsize, bool):
-        raise ArgumentTypeError(
-            f"maxsize is an int, not {type(maxsize).__name__}{ask_for_name(maxsize)}"
-        )
-    return max(maxsize, 0)
+    try:
+        return max(integer("maxsize", maxsize), 0)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error}{ask_for_name(maxsize)}") from None
 
 
 def ask_for_name(given: object) -> str:
@@ -31,40 +31,29 @@ def ask_for_name(given: object) -> str:
     return f": did you mean name={given!r}?" if isinstance(given, str) else ""
 
 
-def check_max_items(max_items: object) -> None:
-    """Raise ArgumentTypeError or ArgumentError for what is no number of items to get."""
-    if not isinstance(max_items, int) or isinstance(max_items, bool):
-        raise ArgumentTypeError(f"max_items is an int, not {type(max_items).__name__}")
-    if max_items < 1:
-        raise ArgumentError(f"max_items is 1 or more, not {max_items}")
-
-
-def check_ahead(what: str, number: object) -> int:
-    """Raise ArgumentTypeError or ArgumentError for what is no number of items to keep here; it was
-    given as ``what``."""
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise ArgumentTypeError(f"{what} is an int, not {type(number).__name__}")
+def check_ahead(what: str, given: object) -> int:
+    """The number of items to keep here that was given as ``what``. Raises ArgumentTypeError,
+    ArgumentError."""
+    number = integer(what, given)
     if not 0 <= number <= 1_000_000:
         raise ArgumentError(f"{what} is {number} items; it must be from 0 to a million")
     return number
 
 
 def check_lease(lease: object) -> float:
-    """Raise ArgumentTypeError or ArgumentError for what cannot be a lease in seconds."""
-    if not isinstance(lease, (int, float)) or isinstance(lease, bool):
-        raise ArgumentTypeError(f"lease is a number of seconds, not {type(lease).__name__}")
-    if not 0.1 <= lease < 86400:
+    """The lease in seconds. Raises ArgumentTypeError, ArgumentError."""
+    given = seconds("lease", lease)
+    if not 0.1 <= given < 86400:
         raise ArgumentError(f"lease is {lease} s; it must be from 0.1 s to a day")
-    return float(lease)
+    return given
 
 
 def check_reconnect(reconnect: object) -> float:
-    """Raise ArgumentTypeError or ArgumentError for what cannot be a time to connect again."""
-    if not isinstance(reconnect, (int, float)) or isinstance(reconnect, bool):
-        raise ArgumentTypeError(f"reconnect is a number of seconds, not {type(reconnect).__name__}")
-    if not 0 <= reconnect <= 86400:
+    """The seconds for which to connect again. Raises ArgumentTypeError, ArgumentError."""
+    given = seconds("reconnect", reconnect)
+    if not 0 <= given <= 86400:
         raise ArgumentError(f"reconnect is {reconnect} s; it must be from 0 s to a day")
-    return float(reconnect)
+    return given
 
 
 def check_durability(durability: object) -> Durability | None:

@@ -15,10 +15,10 @@ from ..drivers import drive, drive_on
 from ..effects import AnyOperation
 from ..engines import registry
 from ..exceptions import PressureError, QueueDoesNotExistError, RejectedItemWarning
+from ..numeric import integer
 from ..operations.control import FIFO
 from . import readable
 from .administered import AdministeredQueue
-from .arguments import check_max_items
 from .handles import inheritable
 from .item import Item
 from .readable import Readable
@@ -92,7 +92,7 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         none are left; an item that cannot be decoded raises its error when its turn comes.
         """
         self._check_open()
-        check_max_items(max_items)
+        max_items = integer("max_items", max_items, 1)
         if timeout is not None and block:
             timeout = self._seconds(timeout)
         if self._readable is not None:

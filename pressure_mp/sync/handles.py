@@ -265,7 +265,7 @@ class Handle:
         if timeout is None:
             return None
         try:
-            seconds = timeout + 0.0
+            seconds = float(timeout + 0.0)  # a float32 of numpy cannot be added to a clock
         except TypeError:
             raise ArgumentTypeError(
                 f"'timeout' is a number of seconds or None, not {type(timeout).__name__}"

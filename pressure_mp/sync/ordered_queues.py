@@ -10,6 +10,7 @@ from ..encoding import sort_keys
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
+from ..numeric import integer
 from ..operations.fair import FairOperations
 from ..operations.objects import ObjectOperations
 from .arguments import ask_for_name
@@ -250,8 +251,7 @@ class FairQueue(_OrderedQueue[Item]):
         return self._run(self._snapshot(limit))
 
     def _snapshot(self, limit: int) -> Operation[Snapshot]:
-        if limit < 1:
-            raise ArgumentError(f"limit is {limit}; it must be 1 or more")
+        limit = integer("limit", limit, 1)
         picture, objects = yield from self._fair.snapshot_objects(limit)
         current = objects[: picture.current]
         waiting: dict[Any, list[Any]] = {}
@@ -287,13 +287,10 @@ class FairQueue(_OrderedQueue[Item]):
     def _order(self, item: Item) -> bytes:
         assert self._key is not None
         key = self._key(item)
-        weight = 1 if self._weight is None else self._weight(key)
-        if not isinstance(weight, int) or isinstance(weight, bool):
-            raise ArgumentTypeError(
-                f"the weight of key {key!r} is an int, not {type(weight).__name__}"
-            )
-        if not 1 <= weight < 2**31:
-            raise ArgumentError(f"the weight of key {key!r} is {weight}; it must be 1 or more")
+        what = f"the weight of key {key!r}"
+        weight = 1 if self._weight is None else integer(what, self._weight(key), 1)
+        if weight >= 2**31:
+            raise ArgumentError(f"{what} is {weight}; it must be less than 2**31")
         return b"%d %b" % (weight, _encode_key(key))
 
     @property

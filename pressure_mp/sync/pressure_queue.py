@@ -10,7 +10,8 @@ from ..drivers import drive_on
 from ..effects import Operation
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError
-from .arguments import check_max_items, check_maxsize
+from ..numeric import integer
+from .arguments import check_maxsize
 from .item_handles import ItemHandle
 from .options import ConnectionOptions, SignatureOf, read
 
@@ -106,7 +107,7 @@ class PressureQueue(ItemHandle):
         Blocks as :meth:`get` does until there is one; not at all when ``block`` is false. Raises
         what :meth:`get` raises, and ArgumentError for ``max_items`` below 1.
         """
-        check_max_items(max_items)
+        max_items = integer("max_items", max_items, 1)
         operation = self._operations.get_many(max_items, bool(block), self._seconds(timeout))
         return self._handing_out(partial(drive_on, operation))
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ..engines.contract.queues import How
 from ..exceptions import (
     ArgumentError,
-    ArgumentTypeError,
     EncodingError,
     LateTaskDoneWarning,
     PressureError,
@@ -19,6 +18,7 @@ from ..exceptions import (
 )
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim
+from ..numeric import integer
 from ..operations.deliveries import Delivery
 from .arguments import check_maxsize
 from .item import Item
@@ -72,7 +72,8 @@ class Queue(ObjectQueue[Item]):
         """The queue's bound in items, 0 for none. Setting it changes it for all clients.
 
         Items stay in the queue, also those over a smaller bound. Setting raises ArgumentTypeError
-        for what is no int; both raise QueueDoesNotExistError. Never waits for space or items.
+        for what has no ``__index__``; both raise QueueDoesNotExistError. Never waits for space or
+        items.
         """
         return self.stats().maxsize
 
@@ -308,13 +309,7 @@ class JoinableQueue(Queue[Item]):
 def _check_limit(max_deliveries: object) -> int:
     if max_deliveries is None:
         return 0
-    if not isinstance(max_deliveries, int) or isinstance(max_deliveries, bool):
-        raise ArgumentTypeError(
-            f"max_deliveries is an int or None, not {type(max_deliveries).__name__}"
-        )
-    if max_deliveries < 1:
-        raise ArgumentError(f"max_deliveries is 1 or more, not {max_deliveries}")
-    return max_deliveries
+    return integer("max_deliveries", max_deliveries, 1, "an int or None")
 
 
 class SimpleQueue(ObjectQueue[Item]):

@@ -19,6 +19,7 @@ ROOMS = {
     "states": "",
     "exceptions": "states",
     "authentication": "exceptions",
+    "numeric": "exceptions",
     "exhaustive": "",
     "deadlines": "",
     "interrupts": "",
@@ -26,7 +27,7 @@ ROOMS = {
     "in_flight": "",
     "urls": "exceptions hidden",
     "identity": "",
-    "encoding": "authentication exceptions hidden interrupts",
+    "encoding": "authentication exceptions hidden interrupts numeric",
     "engines.contract": "states",
     "engines.put_off": "engines.contract",
     "engines.finishing": "",
@@ -67,23 +68,23 @@ ROOMS = {
     ),
     "sync": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract exceptions hidden identity in_flight interrupts operations"
+        "engines.contract exceptions hidden identity in_flight interrupts numeric operations"
     ),
     "sync.tasks": (
         "authentication background caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract exceptions hidden identity in_flight interrupts operations states sync "
-        "events"
+        "engines.contract exceptions hidden identity in_flight interrupts numeric operations "
+        "states sync events"
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
-        "operations states sync sync.tasks telemetry.json_logs"
+        "numeric operations states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
     "joblib": "exceptions executor",
     "aio": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract engines.put_off exceptions executor hidden identity in_flight operations "
-        "states sync sync.tasks events"
+        "engines.contract engines.put_off exceptions executor hidden identity in_flight numeric "
+        "operations states sync sync.tasks events"
     ),
     "telemetry": "_version engines.contract states sync events",
     "administration": (

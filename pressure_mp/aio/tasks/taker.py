@@ -8,9 +8,9 @@ from typing import Any, Literal
 from ...effects import Operation
 from ...exceptions import PressureError, RejectedItemWarning
 from ...in_flight import Claim
+from ...numeric import integer
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
-from ...sync.arguments import check_max_items
 from ...sync.tasks.base_task import Backoff, Data, check_on_error
 from ...sync.tasks.taker import check_done, hand_out, note_staged
 from .handle import TaskHandle
@@ -53,7 +53,7 @@ class TaskTaker(TaskHandle[Data]):
     ) -> list[Task[Data]]:
         """Take the next tasks, 1 to ``max_tasks``; as :meth:`pressure_mp.TaskQueue.take_many`, and
         cancelled as :meth:`take`."""
-        check_max_items(max_tasks)
+        max_tasks = integer("max_tasks", max_tasks, 1)
         limit = self._sync._seconds(timeout)
         return await self._take(max_tasks, limit, ttr, tube, on_error, backoff)
 

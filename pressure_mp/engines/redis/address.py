@@ -107,19 +107,23 @@ def of_parts(
 ) -> RedisAddress:
     """The server that arguments name, or else the environment. Raises AddressError."""
     origin = _origin(host, port, db, variables)
-    if port is None:
-        port = urls.number(variables.get("REDIS_PORT", str(DEFAULT_PORT)), "REDIS_PORT")
-    if db is None:
-        db = urls.number(variables.get("REDIS_DB", "0"), "REDIS_DB")
     return RedisAddress(
         scheme="redis",
         host=variables.get("REDIS_SERVER", DEFAULT_HOST) if host is None else host,
-        port=port,
-        db=db,
+        port=_number("port", port, variables, DEFAULT_PORT),
+        db=_number("db", db, variables, 0),
         prefix=prefix,
         allow_eviction=_allows_eviction(variables),
         origin=origin,
     )
+
+
+def _number(what: str, given: object, variables: Mapping[str, str], default: int) -> int:
+    """A port or a database: as an argument, else of the environment. Raises AddressError."""
+    if given is not None:
+        return urls.number(str(given), what)
+    variable = f"REDIS_{what.upper()}"
+    return urls.number(variables.get(variable, str(default)), variable)
 
 
 def _origin(

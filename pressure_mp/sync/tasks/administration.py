@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ... import states
 from ...effects import Operation
 from ...encoding.task_values import check_times, check_tube, encode_id
-from ...exceptions import ArgumentError, ArgumentTypeError
+from ...exceptions import ArgumentError
 from ...identity.processes import incarnation
+from ...numeric import integer
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
 from ...operations.task_stats import TaskStats
@@ -94,7 +95,8 @@ class TaskAdministration(TaskHandle[Data]):
         self, limit: int | None, delay: float | None, ttl: float | None
     ) -> Operation[int]:
         wait, life = check_times(delay, ttl)
-        return self._operations.kick_many(_check_limit(limit), wait, life)
+        most = None if limit is None else integer("limit", limit, 0, "an int or None")
+        return self._operations.kick_many(most, wait, life)
 
     def kill(self, task: Task[Data] | int | str) -> Task[Data]:
         """Remove a task, in whatever state it is. Never waits. Raises TaskNotFound.
@@ -127,8 +129,7 @@ class TaskAdministration(TaskHandle[Data]):
     def _listing(
         self, state: TaskState | str | None, tube: str | None, limit: int
     ) -> Operation[builtins.list[DecodedTask]]:
-        if not isinstance(limit, int) or limit < 1:
-            raise ArgumentError(f"limit is 1 or more, not {limit!r}")
+        limit = integer("limit", limit, 1)
         wanted = "".join(states.NAMES) if state is None else _state(state)
         return self._operations.list(wanted, check_tube(tube), limit)
 
@@ -223,13 +224,3 @@ def _state(given: str) -> TaskState:
         known = ", ".join(f"{letter} ({word})" for letter, word in states.NAMES.items())
         raise ArgumentError(f"{given!r} is not a state; the states are {known}")
     return state
-
-
-def _check_limit(limit: int | None) -> int | None:
-    if limit is None:
-        return None
-    if not isinstance(limit, int) or isinstance(limit, bool):
-        raise ArgumentTypeError(f"limit is an int or None, not {type(limit).__name__}")
-    if limit < 0:
-        raise ArgumentError(f"limit is 0 or more, not {limit}")
-    return limit

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ... import states
 from ...encoding.task_values import milliseconds
 from ...engines.contract.task_records import TaskSettings
-from ...exceptions import ArgumentError, ArgumentTypeError
+from ...exceptions import ArgumentError
+from ...numeric import integer
 from ..options import IdKind
 
 IDS = ("time64", "auto_increment", "uuid", "required")
@@ -44,8 +45,4 @@ def _bound(name: str, given: int | None) -> int:
     """A number that is 1 or more; 0 for None."""
     if given is None:
         return 0
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise ArgumentTypeError(f"{name} is an int or None, not {type(given).__name__}")
-    if given < 1:
-        raise ArgumentError(f"{name} is 1 or more, not {given}")
-    return given
+    return integer(name, given, 1, "an int or None")

@@ -18,10 +18,10 @@ from ...encoding.task_values import (
 from ...engines.contract.task_records import Held, TaskRecord
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
 from ...in_flight import Claim
+from ...numeric import integer
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED, Subject
 from ...operations.task_taking import Delivery
-from ..arguments import check_max_items
 from .base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
 from .handle import TaskHandle
 from .task import Task
@@ -90,7 +90,7 @@ class TaskTaker(TaskHandle[Data]):
         RejectedItemWarning; else it raises the error of the first.
         """
 
-        check_max_items(max_tasks)
+        max_tasks = integer("max_tasks", max_tasks, 1)
         limit = self._seconds(timeout)
         return self._take(max_tasks, limit, ttr, tube, on_error, backoff)
 

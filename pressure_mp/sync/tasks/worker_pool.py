@@ -24,6 +24,7 @@ from ...exceptions import (
     ShutDown,
     TaskError,
 )
+from ...numeric import integer
 from ...states import TAKEN
 from .base_task import Backoff, check_on_error
 from .task import Task
@@ -56,10 +57,7 @@ class Job:
             raise ArgumentTypeError(
                 f"a handler is called with a task; {type(self.handler).__name__} cannot be called"
             )
-        if not isinstance(self.concurrency, int) or isinstance(self.concurrency, bool):
-            raise ArgumentTypeError(f"concurrency is an int, not {type(self.concurrency).__name__}")
-        if self.concurrency < 1:
-            raise ArgumentError(f"concurrency is 1 or more, not {self.concurrency}")
+        integer("concurrency", self.concurrency, 1)
         check_on_error(self.on_error, self.backoff)
 
 

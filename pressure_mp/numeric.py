@@ -1,0 +1,37 @@
+"""The numbers that users give, which other packages have types of their own for, as numpy has."""
+
+from __future__ import annotations
+
+import operator
+from numbers import Integral, Real
+from typing import Any
+
+from .exceptions import ArgumentError, ArgumentTypeError
+
+
+def integer(what: str, given: Any, least: int | None = None, wanted: str = "an int") -> int:
+    """The int that anything with ``__index__`` is, but no bool. ``wanted`` is what ``what`` may be.
+
+    Raises ArgumentTypeError; ArgumentError for less than ``least``.
+    """
+    try:
+        number = operator.index(given)
+    except TypeError:
+        number = None
+    if number is None or isinstance(given, bool):
+        raise ArgumentTypeError(f"{what} is {wanted}, not {type(given).__name__}")
+    if least is not None and number < least:
+        raise ArgumentError(f"{what} is {least} or more, not {number}")
+    return number
+
+
+def real(what: str, given: object, wanted: str = "a number") -> Real | int:
+    """Any real number but a bool, an integer as an int. Raises ArgumentTypeError."""
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise ArgumentTypeError(f"{what} is {wanted}, not {type(given).__name__}")
+    return int(given) if isinstance(given, Integral) else given
+
+
+def seconds(what: str, given: object) -> float:
+    """The float that a number of seconds is. Raises ArgumentTypeError."""
+    return float(real(what, given, "a number of seconds"))
