@@ -101,7 +101,7 @@ class BoundedOutgoing(Outgoing):
     def _put_large(
         self, handle: BufferedHandle, item: Large, block: bool, end: float | None
     ) -> None:
-        self._settle_in_time(block, end)
+        self.settle_in_time(block, end)
         self.release(handle)
         super()._put_large(handle, item, block, end)
 
@@ -117,7 +117,7 @@ class BoundedOutgoing(Outgoing):
                 self._items.append(item)
                 self.sender.line_up(self, handle)
                 return
-            self._settle_in_time(block, end)
+            self.settle_in_time(block, end)
             if self._is_off or self._space.is_mine():
                 self._put_past(handle, item, block, end)
                 return

@@ -53,11 +53,24 @@ class Buffers:
         if self.outgoing is not None:
             self.outgoing.flush(handle)
 
-    def before_put(self, handle: BufferedHandle) -> None:
-        """Something is about to be put past the buffer, or the bound is about to be changed."""
+    def before_put(self, handle: BufferedHandle, block: bool, end: float | None) -> None:
+        """Send what is in the buffer before something is put past it. Raises Full when the queue
+        has no space for it at ``end``, or unless ``block`` now; and what :meth:`flush` raises."""
         if self.outgoing is not None:
-            self.outgoing.flush(handle)
-            self.outgoing.release(handle)
+            self.outgoing.settle_in_time(block, end)
+            self._release(self.outgoing, handle)
+
+    def before_bound(self, handle: BufferedHandle) -> None:
+        """Send what is in the buffer, as far as the queue has space, before its bound is changed.
+        Raises what :meth:`flush` raises."""
+        if self.outgoing is not None:
+            self.outgoing.settle()
+            self._release(self.outgoing, handle)
+
+    @staticmethod
+    def _release(outgoing: Outgoing, handle: BufferedHandle) -> None:
+        outgoing.raise_failure(handle)
+        outgoing.release(handle)
 
     def cancel_join(self) -> None:
         """Wait for the broker neither at the end of the handle nor at that of the process."""

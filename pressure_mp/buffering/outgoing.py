@@ -138,7 +138,7 @@ class Outgoing:
     ) -> None:
         """Its content is the caller's memory, so it cannot wait here: it is sent at once, after all
         that was put before it."""
-        self._settle_in_time(block, end)
+        self.settle_in_time(block, end)
         self.raise_failure(handle)
         handle._putting(handle._operations.put(item, block, seconds_left(end)))
         self._forget_room()
@@ -159,13 +159,13 @@ class Outgoing:
             if self._limit and (self._limit == self._size or len(self._items) < self._limit):
                 self._wait_for_room(len(item), block, end)
                 continue
-            self._settle_in_time(block, end)
+            self.settle_in_time(block, end)
             if self._is_off or not self._look(handle):
                 handle._putting(handle._operations.put(item, block, seconds_left(end)))
                 self._forget_room()  # who knows what has come and gone meanwhile
                 return
 
-    def _settle_in_time(self, block: bool, end: float | None) -> None:
+    def settle_in_time(self, block: bool, end: float | None) -> None:
         """Wait until the broker has what was put here; if the queue is full, no longer than a put
         may wait."""
         if not (self.settle() or (block and self.settle(True, end))):

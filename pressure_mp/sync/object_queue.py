@@ -8,6 +8,7 @@ from functools import partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ..deadlines import deadline, seconds_left
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
 from ..engines import registry
@@ -248,12 +249,16 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
             block = False
         elif timeout is not None and block:
             timeout = self._seconds(timeout)
+        given, end = list(items), deadline(block, timeout)
         if self._buffers is not None:
-            self._buffers.before_put(self)
-        given = list(items)
+            try:
+                self._buffers.before_put(self, block, end)
+            except Full as error:
+                error.rest = given
+                raise
         try:
-            orders = self._orders(given)
-            putting = self._operations.put_objects(given, bool(block), timeout, orders)
+            orders, left = self._orders(given), seconds_left(end)
+            putting = self._operations.put_objects(given, bool(block), left, orders)
             self._putting(putting, connection=connection)
         except PressureError as error:
             error.rest = given[error.accepted :]

@@ -81,7 +81,7 @@ class Queue(ObjectQueue[Item]):
     def maxsize(self, maxsize: int) -> None:
         bound = check_maxsize(maxsize)
         if self._buffers is not None:
-            self._buffers.before_put(self)
+            self._buffers.before_bound(self)
         self._run(self._operations.set_bound(bound))
         if self._buffers is not None:
             self._buffers.look_again()

@@ -203,6 +203,40 @@ def test_a_full_buffer_blocks_a_put(make):
     assert rest[-4:] == [0, 1, 2, 3]
 
 
+@pytest.fixture
+def stuck(make):
+    """A handle with an item in its buffer that finds no space, and one without a buffer."""
+    q, other = make(maxsize=5), plain(make)
+    q.put("first")
+    q.flush()
+    other.put_many(range(4))
+    q.put("stuck")
+    return q, other
+
+
+def test_put_many_waits_no_longer_than_its_timeout_for_the_space_that_a_buffer_needs(stuck):
+    q, other = stuck
+    begin = time.monotonic()
+    with pytest.raises(Full) as refused:
+        q.put_many([1, 2], timeout=0.05)
+    assert 0.05 <= time.monotonic() - begin < 5
+    assert (refused.value.accepted, refused.value.rest) == (0, [1, 2])
+    with pytest.raises(Full) as refused:
+        q.put_many([1, 2], block=False)
+    assert (refused.value.accepted, refused.value.rest) == (0, [1, 2])
+    other.get_many(5)
+    q.put_many([1, 2], timeout=LIMIT)
+    assert other.get_many(9) == ["stuck", 1, 2]
+
+
+def test_a_new_bound_makes_space_for_what_waits_in_a_buffer(stuck):
+    q, other = stuck
+    setting = Background(setattr, q, "maxsize", 10)
+    setting.result()
+    q.flush()
+    assert other.get_many(9) == ["first", 0, 1, 2, 3, "stuck"]
+
+
 def test_get_does_not_wait_for_a_buffer_that_cannot_be_sent(make):
     q, other = make(buffering=3, maxsize=5), plain(make)
     q.put("first")
