@@ -110,9 +110,11 @@ class SharedConnection(asyncio.Protocol):
         #: While the transport has more to send than it should keep: until it has less.
         self._room: asyncio.Future[None] | None = None
         self._wire, self._transport = wire, wire.transport
+        # The wire has heard what came until now, and this hears what comes from now on.
+        is_stale = wire.is_stale()
         self._transport.set_protocol(self)
-        if self._transport.is_closing():
-            self._fail("the server closed the connection")
+        if is_stale:
+            self._break("the server closed the connection, or sent what nobody asked for")
 
     @property
     def is_usable(self) -> bool:
@@ -239,6 +241,11 @@ class SharedConnection(asyncio.Protocol):
     def _break(self, why: str) -> None:
         self._fail(why)
         self._transport.abort()
+
+    def eof_received(self) -> None:
+        """No reply comes any more. Without this, the transport would first send all that it has,
+        however long the server takes to read that."""
+        self._break("the server closed the connection")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(f"the connection was lost: {exc}" if exc else "the server closed the connection")

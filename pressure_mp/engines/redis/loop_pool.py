@@ -89,12 +89,14 @@ class LoopPool(Pool):
     async def lend(self, slot: int, timeout: float | None = None) -> Channel:
         """A channel to the slot's server; ``timeout`` is that of :meth:`checkout`."""
         end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            server = self._server(await self._node(slot, timeout))
-            channel = server.channel()
-            if channel is not None:
-                return channel
+        server = self._server(await self._node(slot, timeout))
+        channel = server.channel()
+        if channel is None:
             await server.connect(_left(end), _left(end))
+            channel = server.channel()
+        if channel is None:  # who tries again makes a pause, and has an end
+            raise ConnectionResetError("the server closed the connection behind its greeting")
+        return channel
 
     def take_in(self, wire: Carrier) -> None:
         if isinstance(wire, Channel):

@@ -55,10 +55,10 @@ class LoopWire(Wire):
 
     def after_fork(self) -> None:
         """In the child: the connection is the parent's alone. Its transport is told nothing, since
-        what that tells the event loop's selector it would tell the parent's."""
-        if self.transport.is_closing():
-            return
-        descriptor = self.transport.get_extra_info("socket").fileno()
+        what that tells the event loop's selector it would tell the parent's. One that is closing
+        may have its socket still."""
+        own = self.transport.get_extra_info("socket")
+        descriptor = -1 if own is None else own.fileno()
         if descriptor >= 0:
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, descriptor, inheritable=False)
@@ -87,7 +87,13 @@ class LoopWire(Wire):
         return len(received)
 
     def is_stale(self) -> bool:
-        return self._input.at_eof()
+        reading = self._input.read(1)
+        try:
+            reading.send(None)
+        except (StopIteration, OSError):  # the end, an error, or bytes that nobody asked for
+            return True
+        reading.close()  # it would have waited
+        return self.transport.is_closing()
 
     def close(self) -> None:
         if self._reading is not None:
