@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
 
 from .exceptions import AddressError
@@ -93,6 +94,14 @@ class Url:
         found = [option for option in self.options if _name(option) in names]
         self.options = [option for option in self.options if _name(option) not in names]
         return {_name(option): unquote_plus(option.partition("=")[2]) for option in found}
+
+    def check_options(self, known: Iterable[str]) -> None:
+        """Raise AddressError for an option that is none of these."""
+        for name in map(_name, self.options):
+            if name not in known:
+                # What is no word may be a part of a password.
+                shown = repr(name) if name.isidentifier() else "that is no word"
+                raise self.error(f"has an unknown option {shown}; it can have {', '.join(known)}")
 
     @property
     def query(self) -> str:

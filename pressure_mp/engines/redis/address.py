@@ -22,6 +22,19 @@ _CLUSTER = ("redis+cluster", "rediss+cluster")
 #: The schemes whose URLs name several hosts, and the port of one that has none.
 _PORTS = {**dict.fromkeys(_SENTINEL, 26379), **dict.fromkeys(_CLUSTER, DEFAULT_PORT)}
 
+#: What URLs say to redis-py. The last four are those of many programs' URLs that change nothing
+#: here: an operation has its own time limit, and repeats its calls itself.
+_OPTIONS = (
+    *("socket_connect_timeout", "socket_read_size", "client_name"),
+    *("socket_timeout", "retry_on_timeout", "health_check_interval", "decode_responses"),
+)
+_TLS_OPTIONS = (
+    *("ssl_ca_certs", "ssl_ca_path", "ssl_ca_data", "ssl_certfile", "ssl_keyfile", "ssl_password"),
+    *("ssl_cert_reqs", "ssl_check_hostname", "ssl_min_version", "ssl_ciphers"),
+)
+_OWN_OPTIONS = ("db", "username", "password", "allow_eviction")
+_SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
+
 _CAPABILITIES = Capabilities(persistent=True, durable=True)
 
 
@@ -167,8 +180,10 @@ def settings(
 ) -> RedisAddress:
     """What a URL says of a server, but for where it is; ``database`` is what its path says, unless
     an option does. Raises AddressError."""
-    own = ("sentinel_username", "sentinel_password") if url.scheme in _SENTINEL else ()
-    named = hide_in(url.take("db", "username", "password", "allow_eviction", *own))
+    own = (*_OWN_OPTIONS, *(_SENTINEL_OPTIONS if url.scheme in _SENTINEL else ()))
+    redis_py = (*_OPTIONS, *(_TLS_OPTIONS if url.scheme.startswith("rediss") else ()))
+    url.check_options((*own, *redis_py))
+    named = hide_in(url.take(*own))
     allows = urls.yes_or_no(named.get("allow_eviction", "0"), "allow_eviction in a broker's URL")
     return RedisAddress(
         scheme=url.scheme,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 from redis.connection import parse_url
@@ -56,14 +57,9 @@ def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
     redis-py's own retries are off: they know nothing of what a repeated script would do. Its
     time limit, ``timeout`` seconds or less, is for connecting and the login only.
 
-    Raises AddressError for an option that redis-py does not know.
+    Raises AddressError for an option whose value cannot be used.
     """
-    try:
-        options: dict[str, Any] = parse_url(f"redis://?{address.query}")  # type: ignore[no-untyped-call]
-    except ValueError as error:
-        without_frames(error)
-        raise AddressError(f"broker URL {address.url!r}: {error}") from None
-    hide_in(options)
+    options = _read(address)
     limit = options.get("socket_connect_timeout", _CONNECT_TIMEOUT)
     limit = limit if timeout is None else min(limit, timeout)
     options |= {
@@ -86,10 +82,35 @@ def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
         kind = module.SSLConnection if address.scheme == "rediss" else module.Connection
         where = {"host": address.host, "port": address.port, **_KEEPALIVE}
     try:
-        connection = kind(**options, **where)
-    except TypeError as error:
-        raise AddressError(f"broker URL {address.url!r} has an unknown option: {error}") from None
-    return connection
+        return kind(**options, **where)
+    except RedisError as error:  # ssl_cert_reqs
+        raise AddressError(f"broker URL {address.url!r}: {error}") from None
+
+
+def _read(address: RedisAddress) -> dict[str, Any]:
+    """The options of its URL. Raises AddressError."""
+    try:
+        options: dict[str, Any] = parse_url(f"redis://?{address.query}")  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        without_frames(error)
+        raise AddressError(f"broker URL {address.url!r}: {error}") from None
+    hide_in(options)
+    for name, (may_be, wanted) in _VALUES.items():
+        if name in options and not may_be(options[name]):
+            raise AddressError(f"broker URL {address.url!r}: {name} is not {wanted}")
+    return options
+
+
+#: What redis-py does not check before it uses it.
+_VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "socket_connect_timeout": (lambda given: 0 < given <= 86400, "above 0 s and up to a day"),
+    "socket_read_size": (lambda given: 0 < given <= 2**30, "a number of bytes from 1 to 2**30"),
+    "client_name": (
+        lambda given: re.fullmatch("[!-~]+", given) is not None,
+        "ASCII text without spaces",
+    ),
+    "ssl_min_version": (lambda given: given in set(ssl.TLSVersion), "a number of ssl.TLSVersion"),
+}
 
 
 def _silence(module: Any) -> dict[str, Any]:
