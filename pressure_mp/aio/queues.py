@@ -24,6 +24,7 @@ from ..hidden import hide_in
 from ..numeric import integer
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
+from ..sync.absent import Absent, refuse_hooks
 from ..sync.arguments import check_maxsize
 from ..sync.item import Item
 from ..sync.options import QueueOptions, SignatureOf
@@ -45,6 +46,12 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     the queue, and the next waiting client gets its turn. If a put is cancelled after it was sent to
     the broker, the put is completed, and the task is cancelled at its next ``await``.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        refuse_hooks(cls)
+
+    _queue = Absent("the items are at the broker: purge() drops them, peek() shows the next")
 
     _kind = sync.Queue
     _sync: sync.Queue[Item]
@@ -147,7 +154,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
                 putting = self._operations.put(encoded, bool(block), left)
             else:
                 putting = self._operations.put_object(item, bool(block), left, order)
-            await self._put(putting, connection)
+            await self._putting(putting, connection)
         except Full as error:
             error.item = item
             raise
@@ -163,7 +170,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
                 here.outgoing = Outgoing(self._run_at_once, self._sync)
         return here.outgoing
 
-    async def _put(self, operation: AnyOperation[T], connection: object | None) -> T:
+    async def _putting(self, operation: AnyOperation[T], connection: object | None) -> T:
         """Run an operation that puts something through this handle; with a ``connection``, in its
         transaction."""
         handle = self._sync
@@ -197,7 +204,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         try:
             orders = handle._orders(given)
             putting = self._operations.put_objects(given, bool(block), seconds, orders)
-            await self._put(putting, connection)
+            await self._putting(putting, connection)
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise

@@ -18,6 +18,7 @@ from ..exceptions import PressureError, QueueDoesNotExistError, RejectedItemWarn
 from ..numeric import integer
 from ..operations.control import FIFO
 from . import readable
+from .absent import Absent, refuse_hooks
 from .administered import AdministeredQueue
 from .handles import inheritable
 from .item import Item
@@ -28,6 +29,10 @@ T = TypeVar("T")
 
 class GettingQueue(AdministeredQueue[Item], Generic[Item]):
     """The part of every queue of objects that gets them, or tells when there is one to get."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        refuse_hooks(cls)
 
     def _reset(self) -> None:
         super()._reset()
@@ -236,16 +241,17 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
     def _poll(self) -> Callable[..., bool]:
         return self._reader.poll
 
-    _writer = readable.Absent(
-        "a put goes to the broker at once; full() tells whether it would wait"
-    )
-    _rlock = readable.Absent("the broker decides whose turn it is")
-    _wlock = readable.Absent("the broker decides whose turn it is")
-    _sem = readable.Absent("the bound is at the broker: see maxsize and full()")
-    _notempty = readable.Absent(
-        "put() sends the item, or with buffering a thread does; see flush()"
-    )
-    _buffer = readable.Absent("put() sends the item, or with buffering a thread does; see flush()")
+    _writer = Absent("a put goes to the broker at once; full() tells whether it would wait")
+    _rlock = Absent("the broker decides whose turn it is")
+    _wlock = Absent("the broker decides whose turn it is")
+    _sem = Absent("the bound is at the broker: see maxsize and full()")
+    _notempty = Absent("put() sends the item, or with buffering a thread does; see flush()")
+    _buffer = Absent("put() sends the item, or with buffering a thread does; see flush()")
+    queue = Absent("the items are at the broker: purge() drops them, peek() shows the next")
+    mutex = Absent("each method is one step at the broker; purge() drops all items in one")
+    not_empty = Absent("get() waits for an item, and fileno() is readable when there is one")
+    not_full = Absent("put() waits for space; full() tells whether it would")
+    all_tasks_done = Absent("join() waits for them")
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""

@@ -16,6 +16,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from ..background.at_exit import call_at_end
 from ..exceptions import HandleClosedError, PressureError
+from .absent import Absent
 
 T = TypeVar("T")
 
@@ -35,19 +36,6 @@ class WatchedHandle(Protocol):
 
     def _may_get(self) -> bool:
         """Whether a get would not wait."""
-
-
-class Absent:
-    """An attribute that programs look for and that is not there; ``instead`` says what is."""
-
-    def __init__(self, instead: str) -> None:
-        self._instead = instead
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise AttributeError(f"a {owner.__name__} has no {self._name}: {self._instead}")
 
 
 class Readable:

@@ -55,7 +55,7 @@ def both(name: str) -> tuple[type, type]:
 
 
 def public(kind: type) -> set[str]:
-    return {name for name in dir(kind) if not name.startswith("_")}
+    return {name for name in dir(kind) if not name.startswith("_") and hasattr(kind, name)}
 
 
 def parameters(function: Any) -> list[tuple[str, Any, Any, str]]:
