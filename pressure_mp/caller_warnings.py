@@ -6,7 +6,8 @@ import os
 import sys
 import warnings
 
-_PACKAGE = os.path.dirname(__file__) + os.sep
+#: How frames name files of this package: in a frozen program not as ``__file__`` does.
+_PACKAGE = os.path.dirname(sys._getframe().f_code.co_filename) + os.sep
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -8,6 +8,7 @@ output and waits for lines on its standard input.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import json
 import multiprocessing
@@ -23,6 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ import psutil
 import pytest
 import redis
 
-from pressure_mp.engines.embedded import launcher, supervisor
+from pressure_mp.engines.embedded import launcher, private_places, supervisor
 from pressure_mp.exceptions import BrokerUnavailable, EmbeddedServerError
 
 if not os.environ.get("CI"):  # there, a missing wheel has to fail
@@ -305,13 +307,13 @@ def shared_with_binary(directory: str, binary: str) -> None:
 
 
 def shared_reporting_registration(directory: str) -> None:
-    create = launcher.create_shared
+    launch = launcher.launch
 
-    def create_later(path: str, socket_path: str) -> None:
+    def launch_later(*arguments: Any) -> Any:
         report(registered=True)
-        create(path, socket_path)
+        return launch(*arguments)
 
-    launcher.create_shared = create_later
+    launcher.launch = launch_later
     report_shared(directory)
     wait_for_word()
 
@@ -359,12 +361,24 @@ def kill(process: psutil.Process) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    with open(path) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
     return False
+
+
+def servers_in(directory: str) -> list[int]:
+    """The pids of the servers that have their data in a directory."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cwd() == directory and "valkey" in process.name():
+                found.append(process.pid)
+    return found
 
 
 class Program:
@@ -538,6 +552,7 @@ class TestPrivateServer:
             "enable-debug-command": "no",
         }
         assert server.directory.name.startswith("pressure-mp-")
+        assert is_locked(server.directory)  # so systemd-tmpfiles removes nothing there
         assert server.directory.stat().st_mode & 0o777 == 0o700
         assert Path(server.socket).stat().st_mode & 0o777 == 0o700
 
@@ -652,6 +667,14 @@ class TestPrivateServerError:
     def test_when_the_binary_cannot_run(self, world: World) -> None:
         program = world.start("private_after_failure", str(world.directory))
         assert "cannot run" in program.read()["error"]
+
+    def test_without_a_temporary_directory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv(VARIABLE, raising=False)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
+        with pytest.raises(EmbeddedServerError, match="needs a temporary directory") as caught:
+            launcher.start_private()
+        assert "Set TMPDIR" in str(caught.value)
 
     def test_is_a_kind_of_the_expected_errors(self) -> None:
         assert issubclass(EmbeddedServerError, BrokerUnavailable)
@@ -859,10 +882,81 @@ class TestSharedServerError:
 
     def test_for_a_second_server_on_the_same_data(self, world: World, shared: str) -> None:
         os.mkdir(shared)
-        with open(os.path.join(shared, supervisor.SERVER_LOCK_NAME), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            error = world.start("shared_on_demand", shared).ask_first()["error"]
-        assert "another server still runs" in error
+        held = private_places.lock(shared)
+        assert held is not None
+        error = world.start("shared_on_demand", shared).ask_first()["error"]
+        os.close(held)
+        assert f"another server has its data in {shared}" in error
+        assert "end that server, or use another directory" in error
+
+    def test_when_the_file_system_cannot_lock_a_directory(
+        self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], shared: str
+    ) -> None:
+        def refuse(fd: int) -> bool:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+        os.mkdir(shared)
+        monkeypatch.setattr(supervisor, "try_lock", refuse)
+        with pytest.raises(SystemExit, match=f"the file system of {shared} cannot lock"):
+            supervisor._lock_or_find_server(shared)
+
+
+@pytest.mark.parametrize(
+    "names", [["server.sock"], ["users.lock"], ["server.log"], ["server.sock", "users.lock"]]
+)
+def test_is_one_with_all_its_data_when_its_files_were_removed(
+    world: World, shared: str, names: list[str]
+) -> None:
+    program = world.start("shared_on_demand", shared)
+    server = world.server(program.ask_first())
+    server.client.set("key", "value")
+    for name in names:
+        os.unlink(os.path.join(shared, name))
+    newcomer = world.server(world.start("shared_on_demand", shared).ask_first())
+    assert newcomer.client.get("key") == b"value"
+    assert program.ask()["server"] == newcomer.process.pid
+    assert servers_in(shared) == [newcomer.process.pid]
+    assert is_locked(Path(shared))
+
+
+def test_can_be_connected_to_again_when_its_socket_was_removed(world: World, shared: str) -> None:
+    server = world.server(world.start("shared_on_demand", shared).ask_first())
+    server.client.set("key", "value")
+    os.unlink(server.socket)
+    wait_until(lambda: b"PONG" in supervisor.ping(server.socket, 10.0), "another socket")
+    assert server.client.get("key") == b"value"
+    world.server({"socket": server.socket, "server": server_pid(server.socket)})
+
+
+def test_lives_for_users_of_a_lock_file_that_was_made_again(world: World, shared: str) -> None:
+    first, second = (world.start("shared_on_demand", shared) for _ in range(2))
+    server = world.server(first.ask_first())
+    os.unlink(os.path.join(shared, supervisor.USERS_LOCK_NAME))
+    assert second.ask_first()["server"] == server.process.pid
+    first.kill()
+    with pytest.raises(psutil.TimeoutExpired):
+        server.process.wait(1.0)  # the supervisor looks five times in a second
+    assert second.ask()["server"] == server.process.pid
+    second.kill()
+    server.wait_for_end()
+
+
+def test_ends_with_the_users_of_a_lock_file_that_was_removed(world: World, shared: str) -> None:
+    program = world.start("shared_on_demand", shared)
+    server = world.server(program.ask_first())
+    os.unlink(os.path.join(shared, supervisor.USERS_LOCK_NAME))
+    wait_until(Path(shared, supervisor.USERS_LOCK_NAME).exists, "the supervisor has looked")
+    assert not has_ended(server.process)
+    program.kill()
+    server.wait_for_end()
+
+
+def test_ends_when_its_directory_was_removed(world: World, shared: str) -> None:
+    program = world.start("shared_on_demand", shared)
+    server = world.server(program.ask_first())
+    shutil.rmtree(shared)
+    server.wait_for_end()
+    assert program.process.poll() is None
 
 
 if __name__ == "__main__":

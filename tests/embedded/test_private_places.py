@@ -16,7 +16,7 @@ import pytest
 from waiting import has_ended, until
 
 from pressure_mp import Queue
-from pressure_mp.engines.embedded import private_places
+from pressure_mp.engines.embedded import private_places, supervisor
 from pressure_mp.exceptions import EmbeddedServerError
 
 if not os.environ.get("CI"):  # there, a missing wheel has to fail
@@ -167,7 +167,7 @@ def test_what_a_killed_supervisor_left_goes_with_the_next_start(place):
 def make_left(place, name):
     left = place / f"pressure-mp-{name}"
     left.mkdir(mode=0o700)
-    (left / private_places.ALIVE_NAME).touch()
+    (left / supervisor.LOG_NAME).touch()
     return left
 
 
@@ -176,10 +176,10 @@ def test_only_what_is_known_to_be_left_is_cleared(place):
     made_just_now.mkdir()
     other = place / "something-else"
     other.mkdir()
-    (other / private_places.ALIVE_NAME).touch()
+    (other / supervisor.LOG_NAME).touch()
     target = place / "target"
     target.mkdir()
-    (target / private_places.ALIVE_NAME).touch()
+    (target / supervisor.LOG_NAME).touch()
     link = place / "pressure-mp-link"
     link.symlink_to(target)
     left = make_left(place, "left")

@@ -80,6 +80,7 @@ ROOMS = {
         "numeric operations states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
+    "freezing": "",
     "joblib": "exceptions executor",
     "aio": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "

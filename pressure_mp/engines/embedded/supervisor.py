@@ -1,18 +1,20 @@
 """Runs one Valkey server for as long as somebody uses it, then stops it.
 
 ``launcher.py`` starts this file as a process of its own, ``python -I -S supervisor.py …``, so
-it imports the standard library only. A server needs such a process because the one that wants
-the server can be killed at any moment, and could then not stop it.
+it imports the standard library only. A program without a Python interpreter, such as a frozen one,
+forks instead, and the child calls :func:`become`. A server needs such a process because the one
+that wants the server can be killed at any moment, and could then not stop it.
 
 Arguments::
 
     private DIRECTORY BINARY OWNER_PID LOCK    serve until that process ends
-    shared DIRECTORY BINARY                    serve until nobody locks the users file
+    shared DIRECTORY BINARY                    serve until no process locks the users file
 
-``LOCK`` is an open file, locked as long as this process or the server has it.
+The supervisor and its server have the directory itself locked: a lock file could be removed, and
+then a second server could write to the same files. ``LOCK`` is the open directory, locked. Of a
+shared directory the supervisor takes the lock itself.
 
-Standard input is not for reading text. For a private server it is a pipe whose other end its owner
-keeps open, for a shared one it is the locked start file.
+Standard input is, for a private server, a pipe whose other end its owner keeps open.
 
 Standard output gets dots while the server loads its data, then ``READY``. On a failure it ends
 without ``READY``, with the reason as the last text.
@@ -20,26 +22,26 @@ without ``READY``, with the reason as the last text.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
+import gc
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NoReturn, TextIO
-
-if TYPE_CHECKING:
-    import subprocess
+from typing import NoReturn
 
 SOCKET_NAME = "server.sock"
 LOG_NAME = "server.log"
 USERS_LOCK_NAME = "users.lock"
-START_LOCK_NAME = "start.lock"
-SERVER_LOCK_NAME = "server.lock"
 
 READY = b"ready\n"
 SIGN_OF_LIFE = b"."
@@ -72,6 +74,8 @@ _SOL_LOCAL = 0
 _LOCAL_PEERCRED = 1
 
 _PR_SET_PDEATHSIG = 1
+
+_ENDING_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 
 #: Waits at most so many seconds; true when nobody uses the server any more.
 Unused = Callable[[float], bool]
@@ -142,24 +146,61 @@ def is_file(fd: int, path: str) -> bool:
         return False
 
 
-def main() -> None:
+def try_lock(fd: int) -> bool:
+    """Lock an open file or directory for this process and those that inherit it; false when another
+    process has it locked. Raises OSError where the file system has no such locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def become(arguments: Sequence[str], kept: Collection[int]) -> NoReturn:
+    """Be the supervisor, in a child that a program forked without starting another program.
+
+    Of the open files only the first three and ``kept`` stay.
+    """
+    try:
+        _forget_the_program(kept)
+        main(arguments)
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            os.write(2, end.code.encode())
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(1)  # without what the program does at its exit
+
+
+def _forget_the_program(kept: Collection[int]) -> None:
+    # No code of the program may run here: no finalizers, no signal handlers, no tracing.
+    gc.disable()
+    sys.settrace(None)
+    sys.setprofile(None)
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as where Python starts
+    for fd in map(int, os.listdir("/dev/fd")):
+        if fd > 2 and fd not in kept:
+            with suppress(OSError):  # the one that the list came from
+                os.close(fd)
+
+
+def main(arguments: Sequence[str]) -> None:
     """Serve as the arguments say; returns when the server has ended."""
-    _reset_signals()
+    # A blocked SIGTERM would make the server deaf to the order to stop, an ignored SIGCHLD would
+    # confuse it about its children: both are inherited.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.umask(0o077)
-    mode, directory, binary, *numbers = sys.argv[1:]
+    mode, directory, binary, *numbers = arguments
     if mode == "private":
         _run_private(directory, binary, *map(int, numbers))
     else:
         _run_shared(directory, binary)
-
-
-def _reset_signals() -> None:
-    # All of these are inherited, and the server inherits them in turn: a blocked SIGTERM would
-    # make it deaf to the order to stop, an ignored SIGCHLD would confuse it about its children.
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _end)
 
 
 def _end(number: int, _frame: object) -> NoReturn:
@@ -167,10 +208,8 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 
 def _run_private(directory: str, binary: str, owner_pid: int, lock: int) -> None:
-    import shutil
-
     poller = select.poll()
-    poller.register(sys.stdin.fileno(), select.POLLIN)
+    poller.register(0, select.POLLIN)
 
     def unused(seconds: float) -> bool:
         # The pipe tells at once. It fails if a process that was forked without Python's help
@@ -182,7 +221,8 @@ def _run_private(directory: str, binary: str, owner_pid: int, lock: int) -> None
         with _server(directory, binary, options, grace, lock) as server:
             _wait_until_ready(server, directory, unused)
             _report_ready()
-            _wait_until_unused(server, unused, 0.1)
+            while server.poll() is None and not unused(0.1):
+                pass
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -192,56 +232,102 @@ def _run_shared(directory: str, binary: str) -> None:
     # that it does not know.
     if os.fork():
         os._exit(0)
-    users_path = os.path.join(directory, USERS_LOCK_NAME)
-    users_lock = os.open(users_path, os.O_RDWR)
+    lock = _lock_or_find_server(directory)
+    if lock is None:
+        return _report_ready()
+    users = _Users(os.path.join(directory, USERS_LOCK_NAME))
+    while _serve_shared(directory, binary, lock, users):
+        pass
 
-    def unused(seconds: float) -> bool:
-        # Once taken, this lock is kept to the end of this process, so that whoever comes during
-        # the shutdown waits for its end.
-        time.sleep(seconds)
-        return _try_lock(users_lock)
 
-    server_lock = _lock_server(directory)
+def _serve_shared(directory: str, binary: str, lock: int, users: _Users) -> bool:
+    """Run a server until it has ended; whether its users need another one."""
+    socket_path = os.path.join(directory, SOCKET_NAME)
     with suppress(FileNotFoundError):
-        os.unlink(os.path.join(directory, SOCKET_NAME))
+        os.unlink(socket_path)
     options, grace = _SHARED_OPTIONS, _SHARED_GRACE_SECONDS
-    with _server(directory, binary, options, grace, server_lock) as server:
-        _wait_until_ready(server, directory, unused)
-        _redirect_to_null(sys.stdin)  # gives the start lock back
+    with _server(directory, binary, options, grace, lock) as server:
+        _wait_until_ready(server, directory, users.have_gone)
         _report_ready()
-        _wait_until_unused(server, unused, 0.2)
-        if not is_file(users_lock, users_path):
-            # The directory was removed. A clean end would also remove the socket of the server
-            # that may have been started in its place.
+        while server.poll() is None and os.path.exists(socket_path):
+            if not is_file(lock, directory) or users.have_gone(0.2):
+                break
+        if not is_file(lock, directory):
+            # The directory was removed, and its data with it. Whoever has a connection to this
+            # server must not go on beside the users of one that is started in its place. A clean
+            # end would remove that one's socket.
             server.kill()
+            return False
+        # A server whose socket was removed lives on, and no process can connect to it.
+        return server.poll() is None and not os.path.exists(socket_path)
 
 
-def _lock_server(directory: str) -> int:
-    # Two servers would destroy each other's append-only file. The server itself holds this lock
-    # too, so that it protects the file of a server whose supervisor was killed.
-    lock = os.open(os.path.join(directory, SERVER_LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
+def _lock_or_find_server(directory: str) -> int | None:
+    """Lock the directory, for as long as this process or the server lives; None when another
+    supervisor was faster, and its server answers."""
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     deadline = time.monotonic() + START_SECONDS
-    while not _try_lock(lock):
-        if time.monotonic() > deadline:
-            sys.exit("another server still runs on this directory, but not on its socket")
+    while not _try_to_lock_directory(lock, directory):
+        reply = _ping_or_nothing(os.path.join(directory, SOCKET_NAME))
+        if reply.startswith(LOADING):
+            _report(SIGN_OF_LIFE)
+            deadline = time.monotonic() + START_SECONDS
+        elif reply:
+            return None
+        elif time.monotonic() > deadline:
+            sys.exit(
+                f"another server has its data in {directory}, and does not answer at "
+                f"{SOCKET_NAME} there: end that server, or use another directory"
+            )
         time.sleep(0.01)
+    if not is_file(lock, directory):
+        sys.exit(f"{directory} was removed meanwhile")
     return lock
 
 
-def _try_lock(fd: int) -> bool:
+def _try_to_lock_directory(lock: int, directory: str) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return try_lock(lock)
+    except OSError as error:  # such as NFS
+        sys.exit(f"the file system of {directory} cannot lock a directory: {error}")
+
+
+class _Users:
+    """The processes that have the users file locked, also one that was removed since."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._files = [self._open()]
+
+    def have_gone(self, seconds: float) -> bool:
+        """Whether there are none after a wait. Once there are none, the file stays locked until
+        this process ends, so that a new user waits for the end of the shutdown."""
+        time.sleep(seconds)
+        while True:
+            if not is_file(self._files[-1], self._path):
+                try:
+                    self._files.append(self._open())
+                except FileNotFoundError:  # so the directory was removed
+                    return False
+            for fd in self._files[:-1]:
+                if try_lock(fd):
+                    self._files.remove(fd)
+                    os.close(fd)
+            if len(self._files) > 1 or not try_lock(self._files[-1]):
+                return False
+            if is_file(self._files[-1], self._path):
+                return True
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 @contextmanager
 def _server(
     directory: str, binary: str, options: tuple[str, ...], grace: float, *inherited_fds: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    import subprocess
-
+    for number in _ENDING_SIGNALS:
+        signal.signal(number, _end)
     paths = ("--dir", directory, "--unixsocket", os.path.join(directory, SOCKET_NAME))
     with open(os.path.join(directory, LOG_NAME), "ab") as log:
         try:
@@ -265,8 +351,6 @@ def _server(
 def _die_with_supervisor() -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
-    import ctypes
-
     libc = ctypes.CDLL(None)
     supervisor = os.getpid()
 
@@ -279,9 +363,7 @@ def _die_with_supervisor() -> Callable[[], None] | None:
 
 
 def _stop(server: subprocess.Popen[bytes], grace: float) -> None:
-    import subprocess
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _ENDING_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     server.terminate()
     try:
@@ -327,24 +409,15 @@ def _log_tail(directory: str) -> str:
 def _report(text: bytes) -> None:
     # Whoever asked for the server may be gone; others can wait for it all the same.
     with suppress(BrokenPipeError):
-        os.write(sys.stdout.fileno(), text)
+        os.write(1, text)
 
 
 def _report_ready() -> None:
     _report(READY)
-    _redirect_to_null(sys.stdout)
-    _redirect_to_null(sys.stderr)
-
-
-def _redirect_to_null(stream: TextIO) -> None:
     with open(os.devnull, "r+b") as null:
-        os.dup2(null.fileno(), stream.fileno())
-
-
-def _wait_until_unused(server: subprocess.Popen[bytes], unused: Unused, interval: float) -> None:
-    while server.poll() is None and not unused(interval):
-        pass
+        os.dup2(null.fileno(), 1)
+        os.dup2(null.fileno(), 2)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
