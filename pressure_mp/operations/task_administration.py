@@ -22,7 +22,7 @@ from ..engines.contract.task_records import Edit, StoredTask
 from ..engines.contract.task_results import Result
 from ..engines.contract.tasks import RenewTaker, RenewTakerReply
 from ..exceptions import TaskNotFound, WrongState
-from ..states import NAMES, READY, TAKEN, VOID, WAITING, sources
+from ..states import BURIED, NAMES, READY, TAKEN, VOID, WAITING, sources
 from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
 from .task_stats import TaskStats, TubeStats, count
@@ -85,10 +85,13 @@ class TaskAdministration(TaskSettling):
         return found._replace(incomplete=lost and again.transitions == counts.transitions)
 
     def kick_many(self, limit: int | None, delay: int, ttl: int | None) -> Operation[int]:
-        """Make the oldest buried tasks ready, up to ``limit``; returns how many."""
+        """Make the oldest buried tasks ready, up to ``limit``, or all that are buried now; returns
+        how many of them."""
+        if limit is None:  # a task that is buried again is not kicked again
+            limit = (yield from self.stats()).counts[BURIED]
         kicked = 0
-        while limit is None or kicked < limit:
-            number = MOST_ITEMS if limit is None else min(limit - kicked, MOST_ITEMS)
+        while kicked < limit:
+            number = min(limit - kicked, MOST_ITEMS)
             reply: KickTasksReply = yield KickTasks(number, delay, ttl)
             if reply is Outcome.MISSING:
                 raise self._missing()

@@ -376,3 +376,15 @@ def test_a_right_that_is_missing_is_an_error_and_not_a_wait_for_ever(server, nam
         with pytest.raises(pressure_mp.BrokerError, match=r"refuses the connection.*select"):
             Queue(name=name, url=f"{rights.url(server, name)}?db=8")
         client.execute_command("ACL DELUSER", name)
+
+
+@pytest.mark.parametrize("missing", ["time", "lpush"])
+def test_an_error_about_a_right_says_where_to_look(server, name, missing):
+    with server.client() as client:
+        rights.make_user(client, name, without=missing)
+        url = Uses(server, name, name).url
+        with pytest.raises(
+            pressure_mp.BrokerError, match=f"{name} lacks the right.*ACL LOG.*security.md"
+        ):
+            Queue(name=name, url=url).get(timeout=20)
+        client.execute_command("ACL DELUSER", name)

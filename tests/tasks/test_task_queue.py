@@ -6,7 +6,9 @@ import os
 import pickle
 import time
 import uuid
+from contextlib import suppress
 
+import inside
 import pytest
 from tasks.life import check_stats
 from waiting import until
@@ -30,6 +32,8 @@ from pressure_mp import (
     TaskNotFound,
     TaskQueue,
 )
+from pressure_mp.effects import Operation
+from pressure_mp.engines.contract.items import MOST_ITEMS
 
 
 def fail():
@@ -635,6 +639,33 @@ def test_the_oldest_buried_tasks_are_kicked_first(queue):
         queue.kick_many(1.5)
     with pytest.raises(ArgumentError, match="limit is 0 or more, not -1"):
         queue.kick_many(-1)
+
+
+def test_tasks_that_are_buried_again_meanwhile_are_not_kicked_again(queue):
+    queue.put_many(range(MOST_ITEMS))
+    bury_all(queue)
+
+    def kick() -> Operation[int]:
+        kicking, replies = inside.operations(queue).kick_many(None, 0, None), []
+        request = next(kicking)
+        while True:
+            replies.append((yield request))
+            assert len(replies) < 4, "it kicks what was buried again"
+            bury_all(queue)
+            try:
+                request = kicking.send(replies[-1])
+            except StopIteration as ended:
+                return ended.value
+
+    assert inside.run(queue, kick()) == MOST_ITEMS
+    assert queue.stats().counts["B"] == MOST_ITEMS
+
+
+def bury_all(queue):
+    with suppress(Empty):
+        while True:
+            for task in queue.take_many(MOST_ITEMS, 0):
+                task.bury()
 
 
 def test_stats_tell_ages_rates_and_deliveries(queue):

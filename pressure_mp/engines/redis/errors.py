@@ -12,6 +12,8 @@ _NOT_NOW = re.compile(
     r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK|NOSCRIPT) "
     r"|max number of clients|WAIT(?:AOF)? cannot be used with replica"
 )
+#: What servers say when the user may not run a command, or use a key, in a script or without one.
+_NO_RIGHT = re.compile(r"NOPERM |ACL failure|The user executing the script can't")
 _MOVED = re.compile(r"MOVED (\d+) (.*):(\d+)$")
 
 #: The status of a call whose number is older than the last one of its lane.
@@ -56,4 +58,9 @@ def refusal(text: str, address: RedisAddress, what: str) -> BrokerError:
     advice = ""
     if text.startswith(("MOVED ", "CROSSSLOT ")):
         advice = "; it is a node of a cluster: use redis+cluster://"
+    elif _NO_RIGHT.search(text):
+        advice = (
+            f"; {address.username or 'the default user'} lacks the right to a command or a key. "
+            "ACL LOG at the server shows which one; docs/security.md has the rights that suffice"
+        )
     return BrokerError(f"the broker at {address.url} refuses {what}: {text}{advice}")

@@ -85,8 +85,9 @@ class TaskAdministration(TaskHandle[Data]):
     def kick_many(
         self, limit: int | None = None, *, delay: float | None = None, ttl: float | None = None
     ) -> int:
-        """Make the oldest ``limit`` buried tasks ready, as :meth:`kick` does; None means all.
+        """Make the oldest ``limit`` buried tasks ready, as :meth:`kick` does.
 
+        None means all that are buried at the call: one that is buried again meanwhile stays buried.
         Returns how many tasks were made ready. Never waits.
         """
         return self._run(self._kicking_many(limit, delay, ttl))
