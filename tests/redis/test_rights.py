@@ -147,6 +147,7 @@ class Uses:
 
     def move_from_shared_memory(self):
         assert self.session().script("add_moved", (1, 1, 0, 1, pickle.dumps(8))) == [b"done"]
+        assert self.session().script("were_moved") == [b"done", 1]
         self.queue.get_nowait()
 
     def read_ahead(self):

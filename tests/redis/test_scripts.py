@@ -273,16 +273,21 @@ def play_a_move(server, name):
     """What was in shared memory comes to the broker."""
     q = Queue(0, f"{name}-moved", url=server.url)
 
-    def add(first, size, *items, front=0):
+    def call(op, *args):
         session = inside.bind(q).session()
         try:
-            return session.script("add_moved", (first, size, front, len(items), *items))
+            return session.script(op, args)
         finally:
             session.end()
 
+    def add(first, size, *items, front=0):
+        return call("add_moved", first, size, front, len(items), *items)
+
+    assert call("were_moved") == [b"done", 0]
     assert add(2, 10, b"a", b"b") == [b"done"]
     assert add(2, 10, b"a", b"b", b"c") == [b"done"]  # of which two are there
     assert add(2, 10, b"a") == [b"done"]
+    assert call("were_moved") == [b"done", 1]
     stats = q.stats()
     assert (stats.length, stats.produced_messages, stats.produced_bytes) == (3, 5, 13)
     assert (stats.consumed_messages, stats.consumed_bytes) == (2, 10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import logging.handlers
 import multiprocessing
+import os
 import pickle
 import time
 from functools import partial
@@ -171,3 +172,33 @@ def test_a_get_while_another_process_moves_the_items_is_empty_in_time(server, mo
         assert errors
         assert all(issubclass(one, Empty) for one in errors)
         assert max(seconds for _, seconds in seen) < timeout + 1
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_process_whose_queue_moved_needs_no_file_of_it(server, method):
+    context = multiprocessing.get_context(method)
+    with Queue(url=server.url) as queue:
+        queue.put("parent")
+        os.unlink(queue._binding.items.ring.path)
+        assert queue.get(timeout=LIMIT) == "parent"
+        queue.task_done()
+        go = context.Event()
+        go.set()
+        child = context.Process(target=inheriting.put_each_way, args=(queue, go, context))
+        child.start()
+        got = [queue.get(timeout=LIMIT) for _ in range(inheriting.ITEMS)]
+        child.join(LIMIT)
+    assert got == [("child", number) for number in range(inheriting.ITEMS)]
+
+
+def test_a_process_that_cannot_see_where_the_items_are_is_told(server):
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    with Queue(url=server.url) as queue:
+        queue.put("parent")
+        os.unlink(queue._binding.items.ring.path)
+        child = context.Process(target=inheriting.put_and_tell_of_error, args=(queue, theirs))
+        child.start()
+        assert "has no file there" in ours.recv()
+        child.join(LIMIT)
+        assert queue.get(timeout=LIMIT) == "parent"

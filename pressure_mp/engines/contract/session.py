@@ -149,10 +149,6 @@ class Local(Protocol):
     def are_here(self) -> bool:
         """Whether they are."""
 
-    @property
-    def are_hidden(self) -> bool:
-        """Whether they are in such memory, and this process cannot see it: calls raise that."""
-
     def put_here(self, item: bytes) -> bool:
         """Add an item at once, as :class:`~.items.Put` does; False when that cannot be done here,
         or there is no space."""

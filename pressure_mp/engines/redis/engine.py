@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..contract.hosts import QueueKey
 from ..contract.queues import ANONYMOUS
@@ -129,11 +129,18 @@ class RedisQueue(RedisBinding):
         """As of :class:`~..shared.binding.Below`."""
         self._add(moved.first, moved.size, moved.items, 0, end)
 
+    def were_moved(self, end: float | None) -> bool:
+        """As of :class:`~..shared.binding.Below`."""
+        return bool(self._ask("were_moved", (), end)[1])
+
     def _add(
         self, first: int, size: int, items: list[bytes], is_front: int, end: float | None
     ) -> None:
+        self._ask("add_moved", (first, size, is_front, len(items), *items), end)
+
+    def _ask(self, op: str, args: tuple[Any, ...], end: float | None) -> Any:
         session = self.session()
         try:
-            session.script("add_moved", (first, size, is_front, len(items), *items), end)
+            return session.script(op, args, end)
         finally:
             session.end()

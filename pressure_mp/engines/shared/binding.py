@@ -61,6 +61,9 @@ class Below(Protocol):
         no such queue any more. ``end`` is as of :meth:`Session.call`. Raises BrokerUnavailable,
         BrokerError."""
 
+    def were_moved(self, end: float | None) -> bool:
+        """Whether :meth:`add_moved` was ever called; raises what that raises."""
+
 
 class SharedBinding:
     """As of :class:`Binding`."""
@@ -98,11 +101,6 @@ class SharedBinding:
         """As of :class:`Local`."""
         return self.items is not None and self.items.state != MOVED
 
-    @property
-    def are_hidden(self) -> bool:
-        """As of :class:`Local`."""
-        return self.problem != ""
-
     def put_here(self, item: bytes) -> bool:
         """As of :class:`Local`."""
         items = self.items
@@ -129,7 +127,7 @@ class SharedBinding:
 
     def move_to_broker(self, end: float | None = None) -> None:
         """As of :class:`Local`; ``end`` is as of :meth:`Session.call`."""
-        self.check()
+        self.check(end)
         if not self.move_until(_at_broker_until(end), end):
             raise BrokerUnavailable(
                 f"another process moves the items of queue {self.name!r} to the broker, and is not "
@@ -160,13 +158,17 @@ class SharedBinding:
             self.items.end()
         places.remove(self.name)
 
-    def check(self) -> None:
-        """Raise BrokerError if the items cannot be seen here; they may be, since the last look."""
+    def check(self, end: float | None = None) -> None:
+        """Look again for items that could not be seen. Raises BrokerError if they cannot be now,
+        and the broker has not got them either; ``end`` is as of :meth:`Session.call`."""
         if not self.problem:
             return
         found = bind(self.below, self.name, Options(lease=self._lease, shares_memory=True))
         self.problem = found.problem
         self._use(found.items)
+        # Their file may have been removed. Then no process that is new sees there that they moved.
+        if self.problem and self.below.were_moved(end):
+            self.problem = ""
         if self.problem:
             raise BrokerError(
                 f"queue {self.name!r} has its items in memory that the processes of one user on "
@@ -240,7 +242,7 @@ class SharedSession:
                 return taken
         kind = type(request)
         if self._binding.problem and kind not in _BESIDE:
-            self._binding.check()
+            self._binding.check(end)
             items = self._binding.items
         if items is not None and kind is EndReservation:
             reply = items.end_reservation(request)
@@ -327,7 +329,7 @@ class SharedLoopSession:
         changes = _BEHIND.get(kind)
         if kind in _BESIDE and kind not in _COUNTING:
             changes = _BESIDE[kind]
-        elif self._binding.are_here or self._binding.are_hidden:
+        elif self._binding.are_here or self._binding.problem:
             await asyncio.to_thread(self._binding.move_to_broker)
         reply = await self._below.call(request, end)
         return reply if changes is None else changes(self._binding, request, reply)

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pressure_mp import BrokerError
+
 #: How many items a child puts, one by one, together, and through a child of its own.
 ITEMS = 6
 
@@ -59,3 +61,12 @@ def poll(queue: Any, told: Any, timeout: float, until: Callable[[], bool]) -> No
         except Exception as error:
             outcome = type(error)
         told.send((outcome, time.monotonic() - began))
+
+
+def put_and_tell_of_error(queue: Any, told: Any) -> None:
+    """Put an item, and tell of the error that comes of it."""
+    try:
+        queue.put("never")
+        queue.flush()
+    except BrokerError as error:
+        told.send(str(error))
