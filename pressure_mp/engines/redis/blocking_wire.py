@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import _socket
+import select
 import socket
 import ssl
+import struct
+import time
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import hiredis
 import redis.connection
 
 from ..finishing import finish
+from .silence import GRACE, PAUSE, SILENCE
 from .wire import NOTHING, READ_SIZE, Buffer, Wire
+
+T = TypeVar("T")
 
 #: Nearly every reply is smaller, and room for more takes longer to make.
 _FIRST_READ_SIZE = 1 << 12
 #: Seconds for a reply that came long ago, if it did.
 _SOON = 0.001
+#: Seconds and microseconds, as the system has them.
+_SILENT = struct.pack("ll", int(SILENCE), 0)
 #: They close the connections of wires that are collected.
 _there: set[weakref.ref[BlockingWire]] = set()
 
@@ -32,6 +42,27 @@ def _see_to(wire: BlockingWire, connection: Any) -> None:
     _there.add(weakref.ref(wire, end))
 
 
+def _until_silent(own: socket.socket) -> Callable[[int], bytes]:
+    """What receives from a socket, and raises BlockingIOError when nothing comes for ``SILENCE``
+    seconds. The system sees to that, but for one of TLS, or one that suspends a coroutine."""
+    if isinstance(own, _socket.socket) and not isinstance(own, ssl.SSLSocket):
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _SILENT)
+        return own.recv
+
+    def receive(size: int) -> bytes:
+        own.settimeout(SILENCE)
+        try:
+            return own.recv(size)
+        except TimeoutError as error:
+            if error.errno is not None:
+                raise
+            raise BlockingIOError("nothing comes") from None
+        finally:
+            own.settimeout(None)
+
+    return receive
+
+
 class BlockingWire(Wire):
     """For a thread: each method blocks it."""
 
@@ -40,6 +71,8 @@ class BlockingWire(Wire):
     def __init__(self, connection: Any) -> None:
         super().__init__()
         self._socket: socket.socket = connection._sock  # redis-py has no public name for it
+        #: Raises BlockingIOError when nothing comes for so long that the server is to be asked.
+        self._recv: Callable[[int], bytes] = self._socket.recv
         self._connection = connection  # redis-py's
         _see_to(self, connection)
 
@@ -48,6 +81,7 @@ class BlockingWire(Wire):
         connection.connect()
         wire = cls(connection)
         wire._socket.settimeout(None)
+        wire._recv = _until_silent(wire._socket)
         return wire
 
     def exchange_now(self, packed: bytes) -> Any:
@@ -65,9 +99,12 @@ class BlockingWire(Wire):
         reply = reader.gets()  # it may have come with one that nobody waited for
         try:
             while reply is NOTHING:
-                received = self._socket.recv(size)
+                received = self._recv(size)
                 reader.feed(received or self._not_end(received))
                 reply, size = reader.gets(), READ_SIZE
+        except BlockingIOError:
+            finish(self._ask(time.monotonic() - SILENCE))
+            return finish(self._read(None))
         except hiredis.ProtocolError as error:
             raise ConnectionError(
                 f"the server sent something that is not a reply: {error}"
@@ -87,20 +124,46 @@ class BlockingWire(Wire):
         self._socket.sendall(data)
 
     async def _receive(self, timeout: float | None) -> bytes:
-        if timeout is None:
-            return self._socket.recv(READ_SIZE)
-        self._socket.settimeout(max(timeout, 0.001))
+        return await self._within(timeout, lambda: self._socket.recv(READ_SIZE))
+
+    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
+        return self._not_end(await self._within(timeout, lambda: self._socket.recv_into(room)))
+
+    async def _within(self, timeout: float | None, receive: Callable[[], T]) -> T:
+        """What comes within so many seconds. Raises TimeoutError; ConnectionError when the server
+        answers over another connection meanwhile, and not over this one."""
+        since = time.monotonic()
+        end = None if timeout is None else since + timeout
+        silence = SILENCE
+        while True:
+            left = None if end is None else max(end - time.monotonic(), 0.001)
+            if left is not None and left <= silence:
+                return self._timed(left, receive)
+            try:
+                return self._timed(silence, receive)
+            except TimeoutError as error:
+                if error.errno is not None:  # the system's, of a connection that is lost
+                    raise
+            await self._ask(since)
+            silence = PAUSE
+
+    def _timed(self, seconds: float, receive: Callable[[], T]) -> T:
+        self._socket.settimeout(seconds)
         try:
-            return self._socket.recv(READ_SIZE)
+            return receive()
         finally:
             self._socket.settimeout(None)
 
-    async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
-        self._socket.settimeout(None if timeout is None else max(timeout, 0.001))
-        try:
-            return self._not_end(self._socket.recv_into(room))
-        finally:
-            self._socket.settimeout(None)
+    async def _ask(self, since: float) -> None:
+        """Nothing came since then: raise ConnectionError if the server answers otherwise, and
+        still nothing comes."""
+        if await self.is_lost(since):
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            if not poll.poll(GRACE * 1000):
+                raise ConnectionResetError(
+                    "nothing comes over a connection to a server that answers over others"
+                )
 
     def is_stale(self) -> bool:
         if self.unheard is not None:

@@ -23,6 +23,7 @@ from .connecting import NoReply
 from .lanes import Lane
 from .loop_wire import LoopWire
 from .packing import pack_command
+from .silence import Watch
 from .wire import NOTHING, Carrier
 
 _MULTI, _EXEC = pack_command(("MULTI",)), pack_command(("EXEC",))
@@ -110,6 +111,7 @@ class SharedConnection(asyncio.Protocol):
         #: While the transport has more to send than it should keep: until it has less.
         self._room: asyncio.Future[None] | None = None
         self._wire, self._transport = wire, wire.transport
+        self._watch = Watch(wire.is_lost, self._fall_silent_for_good, lambda: bool(self._slots))
         # The wire has heard what came until now, and this hears what comes from now on.
         is_stale = wire.is_stale()
         self._transport.set_protocol(self)
@@ -188,6 +190,7 @@ class SharedConnection(asyncio.Protocol):
 
     def _write(self, packed: bytes) -> None:
         if not self._slots:
+            self._watch.begin()
             self._transport.write(packed)
             return
         if not self._batch:
@@ -205,6 +208,9 @@ class SharedConnection(asyncio.Protocol):
         self._is_silent = True
         self._close_if_left()
 
+    def _fall_silent_for_good(self) -> None:
+        self._break("nothing comes over a connection to a server that answers over others")
+
     def _close_if_left(self) -> None:
         if self._is_silent and all(slot.is_heard for slot in self._slots):
             self.close()
@@ -216,6 +222,7 @@ class SharedConnection(asyncio.Protocol):
 
     def _fail(self, what: str) -> None:
         self._is_closed = True
+        self._watch.end()
         self._batch.clear()
         while self._slots:
             self._slots.popleft().fail(ConnectionResetError(what))
@@ -227,6 +234,7 @@ class SharedConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         reader, slots = self._reader, self._slots
+        self._watch.begin()
         reader.feed(data)
         try:
             while (reply := reader.gets()) is not NOTHING:

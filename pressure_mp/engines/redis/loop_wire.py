@@ -9,6 +9,7 @@ from typing import Any
 import redis.asyncio.connection
 
 from ..put_off import put_off, settled
+from .silence import SILENCE, Watch
 from .wire import READ_SIZE, Buffer, Wire
 
 
@@ -24,6 +25,7 @@ class LoopWire(Wire):
         self._output: asyncio.StreamWriter = connection._writer
         connection._reader = connection._writer = None
         self._reading: asyncio.Task[bytes] | None = None
+        self._watch = Watch(self.is_lost, self._output.transport.abort, lambda: True)
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
@@ -69,6 +71,15 @@ class LoopWire(Wire):
         await self._output.drain()
 
     async def _receive(self, timeout: float | None, most: int = READ_SIZE) -> bytes:
+        if timeout is not None and timeout <= SILENCE:
+            return await self._receive_in_time(timeout, most)
+        self._watch.begin()
+        try:
+            return await self._receive_in_time(timeout, most)
+        finally:
+            self._watch.end()
+
+    async def _receive_in_time(self, timeout: float | None, most: int) -> bytes:
         if self._reading is None:
             if timeout is None:
                 return await self._input.read(most)

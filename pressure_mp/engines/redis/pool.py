@@ -165,6 +165,8 @@ class Pool:
             wire.close()
         self._all.clear()
         self._hang_up()
+        for node in self._route.nodes():
+            node.health.after_fork()
 
     def close(self) -> None:
         """Close what is idle."""

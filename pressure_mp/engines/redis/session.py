@@ -66,6 +66,8 @@ class RedisSession:
         self._wire: Wire | None = None
         self._parked: str | None = None
         self._ends = False  # whether the server ends the outstanding wait
+        #: Whether it should have ended it, and nothing was heard of that.
+        self._is_overdue = False
         #: What was sent behind the last wait, until its reply is read.
         self.behind: Sent | None = None
         #: The lane and the number of the last call that takes items out.
@@ -299,7 +301,7 @@ class RedisSession:
             if self._wire is None:
                 self._wire = await self._pool.checkout(self.binding.slot)
             if self._parked is None:
-                self._parked = signal
+                self._parked, self._is_overdue = signal, False
                 command, limit, self._ends = self.binding.waiting(signal, timeout)
                 packed = b"" if then is None else self._pack_behind(self._wire, then)
                 await self._wire.send(*command, behind=packed)
@@ -345,7 +347,7 @@ class RedisSession:
     async def hear_end(self, wire: Wire, limit: float) -> None:
         """Hear of the end of a wait that another call was sent along with. Raises OSError when the
         connection is lost."""
-        self._ends = True
+        self._ends, self._is_overdue = True, False
         await self._hear(wire, limit)
 
     async def _hear(self, wire: Wire, limit: float) -> Any:
@@ -356,6 +358,8 @@ class RedisSession:
         except TimeoutError:
             if not self._ends:
                 raise
+        if self._is_overdue:  # and the server has replied to a call beside it since
+            raise ConnectionResetError("the server has ended a wait, and nothing came of that")
         pause = _FIRST_LOOK
         while pause < TICK:
             await wire.send_nothing()
@@ -363,6 +367,7 @@ class RedisSession:
                 return await wire.read(pause)
             except TimeoutError:
                 pause *= 2
+        self._is_overdue = True
         raise TimeoutError("a wait is over, and the server says nothing")
 
     async def _abandon(self) -> None:

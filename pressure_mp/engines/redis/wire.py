@@ -23,6 +23,7 @@ from . import connecting
 from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
+from .silence import Health
 from .unheard import Unheard
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Node:
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
         self.idle: collections.deque[Wire] = collections.deque()
+        self.health = Health()
 
     def hang_up(self) -> None:
         """Close what is idle."""
@@ -272,6 +274,14 @@ class Wire(Carrier):
         connection is closed, so an unheard one is made again over another."""
         self.close()
         self._settle_unheard(ConnectionError("the connection was closed before its reply came"))
+
+    async def is_lost(self, since: float) -> bool:
+        """Whether the server answers over another connection, asked later than nothing came over
+        this one. Blocks for 5 s to connect there, and for 5 s until it answers."""
+        if not self.id:  # it is not greeted, and so in nobody's use
+            return False
+        node = self.node
+        return await node.health.has_answered(type(self).open, node.address, since)
 
     async def _read(self, timeout: float | None) -> Any:
         reply, self._refusal = self._refusal, NOTHING

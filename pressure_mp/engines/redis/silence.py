@@ -1,0 +1,144 @@
+"""A connection over which nothing comes, of a server that answers over others: something between
+the two swallows what is sent, and the client hears of no end.
+
+Whoever waits for a reply asks the server over a new connection when nothing came for some time. If
+it answers there, the silent connection is lost, and the call is made again. If it does not, it is
+busy or stopped: the reply is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from ...exceptions import PressureError
+from .address import RedisAddress
+from .errors import not_done
+
+#: Seconds without a byte while a reply is waited for, until the server is asked. A wait that is
+#: told the server to end, and the confirmation of a put, take less.
+SILENCE = 6.0
+#: Seconds until it is asked again, if it did not answer, or another waiter asks.
+PAUSE = 2.0
+#: Seconds for a reply that may have been on its way when the server answered.
+GRACE = 0.5
+#: Seconds to connect, and for the answer.
+_LIMIT = 5.0
+#: A call of a script that no server has. Like those of this package it waits for a script that
+#: runs, and until writing is no longer paused.
+_QUESTION = ("EVALSHA", "0" * 40, "0")
+
+
+class Asked(Protocol):
+    """A new connection."""
+
+    async def request(self, *command: Any, timeout: float | None = None) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+#: What opens one to an address; blocks for so many seconds.
+Open = Callable[[RedisAddress, float], Awaitable[Asked]]
+
+
+class Health:
+    """What a process knows of one server: whether somebody asks it, and when one that was answered
+    began to."""
+
+    def __init__(self) -> None:
+        self._is_asking = False
+        self._answered = 0.0
+
+    def after_fork(self) -> None:
+        """In the child: who asks is in the parent."""
+        self._is_asking = False
+
+    async def has_answered(self, open: Open, address: RedisAddress, since: float) -> bool:
+        """Whether the server answers one who asked after ``since``, on the monotonic clock. Blocks
+        for 5 s to connect and 5 s for the answer, if nobody asks it yet."""
+        if self._answered <= since and not self._is_asking:
+            self._is_asking = True
+            try:
+                begun = time.monotonic()
+                if await _answers(open, address):
+                    self._answered = begun
+            finally:
+                self._is_asking = False
+        return self._answered > since
+
+
+async def _answers(open: Open, address: RedisAddress) -> bool:
+    try:
+        wire = await open(address, _LIMIT)
+    except (OSError, PressureError):
+        return False
+    try:
+        reply = str(await wire.request(*_QUESTION, timeout=_LIMIT))
+    except OSError:
+        return False
+    finally:
+        wire.close()
+    is_ready = reply.startswith("NOSCRIPT") or not not_done(reply, address)
+    return is_ready and not reply.startswith("BUSY")
+
+
+class Watch:
+    """Aborts the connection of an event loop that falls silent. It costs a timer in ``SILENCE``
+    seconds, however many replies come."""
+
+    def __init__(
+        self,
+        is_lost: Callable[[float], Awaitable[bool]],
+        abort: Callable[[], None],
+        waits: Callable[[], bool],
+    ) -> None:
+        """``is_lost`` is as of ``Wire``; ``waits`` tells whether a reply is waited for."""
+        self._is_lost = is_lost
+        self._abort = abort
+        self._waits = waits
+        self._since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Something came, or a reply is waited for from now on."""
+        self._since = time.monotonic()
+        if self._timer is None and self._asking is None:
+            self._look_in(SILENCE)
+
+    def end(self) -> None:
+        """Nothing is waited for."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._waits():
+            return
+        left = self._since + SILENCE - time.monotonic()
+        if left > 0:
+            self._look_in(left)
+        else:
+            self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
+        since = self._since
+        try:
+            is_lost = await self._is_lost(since)
+            if is_lost:
+                await asyncio.sleep(GRACE)
+        finally:
+            self._asking = None
+        if self._since != since or not self._waits():
+            if self._waits():
+                self._look_in(SILENCE)
+        elif is_lost:
+            self._abort()
+        else:
+            self._look_in(PAUSE)
