@@ -22,6 +22,7 @@ from queue import SimpleQueue
 
 import redis
 
+from .peers import PEERS
 from .peers.base import Peer
 from .peers.pressure import PressureDefault
 from .server import Site, running
@@ -130,6 +131,7 @@ def main() -> None:
         default = PressureDefault("default", "default")
         waits = replace(default, options={"buffering": 0})
         ahead = replace(default, options={"prefetch": 1000})
+        named, buffered = PEERS["pressure"], PEERS["pressure-buffered"]
         cases = {
             "put, `buffering=0`": put(waits, 2000),
             "put, default": put(default, 100_000),
@@ -137,6 +139,8 @@ def main() -> None:
             "1→1, default": transfer(default, 100_000),
             "1→1, `prefetch=1000`": transfer(ahead, 100_000),
             "1→4, default": transfer(default, 4000, 4),
+            "1→1, with a name": transfer(named, 2000),
+            "1→1, with a name, `buffering=4000, prefetch=4000`": transfer(buffered, 100_000),
         }
         trip = round_trip(port, some(500))
         print(f"one round trip: {trip * 1000:.2f} ms\n")

@@ -77,12 +77,13 @@ def test_what_single_calls_cost_is_measured(program):
 def test_what_queues_move_over_a_slow_network_is_measured():
     found = python("-m", "benchmarks.link", "--quick")
     rows = [line.split("|") for line in found.stdout.splitlines() if "→" in line or "put," in line]
-    assert len(rows) == 6
+    assert len(rows) == 8
     rates = {row[1].strip(): float(row[2].replace(",", "")) for row in rows}
     assert all(float(row[3].replace(",", "")) > 0 for row in rows)
     # Whatever the machine: a put that waits for the broker takes a round trip, and that at least
-    # the delay both ways; the others do not.
+    # the delay both ways, also on a queue with a name; the others do not.
     assert rates["put, `buffering=0`"] <= 1000 < rates["put, default"]
+    assert rates["1→1, with a name"] <= 1000
 
 
 def test_the_executor_is_measured_beside_that_of_the_standard_library():

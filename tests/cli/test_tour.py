@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from waiting import LIMIT, lasting
 
 from pressure_mp.cli.demos import tour
 
-#: A sixtieth of the files, and little time to read.
+#: A few of the files, and little time to read.
 SHORT = (
     "from pressure_mp.cli.demos import crash, tour; "
-    "tour.EACH *= 60; crash.WORK = crash.READING = 0.01; "
+    "tour.EACH *= 15; crash.WORK = crash.READING = 0.01; "
 )
 
 
@@ -30,10 +31,11 @@ def test_a_consumer_dies_and_its_item_comes_back_and_the_pipelines_count_the_sam
     assert again[0] == killed[1] != again[1]
     assert "16 orders were put, and 16 were done: none is lost.\n" in run.stdout
     assert f"\n\n{tour.DIFF}\n\n" in run.stdout
-    equal, result = run.stdout.splitlines()[-2:]
+    equal, turns, result = run.stdout.splitlines()[-3:]
     assert re.fullmatch(r"Equal: [\d,]+ tokens each time\.", equal)
+    assert re.fullmatch(r"On \d+ cores, in turns:", turns)
     assert re.fullmatch(
-        r"pressure_mp\.Queue [\d.]+ \+ [\d.]+ s, multiprocessing\.Queue [\d.]+ \+ [\d.]+ s, .*",
+        r"pressure_mp\.Queue [\d.]+ \+ [\d.]+ s, multiprocessing\.Queue [\d.]+ \+ [\d.]+ s\.",
         result,
     )
     with valkey.client() as client:
@@ -44,8 +46,9 @@ def test_in_a_terminal_it_is_one_picture_after_the_other(valkey, name):
     environ = {**environment(name), "TERM": "xterm", "PRESSURE_URL": ""}
     command, *args = python(SHORT + MAIN, "demo", "--url", valkey.url)
     terminal = pexpect.spawn(
-        command, args, env=environ, dimensions=(30, 100), timeout=LIMIT, encoding="utf-8"
+        command, args, env=environ, dimensions=(30, 80), timeout=LIMIT, encoding="utf-8"
     )
+    terminal.logfile_read = io.StringIO()
     terminal.expect(r"killed while it worked on order 4")
     terminal.expect(r"why: The queue is full \(5 of 5\)")
     terminal.expect(r"done .*16/16")
@@ -55,6 +58,8 @@ def test_in_a_terminal_it_is_one_picture_after_the_other(valkey, name):
     terminal.expect(pexpect.EOF)
     terminal.close()
     assert terminal.exitstatus == 0
+    written = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", terminal.logfile_read.getvalue())
+    assert [line for line in re.split(r"[\r\n]+", written) if len(line) > 80] == []
 
 
 def test_ctrl_c_leaves_no_process_and_no_queue(valkey, name):
