@@ -80,6 +80,23 @@ def read(pickled: bytes) -> Any:
     raise UnreadablePickle("it has no end")
 
 
+def makes(pickled: bytes, name: str) -> bool:
+    """Whether unpickling it makes an object of the class with that name, as far as it can be
+    read."""
+    reader = _Reader()
+    try:
+        for opcode, argument, _ in pickletools.genops(pickled):
+            if opcode.name in ("NEWOBJ", "NEWOBJ_EX", "REDUCE"):
+                depth = 3 if opcode.name == "NEWOBJ_EX" else 2
+                if reader.stack[-depth].name == name:
+                    return True
+            if opcode.name != "STOP":
+                reader.do(opcode.name, argument)
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, UnicodeError):
+        pass  # it is no pickle, or one that is not read here
+    return False
+
+
 def _check_size(value: Any) -> None:
     """Raise UnreadablePickle for a value of too many parts; one that contains itself has no end."""
     waiting, number, characters = [value], 0, 0

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ..exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
 from ..interrupts import is_from_outside
+from . import pickles
 from .kinds import ITEM, Kind
 from .large import THRESHOLD
 from .raised import in_words
@@ -23,6 +24,23 @@ class Serializer(Protocol):
         """Decode ``payload``; raises what it likes when it cannot."""
 
 
+#: The class of the ends of pipes, and what each pickle has in it that has one in it.
+_PIPE_END = "multiprocessing.connection.Connection"
+_PIPE_END_MARK = b"multiprocessing.connection"
+
+
+def checked(pickled: bytes) -> bytes:
+    """The same. Raises TypeError for a pickle with the end of a pipe in it, which pickle makes the
+    bare number of a descriptor of this process."""
+    if _PIPE_END_MARK in pickled and pickles.makes(pickled, _PIPE_END):
+        raise TypeError(
+            f"it contains the end of a pipe, {_PIPE_END}, which is a descriptor of this process "
+            "alone. Send a queue instead, which can be used in every process, or pass the end of "
+            "the pipe to a multiprocessing.Process as an argument"
+        )
+    return pickled
+
+
 class PickleSerializer:
     """Any picklable object, with protocol 5. Unpickling runs code: trust the producers."""
 
@@ -35,7 +53,7 @@ class PickleSerializer:
 def pickle_small(obj: Any) -> bytes:
     """The pickle of an object with no large buffer. Raises whatever goes wrong; for a large buffer
     ValueError."""
-    return pickle.dumps(obj, 5, buffer_callback=_keep_small)
+    return checked(pickle.dumps(obj, 5, buffer_callback=_keep_small))
 
 
 def _keep_small(buffer: pickle.PickleBuffer) -> bool:
@@ -104,6 +122,10 @@ _BY_NAME: dict[str, Serializer] = {
 }
 
 
+#: They make no pickles.
+_PLAIN = (JsonSerializer, TextSerializer, RawSerializer)
+
+
 def find(serializer: str | Serializer) -> Serializer:
     """The serializer of that name, or the given object when it has ``dumps`` and ``loads``."""
     if isinstance(serializer, str):
@@ -119,6 +141,8 @@ def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
     """``obj`` as bytes. Raises EncodingError, which names the object's type and the queue."""
     try:
         payload = serializer.dumps(obj)
+        if isinstance(payload, bytes) and not isinstance(serializer, _PLAIN):
+            checked(payload)
     except Exception as error:
         if is_from_outside(error):
             raise
@@ -141,7 +165,7 @@ def pickle_apart(obj: Any, queue: str) -> tuple[bytes, LargeBuffers]:
     """The pickle of ``obj`` without its large buffers, and those. Raises EncodingError."""
     buffers = LargeBuffers()
     try:
-        return pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart), buffers
+        return checked(pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart)), buffers
     except Exception as error:
         if is_from_outside(error):
             raise
@@ -154,7 +178,7 @@ def pickle_many_apart(objects: Sequence[Any]) -> tuple[list[bytes], LargeBuffers
     buffers = LargeBuffers()
     dumps, keep_apart = pickle.dumps, buffers.keep_apart
     try:
-        return [dumps(obj, 5, buffer_callback=keep_apart) for obj in objects], buffers
+        return [checked(dumps(obj, 5, buffer_callback=keep_apart)) for obj in objects], buffers
     except Exception as error:
         if is_from_outside(error):
             raise
@@ -179,6 +203,8 @@ def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> l
     """As :func:`encode`, for each."""
     try:
         payloads = list(map(serializer.dumps, objects))
+        if not isinstance(serializer, _PLAIN):
+            payloads = list(map(checked, payloads))
     except Exception as error:
         if is_from_outside(error):
             raise

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..encoding.large import THRESHOLD
 from ..encoding.raised import in_words, set_cause
-from ..encoding.serializers import LargeBuffers
+from ..encoding.serializers import LargeBuffers, checked
 from ..exceptions import RemoteTraceback
 from .errors import CallDecodingError
 
@@ -28,7 +28,7 @@ def dumps(obj: Any) -> bytes:
     cloudpickle's, which has it in it, if that is installed. Raises whatever goes wrong with the
     first."""
     try:
-        return pickle.dumps(obj, 5)
+        return checked(pickle.dumps(obj, 5))
     except _NOT_FOUND as error:
         return _dumps_whole_or_raise(obj, error)
 
@@ -48,10 +48,10 @@ def _dumps_whole(obj: Any) -> bytes | None:
     try:
         import cloudpickle  # type: ignore[import-untyped]  # which takes long, and few need
 
-        made: bytes = cloudpickle.dumps(obj, 5)
+        made = cloudpickle.dumps(obj, 5)
     except Exception:
         return None
-    return made
+    return checked(made)
 
 
 def _dumps_whole_or_raise(obj: Any, problem: Exception) -> bytes:
@@ -73,7 +73,7 @@ def encode(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], encode_with: Dumps
 ) -> bytes:
     """A call as bytes. Raises whatever goes wrong when that is made."""
-    return encode_with((fn, args, kwargs))
+    return checked(encode_with((fn, args, kwargs)))
 
 
 def run(call: bytes) -> Outcome:
@@ -104,7 +104,7 @@ def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
 def _outcome(is_value: bool, obj: Any) -> Outcome:
     buffers = LargeBuffers()
     try:
-        payload = pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart)
+        payload = checked(pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart))
     except _NOT_FOUND as error:
         payload, buffers = _dumps_whole_or_raise(obj, error), LargeBuffers()
     if len(payload) >= THRESHOLD:

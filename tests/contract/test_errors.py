@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import multiprocessing.connection
 import pickle
 import queue as stdlib
 import sys
@@ -432,3 +434,64 @@ def test_a_server_that_is_too_old_is_refused_with_its_version():
     assert check_greeting([b"version", b"6.2.0", b"id", 3], address)[b"id"] == 3
     with pytest.raises(pressure_mp.UnsupportedServerError, match=r"older than 6\.0"):
         check_greeting(Exception("ERR unknown command `HELLO`"), address)
+
+
+@pytest.fixture
+def pipe_end():
+    ours, theirs = multiprocessing.Pipe()
+    yield theirs
+    ours.close()
+    theirs.close()
+
+
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+
+_WITH_ONE = {
+    "alone": lambda end: end,
+    "inside": lambda end: [1, {"of": (end, end)}],
+    "beside its class": lambda end: Holder([type(end), end]),
+    "behind the name of its module": lambda end: ["multiprocessing.connection", "-" * 99_999, end],
+    "large": lambda end: [bytearray(1 << 20), end],
+}
+
+
+@pytest.mark.parametrize("serializer", ["pickle", "module", "cloudpickle"])
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue, pressure_mp.TaskQueue])
+def test_the_end_of_a_pipe_is_refused_wherever_it_is_in_an_item(
+    kind, serializer, url, name, pipe_end
+):
+    if serializer == "cloudpickle":
+        serializer = pytest.importorskip("cloudpickle")
+    q = kind(name=name, url=url, serializer=pickle if serializer == "module" else serializer)
+    refused = f"{name}.*end of a pipe, multiprocessing.connection.Connection.*Send a queue instead"
+    for wrap in _WITH_ONE.values():
+        for put in (q.put, lambda item: q.put_many([1, item, 2])):
+            with pytest.raises(pressure_mp.EncodingError, match=refused):
+                put(wrap(pipe_end))
+    assert q.qsize() == 0
+    q.delete()
+
+
+def test_what_only_names_the_end_of_a_pipe_travels(url, name):
+    text = "multiprocessing.connection.Connection"
+    found = [
+        multiprocessing.connection.wait,
+        multiprocessing.connection.Connection,
+        [text, text.encode()],
+        {"multiprocessing.connection": "Connection"},
+    ]
+    with Queue(name=name, url=url) as q:
+        q.put_many(found)
+        for item in found:
+            q.put(item)
+        assert q.get_many(8) == 2 * found
+        q.delete()
+    for serializer in ("text", "json", "raw"):
+        with Queue(name=name, url=url, serializer=serializer) as q:
+            item = text.encode() if serializer == "raw" else text
+            q.put(item)
+            assert q.get() == item
+            q.delete()

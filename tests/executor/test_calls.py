@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import gc
 import itertools
+import multiprocessing
 import pickle
 import sys
 import threading
@@ -183,6 +186,19 @@ def test_what_cannot_be_pickled_fails_its_own_future(executor, workers):
     with pytest.raises(CallDecodingError, match="exception of the call") as caught:
         executor.submit(functions.raise_unpicklable).result(30)
     assert "this and that" in str(caught.value.__cause__)
+    assert executor.submit(abs, -1).result(30) == 1
+
+
+def test_the_end_of_a_pipe_is_no_part_of_a_call_or_of_its_result(executor, workers):
+    workers.begin()
+    with contextlib.ExitStack() as stack:
+        ours, theirs = map(stack.enter_context, multiprocessing.Pipe())
+        for args in ((print, theirs), (lambda: ours,), (functools.partial(print, [theirs]),)):
+            with pytest.raises(TypeError, match="end of a pipe"):
+                executor.submit(*args).result(30)
+    for make in (multiprocessing.Pipe, lambda: multiprocessing.Pipe()):
+        with pytest.raises(TypeError, match="end of a pipe"):
+            executor.submit(make).result(30)
     assert executor.submit(abs, -1).result(30) == 1
 
 

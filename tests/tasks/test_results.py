@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 
 import inside
@@ -172,6 +173,15 @@ def test_a_result_that_cannot_be_encoded_leaves_the_task_with_its_taker(queue):
     id, task = put_and_take(queue)
     with pytest.raises(EncodingError):
         task.ack(result=threading.Lock())
+    task.ack(result=1)
+    assert queue.result(id) == 1
+
+
+def test_the_end_of_a_pipe_is_no_result(queue):
+    id, task = put_and_take(queue)
+    ours, theirs = multiprocessing.Pipe()
+    with ours, theirs, pytest.raises(EncodingError, match="end of a pipe"):
+        task.ack(result=[theirs])
     task.ack(result=1)
     assert queue.result(id) == 1
 
