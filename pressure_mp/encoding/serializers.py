@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from ..exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
 from ..interrupts import is_from_outside
-from . import pickles
 from .kinds import ITEM, Kind
 from .large import THRESHOLD
 from .raised import in_words
@@ -32,7 +31,11 @@ _PIPE_END_MARK = b"multiprocessing.connection"
 def checked(pickled: bytes) -> bytes:
     """The same. Raises TypeError for a pickle with the end of a pipe in it, which pickle makes the
     bare number of a descriptor of this process."""
-    if _PIPE_END_MARK in pickled and pickles.makes(pickled, _PIPE_END):
+    if _PIPE_END_MARK not in pickled:
+        return pickled
+    from . import pickles  # which most programs do not need
+
+    if pickles.makes(pickled, _PIPE_END):
         raise TypeError(
             f"it contains the end of a pipe, {_PIPE_END}, which is a descriptor of this process "
             "alone. Send a queue instead, which can be used in every process, or pass the end of "

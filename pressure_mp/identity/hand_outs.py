@@ -14,6 +14,7 @@ import struct
 from contextlib import suppress
 
 from . import shared_folder
+from .descriptors import map_file
 from .processes import is_there
 
 _COUNT = struct.Struct("=Q")
@@ -78,7 +79,7 @@ def _map(path: str) -> mmap.mmap:
         # ends the process.
         if os.write(fd, bytes(_COUNT.size)) < _COUNT.size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        return mmap.mmap(fd, _COUNT.size)
+        return map_file(fd, _COUNT.size)
     except OSError:
         os.unlink(path)
         raise

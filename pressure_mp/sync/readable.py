@@ -16,6 +16,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from ..background.at_exit import call_at_end
 from ..exceptions import HandleClosedError, PressureError
+from ..identity.descriptors import Descriptor
 from .absent import Absent
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class Readable:
     def reset(self) -> None:
         """One that nobody asked for yet: a new one, or that of a forked child."""
         self._lock = threading.Lock()
-        self._ends: tuple[int, int] | None = None
+        self._ends: tuple[Descriptor, Descriptor] | None = None
         self._has_byte = False
         self._is_closed = False
 
@@ -65,10 +66,11 @@ class Readable:
             if self._is_closed:
                 raise HandleClosedError(f"queue {self._queue!r} is closed, and has no descriptor")
             if self._ends is None:
-                self._ends = os.pipe()
+                read, write = os.pipe()
+                self._ends = Descriptor(read), Descriptor(write)
                 self._has_byte = False
                 _watch(self)
-            read_end = self._ends[0]
+            read_end = self._ends[0].number
         self.look()
         return read_end
 
@@ -86,6 +88,9 @@ class Readable:
         nothing."""
         with self._lock:  # so that of two looks the later one counts
             if self._ends is None:
+                return
+            if not all(end.is_open for end in self._ends):  # the program closed all descriptors
+                self.drop()
                 return
             try:
                 self._show(self._may_get())
@@ -110,9 +115,9 @@ class Readable:
         had_byte, self._has_byte = self._has_byte, is_readable
         # With that step it is done: what comes from outside comes behind a call.
         if is_readable and not had_byte:
-            os.write(self._ends[1], b"\0")
+            os.write(self._ends[1].number, b"\0")
         elif had_byte and not is_readable:
-            os.read(self._ends[0], 1)
+            os.read(self._ends[0].number, 1)
 
     def close(self) -> None:
         """There is no descriptor any more."""
@@ -126,7 +131,7 @@ class Readable:
         """Let go of the pipe."""
         ends, self._ends = self._ends, None
         for end in ends or ():
-            os.close(end)
+            end.close()
 
     def __del__(self) -> None:
         self.drop()

@@ -170,7 +170,7 @@ def test_one_thread_looks_at_all_queues_and_ends_with_the_last(url, name):
     until(lambda: not lookers())
     for end in ends:
         with pytest.raises(OSError, match="Bad file descriptor"):
-            os.fstat(end)
+            os.fstat(end.number)
 
 
 def test_a_closed_handle_has_no_descriptor(url, name):
@@ -239,11 +239,11 @@ def test_a_descriptor_outlives_an_outage_of_the_broker(name):
         q = Queue(name=name, url=server.start().url)
         assert not is_readable(q)
         server.kill()
-        assert not is_readable(q._reader._ends[0], 0.1)  # some looks in vain
+        assert not is_readable(q._reader._ends[0].number, 0.1)  # some looks in vain
         server.start()
         other = Queue(name=name, url=server.url)
         other.put(1)
-        assert is_readable(q._reader._ends[0], LIMIT)
+        assert is_readable(q._reader._ends[0].number, LIMIT)
         assert q.get() == 1
     finally:
         server.stop()
@@ -266,3 +266,20 @@ def test_a_reader_says_how_items_come_and_go(url, name):
         pickle.dumps(q._reader)
     assert not is_readable(pickle.loads(pickle.dumps(q)))
     q.delete()
+
+
+def test_a_program_that_closes_it_has_its_own_file_left_alone(url, name, tmp_path):
+    with Queue(name=name, url=url) as q, open(tmp_path / "own", "w+b") as own:
+        q.fileno()
+        read, write = (end.number for end in q._readable._ends)
+        os.dup2(own.fileno(), read)
+        os.dup2(own.fileno(), write)
+        q.put(1)
+        assert wait([q._reader], LIMIT)
+        assert q.get() == 1
+        assert not is_readable(q)
+        assert os.path.getsize(own.name) == 0
+        assert os.path.samestat(os.fstat(read), os.fstat(own.fileno()))
+        q.delete()
+    for number in (read, write):
+        os.close(number)

@@ -301,6 +301,18 @@ def shared_on_demand(directory: str) -> None:
         report_shared(directory)
 
 
+def shared_after_closing(directory: str) -> None:
+    """Have a file of this program's own under the number of the descriptor that counts it as a
+    user, and ask for the server again."""
+    report_shared(directory)
+    own = os.open(directory + " own", os.O_RDWR | os.O_CREAT)
+    number = launcher._users[os.path.realpath(directory)].number
+    os.dup2(own, number)
+    report_shared(directory)
+    report(is_own=os.path.samestat(os.fstat(own), os.fstat(number)))
+    wait_for_word()
+
+
 def shared_with_binary(directory: str, binary: str) -> None:
     launcher.server_binary = lambda: binary
     shared_on_demand(directory)
@@ -834,6 +846,19 @@ class TestSharedServer:
         removed.wait_for_end()
         other = world.start("shared_on_demand", shared)
         assert other.ask_first()["server"] == server.process.pid
+
+    def test_counts_a_user_that_closed_all_descriptors(self, world: World, shared: str) -> None:
+        program = world.start("shared_after_closing", shared)
+        world.server(program.read())
+        server = world.server(program.read())
+        assert program.read()["is_own"]
+        with (
+            open(os.path.join(shared, supervisor.USERS_LOCK_NAME), "r+b") as lock,
+            pytest.raises(BlockingIOError),
+        ):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        program.kill()
+        server.wait_for_end()
 
 
 class TestSharedServerError:

@@ -49,7 +49,7 @@ ROOMS = {
         "engines.put_off engines.shortcut engines.undoing exceptions exhaustive hidden identity "
         "urls"
     ),
-    "engines.embedded": "engines.contract engines.redis exceptions urls",
+    "engines.embedded": "engines.contract engines.redis exceptions identity urls",
     "engines": "engines.contract exceptions hidden urls",
     "events": "encoding engines.contract",
     "telemetry.json_logs": "",

@@ -450,3 +450,25 @@ def test_a_task_that_is_cancelled_while_it_logs_in_is_cancelled(debian_redis, mo
         assert turns
 
     asyncio.run(cancel_at_every_step())
+
+
+@pytest.mark.parametrize("used", [True, False], ids=["used", "dropped"])
+def test_a_connection_whose_number_is_a_file_of_the_program_leaves_it_alone(
+    server, name, tmp_path, used
+):
+    with Queue(name=name, url=server.url, prefix=name) as q, open(tmp_path / "own", "w+b") as own:
+        q.put(1)
+        (wire,) = inside.engine(q)._threads._all
+        number = wire._socket.fileno()
+        del wire
+        os.dup2(own.fileno(), number)
+        if used:
+            q.put(2)
+            assert q.get_many(2) == [1, 2]
+        else:
+            inside.engine(q).close()
+        gc.collect()
+        assert os.path.getsize(own.name) == 0
+        assert os.path.samestat(os.fstat(number), os.fstat(own.fileno()))
+        os.close(number)
+        q.delete()

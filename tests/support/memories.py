@@ -118,7 +118,7 @@ BINDING = {
 RING = {
     "_address": MADE,
     "_cells": MADE,
-    "_fd": MADE,
+    "_file": MADE,  # opened again where the program has closed it
     "_lengths": MADE,
     "_map": MADE,
     "_size": MADE,

@@ -21,12 +21,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, NoReturn
 
 from ...exceptions import EmbeddedServerError
+from ...identity.descriptors import Descriptor
 from . import private_places, supervisor
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ _REPORT_SECONDS = supervisor.START_SECONDS + 5.0
 
 _lock = threading.RLock()
 #: The pipe end whose closing tells the supervisor that the creator of a private server ended.
-_owner_fds: list[int] = []
+_owners: list[Descriptor] = []
 #: For each directory of a shared server the open lock file that counts this process as a user.
-_users_fds: dict[str, int] = {}
+_users: dict[str, Descriptor] = {}
 
 
 def start_private() -> str:
@@ -176,7 +177,7 @@ def _create_private() -> str:
         os.close(owned)
         os.close(lock)
     process.returncode = 0  # it outlives this object, which would warn about that
-    _owner_fds.append(owner_fd)
+    _owners.append(Descriptor(owner_fd))
     return os.path.join(directory, supervisor.SOCKET_NAME)
 
 
@@ -214,19 +215,19 @@ def temporary_directory() -> str:
 def _registered_as_user(path: str) -> Iterator[None]:
     """Count this process as a user of the server; take that back if the block fails."""
     lock_path = os.path.join(path, supervisor.USERS_LOCK_NAME)
-    fd = _users_fds.get(path)
-    if fd is not None and supervisor.is_file(fd, lock_path):
+    kept = _users.get(path)
+    if kept is not None and supervisor.is_file(kept.number, lock_path):
         yield
         return
-    if fd is not None:  # somebody removed the file
-        os.close(_users_fds.pop(path))
+    if kept is not None:  # somebody removed the file, or the program closed all descriptors
+        _users.pop(path).close()
     fd = _lock_users_file(lock_path)
     try:
         yield
     except BaseException:
         os.close(fd)
         raise
-    _users_fds[path] = fd
+    _users[path] = Descriptor(fd)
 
 
 def _lock_users_file(lock_path: str) -> int:
@@ -387,9 +388,8 @@ def _wait_until_ready(report: int) -> None:
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
-    while _owner_fds:
-        with suppress(OSError):
-            os.close(_owner_fds.pop())
+    while _owners:
+        _owners.pop().close()
 
 
 # A fork waits for a start in another thread, or the child would not know that server, and would

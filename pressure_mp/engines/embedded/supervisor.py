@@ -142,7 +142,7 @@ def is_file(fd: int, path: str) -> bool:
     """Whether ``path`` still names the open file, and not another one or none."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
-    except FileNotFoundError:
+    except OSError:  # there is no such path, or no such descriptor any more
         return False
 
 

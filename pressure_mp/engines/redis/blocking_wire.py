@@ -10,11 +10,13 @@ import struct
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import hiredis
 import redis.connection
 
+from ...identity.descriptors import Descriptor
 from ..finishing import finish
 from .silence import GRACE, PAUSE, SILENCE
 from .wire import NOTHING, READ_SIZE, Buffer, Wire
@@ -31,13 +33,13 @@ _SILENT = struct.pack("ll", int(SILENCE), 0)
 _there: set[weakref.ref[BlockingWire]] = set()
 
 
-def _see_to(wire: BlockingWire, connection: Any) -> None:
-    """Close redis-py's connection when the wire is collected. It is kept until then: in a cycle the
+def _see_to(wire: BlockingWire, close: Callable[[], None]) -> None:
+    """Close the wire's connection when the wire is collected. It is kept until then: in a cycle the
     collector may come to the socket before it comes to what closes that."""
 
     def end(wire: weakref.ref[BlockingWire]) -> None:
         _there.discard(wire)
-        connection.disconnect()
+        close()
 
     _there.add(weakref.ref(wire, end))
 
@@ -63,6 +65,14 @@ def _until_silent(own: socket.socket) -> Callable[[int], bytes]:
     return receive
 
 
+def _close(connection: Any, descriptor: Descriptor) -> None:
+    """Close redis-py's connection, unless the program closed its descriptor: it may have a file of
+    its own under that number."""
+    if connection._sock is not None and not descriptor.is_open:
+        connection._sock.detach()
+    connection.disconnect()
+
+
 class BlockingWire(Wire):
     """For a thread: each method blocks it."""
 
@@ -73,8 +83,9 @@ class BlockingWire(Wire):
         self._socket: socket.socket = connection._sock  # redis-py has no public name for it
         #: Raises BlockingIOError when nothing comes for so long that the server is to be asked.
         self._recv: Callable[[int], bytes] = self._socket.recv
-        self._connection = connection  # redis-py's
-        _see_to(self, connection)
+        #: Close it; may be called again.
+        self._close = partial(_close, connection, Descriptor(self._socket.fileno()))
+        _see_to(self, self._close)
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
@@ -184,4 +195,4 @@ class BlockingWire(Wire):
         return True
 
     def close(self) -> None:
-        self._connection.disconnect()
+        self._close()

@@ -6,16 +6,18 @@ It begins with a page of numbers of eight bytes, a cache line for each; the ring
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import functools
 import mmap
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic_ns
 
+from ...exceptions import BrokerError
+from ...identity.descriptors import map_file
 from . import linux
-from .locks import FileLock
+from .locks import FileLock, LockFile
 
 PAGE = 4096
 _LINE = 8  # numbers in a cache line
@@ -67,23 +69,21 @@ _ALL = 1 << 30
 class Header:
     """One file, mapped into this process. Raises OSError when that cannot be done."""
 
-    _fd = -1
-
     def __init__(self, path: str, bound: int | None, size: int, begin: int) -> None:
         """``bound``: make the file, for a queue with that bound, and a ring of so many bytes that
         begins there; else it is there."""
         self.path = path
         self._size = size
         makes = bound is not None
-        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL) * makes, 0o600)
+        self._file = file = LockFile(path, (os.O_CREAT | os.O_EXCL) * makes, USE)
         try:
             if makes:
-                os.posix_fallocate(self._fd, 0, PAGE)
-                os.posix_fallocate(self._fd, PAGE + begin, PAGE)
-                os.ftruncate(self._fd, PAGE + size)
-            elif os.fstat(self._fd).st_size < PAGE + size:  # its maker was killed or interrupted
+                os.posix_fallocate(file.number, 0, PAGE)
+                os.posix_fallocate(file.number, PAGE + begin, PAGE)
+                os.ftruncate(file.number, PAGE + size)
+            elif os.fstat(file.number).st_size < PAGE + size:  # its maker was killed, interrupted
                 raise FileNotFoundError(f"{path} was never made whole")
-            self._map = mmap.mmap(self._fd, PAGE + size)
+            self._map = map_file(file.number, PAGE + size)
         except BaseException:
             if makes:
                 os.unlink(path)
@@ -96,7 +96,7 @@ class Header:
             self._cells[_MAGIC] = _MADE
         elif self._cells[_MAGIC] != _MADE:
             raise FileNotFoundError(f"{path} is not made yet, or not by this version")
-        self.putting, self.taking = FileLock(self._fd, _PUT), FileLock(self._fd, _TAKE)
+        self.putting, self.taking = FileLock(file, _PUT), FileLock(file, _TAKE)
         #: How many items there may be, 0 for any number.
         self.bound = self._cells[BOUND]
         self.process = os.getpid()
@@ -105,19 +105,21 @@ class Header:
         self.sign: Callable[[bytes], bytes] | None = None
 
     def use(self) -> None:
-        """This process uses the file, as :mod:`.places` sees it."""
-        fcntl.lockf(self._fd, fcntl.LOCK_SH, 1, USE)
+        """This process uses the file, as :mod:`.places` sees it. Raises BrokerError."""
+        self._file.use()
 
     def after_fork(self) -> None:
         """In a forked child, which uses it too."""
         self.putting.reset()
         self.taking.reset()
         self.process = os.getpid()
-        self.use()
+        with suppress(BrokerError):  # who puts or takes hears of it
+            self._file.after_fork()
 
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        if self._fd >= 0:  # the interpreter may be ending: there is no module any more
-            close(self._fd)
+    def __del__(self) -> None:
+        file = getattr(self, "_file", None)  # it may be that there is none
+        if file is not None:
+            file.close()
 
     # Looking
 
@@ -188,7 +190,8 @@ class Header:
         """As :attr:`state`; everybody who waits looks again. What was moved takes no memory."""
         self._cells[STATE] = state
         if state == MOVED:
-            linux.give_up_pages(self._fd, PAGE, self._size)
+            with suppress(OSError):  # a file system may not be able to do so
+                self._map.madvise(mmap.MADV_REMOVE, PAGE, self._size)
         self.tell_all()
 
     # Waiting

@@ -1,4 +1,4 @@
-"""What Linux can do and Python's library does not offer: futex(2), fallocate(2) that punches."""
+"""What Linux can do and Python's library does not offer: futex(2)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,6 @@ if EXISTS:
     )
 
 
-_KEEP_SIZE, _PUNCH_HOLE = 1, 2
-_fallocate: Any = ctypes.CDLL(None).fallocate64 if EXISTS else None
-if EXISTS:
-    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-
-
 def wait(address: int, seen: int, seconds: float) -> bool:
     """Sleep while the 32-bit number at ``address`` is ``seen``; at most so many seconds, or until a
     signal comes. Whether somebody woke one."""
@@ -53,8 +47,3 @@ def wake(address: int, number: int) -> int:
     """Wake up to so many who sleep there; returns how many were."""
     woken: int = _syscall(_NUMBER, address, _WAKE, number, None, None, 0)
     return woken
-
-
-def give_up_pages(file: int, begin: int, size: int) -> None:
-    """Have a part of a file take no space; where the file system cannot do so, it does."""
-    _fallocate(file, _KEEP_SIZE | _PUNCH_HOLE, begin, size)

@@ -1,8 +1,10 @@
-"""A lock of a file (fcntl(2)), which the kernel releases when the process ends that has it."""
+"""Locks of a file (fcntl(2)), which the kernel releases when the process ends that has them."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import itertools
 import os
 import struct
 import threading
@@ -11,6 +13,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ... import interrupts
+from ...exceptions import BrokerError
+from ...identity.descriptors import Descriptor
 
 T = TypeVar("T")
 
@@ -22,6 +26,85 @@ BUSY: Any = object()
 #: many, so many times.
 _YIELDS, _PAUSE, _DOUBLINGS = 6, 2e-5, 6
 
+#: What the kernel says of a lock by a number that is no longer the kept descriptor's.
+_NOT_OURS = (errno.EBADF, errno.EINVAL)
+#: Where in its file each kept descriptor stands; no other descriptor of a process stands so far
+#: behind, and one that is opened later stands before all earlier ones.
+_places = itertools.count(1 << 40, -8)
+
+
+class LockFile:
+    """A file whose bytes are locked, by a descriptor that this process keeps; one of the bytes is
+    locked by all who use the file, together.
+
+    The program may close that descriptor behind our back, and have a file of its own under its
+    number. Its files must not be locked in place of this one. So a byte is named by how far it is
+    from the descriptor's place: before the beginning of any file that was opened later. The kernel
+    refuses to lock that, and to ask it takes no call more.
+    """
+
+    def __init__(self, path: str, flags: int, shared: int) -> None:
+        """``shared``: the byte that all lock who use the file. Raises OSError."""
+        self.path = path
+        self._shared = shared
+        self._opening = threading.RLock()
+        self._descriptor, self.place = self._open(flags)
+
+    def _open(self, flags: int) -> tuple[Descriptor, int]:
+        opened = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+        place = next(_places)
+        os.lseek(opened, place, os.SEEK_SET)
+        return Descriptor(opened), place
+
+    @property
+    def number(self) -> int:
+        """The descriptor's, which is ours for certain only for who has just locked a byte."""
+        return self._descriptor.number
+
+    def use(self) -> None:
+        """Lock the byte that all lock who use the file. Raises BrokerError."""
+        place = self.place
+        try:
+            fcntl.lockf(self.number, fcntl.LOCK_SH, 1, self._shared - place, os.SEEK_CUR)
+        except OSError as error:
+            if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
+                raise
+            self.open_again(place)
+
+    def open_again(self, lost: int) -> None:
+        """The descriptor with that place is no longer ours: have another one, if that was not yet
+        done. The old one took all locks of this process with it. Raises BrokerError."""
+        with self._opening:
+            if self.place != lost:
+                return
+            try:
+                descriptor, place = self._open(0)
+            except OSError as error:
+                if interrupts.is_from_outside(error):
+                    raise
+                raise self._gone(str(error)) from error
+            if not descriptor.is_same(self._descriptor):
+                descriptor.close()
+                raise self._gone("there is another file in its place")
+            self._descriptor, self.place = descriptor, place
+            self.use()
+
+    def _gone(self, why: str) -> BrokerError:
+        return BrokerError(
+            f"this program closed the descriptor of {self.path}, where the items of a queue are "
+            f"that its processes share, and the file cannot be opened again: {why}. Close what is "
+            "inherited before the process first uses the queue"
+        )
+
+    def after_fork(self) -> None:
+        """In a forked child, which uses the file too. Raises BrokerError."""
+        self._opening = threading.RLock()
+        self.use()
+
+    def close(self) -> None:
+        """The process uses it no longer, and has none of its locks."""
+        self._descriptor.close()
+
 
 class FileLock:
     """One byte's, for the threads and the processes that use it. A signal handler may have it too
@@ -31,11 +114,18 @@ class FileLock:
     has two threads that wait for different locks.
     """
 
-    def __init__(self, fd: int, byte: int) -> None:
-        self._fd = fd
-        self._lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
-        self._unlock = struct.pack("hhqqi4x", fcntl.F_UNLCK, os.SEEK_SET, byte, 1, 0)
+    def __init__(self, file: LockFile, byte: int) -> None:
+        self._file = file
+        self._byte = byte
+        self._aim()
         self.reset()
+
+    def _aim(self) -> None:
+        """Lock by the descriptor that the file has now."""
+        self._place, self._fd = self._file.place, self._file.number
+        start = self._byte - self._place
+        self._lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_CUR, start, 1, 0)
+        self._unlock = struct.pack("hhqqi4x", fcntl.F_UNLCK, os.SEEK_CUR, start, 1, 0)
 
     def reset(self) -> None:
         """Nobody has it: it is new, or this is a forked child."""
@@ -69,7 +159,14 @@ class FileLock:
         finally:
             self._is_held = False
             self._releases += 1
+            self._release()
+
+    def _release(self) -> None:
+        try:
             fcntl.fcntl(self._fd, fcntl.F_SETLK, self._unlock)
+        except OSError as error:
+            if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
+                raise  # else who closed the descriptor has released it
 
     def _acquire(self) -> bool:
         releases = self._releases
@@ -79,6 +176,12 @@ class FileLock:
             if interrupts.is_from_outside(error):
                 raise
             return False
+        except OSError as error:
+            if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
+                raise
+            self._file.open_again(self._place)
+            self._aim()
+            return self._acquire()
         self._is_held = True
         # A signal handler that came before that has used the lock, and released it.
         if self._releases != releases:

@@ -20,8 +20,8 @@ _BEGIN = "items,"
 #: Seconds for which a file stays that nobody uses: a handle may be on its way to a process.
 _OLD = 60
 
-#: One for so many of the files that a process may have open: each ring has two.
-_SHARE = 8
+#: One for so many of the files that a process may have open: each ring has one.
+_SHARE = 4
 
 _lock = threading.RLock()
 #: Those in use here. To close a file releases all locks that this process has on it: so a ring

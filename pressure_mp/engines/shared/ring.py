@@ -132,7 +132,7 @@ class Records(Header):
 
     def _reserve(self, begin: int, end: int) -> bool:
         try:
-            os.posix_fallocate(self._fd, PAGE + begin, end - begin)
+            os.posix_fallocate(self._file.number, PAGE + begin, end - begin)
         except OSError as error:
             if interrupts.is_from_outside(error):
                 raise

@@ -1,0 +1,74 @@
+"""Descriptors that this process keeps.
+
+A program may close them behind our back, as daemons close all descriptors that they inherited, and
+its own files have their numbers then. So a number is looked at before it is closed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+
+#: mmap(2) is to put the map where it is told, in the place of what is there.
+_MAP_FIXED = 0x10
+
+
+class Descriptor:
+    """A descriptor that is kept, and the file that it was opened for."""
+
+    __slots__ = ("_file", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._file = _file(number)
+
+    def is_same(self, other: Descriptor) -> bool:
+        """Whether both were opened for one file."""
+        return self._file == other._file
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the number is still that of the file."""
+        try:
+            return _file(self.number) == self._file
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self.is_open:
+            os.close(self.number)
+
+
+def _file(number: int) -> tuple[int, int]:
+    found = os.fstat(number)
+    return found.st_dev, found.st_ino
+
+
+if sys.version_info >= (3, 13):
+
+    def map_file(number: int, size: int) -> mmap.mmap:
+        """Map the first bytes of a file that is open; the map keeps no descriptor."""
+        return mmap.mmap(number, size, trackfd=False)
+
+else:
+
+    def map_file(number: int, size: int) -> mmap.mmap:
+        """Map the first bytes of a file that is open; the map keeps no descriptor."""
+        import ctypes  # which only programs need that map something
+
+        # Of a file, mmap.mmap would keep a descriptor of its own, and close it without a look.
+        made = mmap.mmap(-1, size)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(made))
+        call = ctypes.CDLL(None, use_errno=True).mmap
+        call.restype = ctypes.c_void_p
+        call.argtypes = (
+            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
+            ctypes.c_int64,
+        )
+        how = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | _MAP_FIXED
+        if call(address, size, *how, number, 0) != address:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        return made
