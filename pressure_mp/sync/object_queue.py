@@ -303,7 +303,7 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         """Close this handle; the queue itself and its other handles stay open.
 
         Afterwards put and get raise HandleClosedError, a ValueError. A get in which another thread
-        waits goes on waiting, unless the queue ends with its last handle. Items that were got from a
+        waits goes on waiting, unless the queue ends with its last handle. Items that came from a
         :class:`JoinableQueue` stay in flight, and ``task_done()`` still works.
         (``multiprocessing.Queue.close``; ``shutdown`` closes the queue for all clients)
 
