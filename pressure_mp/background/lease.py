@@ -20,6 +20,8 @@ from typing import Any, Protocol, TypeVar
 
 from ..drivers import drive, ending
 from ..effects import Operation, T
+from ..engines.contract.brokers import QueueRenewal
+from ..engines.contract.items import Attendance, Renew
 from ..engines.contract.session import Engine, Options
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..identity.processes import is_lost, is_there, state
@@ -41,8 +43,12 @@ class LeaseHolder(Protocol):
     def has_something(self) -> bool:
         """Whether the broker has noted anything of this process that its end is to take back."""
 
-    def renew_and_return(self) -> None:
-        """One look: renew the lease, and take from the others what they can no longer hold."""
+    def renewal(self) -> Renew | None:
+        """The renewal of the lease, if it can be made together with those of other queues."""
+
+    def renew_and_return(self, there: Attendance | None) -> None:
+        """One look: renew the lease, and take from the others what they can no longer hold. With
+        ``there`` it was renewed, and these are the others."""
 
     def requeue_of(self, call: int) -> Operation[Any]:
         """Give back what this process took in one call."""
@@ -165,11 +171,16 @@ class Lease:
 
     # Looking
 
-    def look(self) -> bool:
+    def renewal(self) -> QueueRenewal | None:
+        """As of :class:`lease_thread.Leased`."""
+        renew = self.holder.renewal()
+        return renew and QueueRenewal(*self._queue, self._length, renew)
+
+    def look(self, there: Attendance | None = None) -> bool:
         """As of :class:`lease_thread.Leased`."""
         self.looked = time.monotonic()
         try:
-            self.holder.renew_and_return()
+            self.holder.renew_and_return(there)
         except QueueDoesNotExistError:
             self._is_gone = True
         except BrokerUnavailable:

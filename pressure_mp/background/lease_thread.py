@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from queue import Empty as NothingNew
 from queue import SimpleQueue
 from typing import Protocol
 
 from .. import interrupts
-from ..engines.contract.session import Engine
+from ..drivers import drive
+from ..engines.contract.brokers import QueueRenewal
+from ..engines.contract.items import Attendance
+from ..engines.contract.session import Engine, Options
+from ..exceptions import BrokerUnavailable, PressureError
+from ..operations.brokers import renew_all
 from . import at_exit
 
 #: Seconds between two looks at the others, at most: a dead process of this host is seen by then.
@@ -44,8 +50,12 @@ class Leased(Protocol):
     def is_needed(self) -> bool:
         """Whether there is anything to renew or to look for."""
 
-    def look(self) -> bool:
+    def renewal(self) -> QueueRenewal | None:
+        """The renewal of what this process holds, if it can be made with those of other queues."""
+
+    def look(self, there: Attendance | None = None) -> bool:
         """Renew what this process holds, and take from the others what they can no longer hold.
+        With ``there`` it was renewed, and these are the others.
 
         Returns whether the broker answered.
         """
@@ -131,15 +141,42 @@ def _look_at(needed: set[Leased]) -> None:
     patience = PATIENCE
     if brokers > 1:
         patience = min(patience, min(leased.share for leased in needed) / brokers)
-    for leased in sorted(needed, key=lambda leased: leased.looked):
+    in_turn = sorted(needed, key=lambda leased: leased.looked)
+    there: dict[Leased, Attendance | None] = {}
+    for engine in {id(leased.engine): leased.engine for leased in in_turn}.values():
+        try:
+            there |= _renew_together([one for one in in_turn if one.engine is engine], patience)
+        except BrokerUnavailable:
+            silent.add(id(engine))
+        except PressureError:
+            pass  # each look says what is in the way
+    for leased in in_turn:
         if id(leased.engine) in silent:
             continue
         leased.patience = patience
         with looking:
             _looks_at = leased
-            if not leased.look():
+            if not leased.look(there.get(leased)):
                 silent.add(id(leased.engine))
             _looks_at = None
+
+
+def _renew_together(queues: list[Leased], patience: float) -> dict[Leased, Attendance | None]:
+    """Renew what this process has at one broker, where that saves calls; returns who is there, for
+    each queue in which it was renewed."""
+    global _looks_at
+    if len(queues) == 1:
+        return {}
+    with looking:
+        _looks_at = queues[0]
+        try:
+            renewals = {one: found for one in queues if (found := one.renewal()) is not None}
+            options = Options(reconnect=0, until=time.monotonic() + patience)
+            broker = queues[0].engine.broker(options)
+            told = drive(renew_all([*renewals.values()]), broker.session())
+        finally:
+            _looks_at = None
+    return dict(zip(renewals, told, strict=True))
 
 
 def _leave() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from .. import interrupts
 from ..effects import Operation, T
-from ..engines.contract.items import TakeBack
+from ..engines.contract.items import Attendance, Renew, TakeBack
 from ..engines.contract.session import Engine
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import incarnation
@@ -160,14 +160,19 @@ class Presence:
 
     # Looking
 
-    def renew_and_return(self) -> None:
+    def renewal(self) -> Renew:
         """As of :class:`~.lease.LeaseHolder`."""
-        me, run = incarnation(), self.lease.run_now
+        return Renew(incarnation(), self.is_holding, bool(self._producers))
+
+    def renew_and_return(self, there: Attendance | None) -> None:
+        """As of :class:`~.lease.LeaseHolder`."""
+        run = self.lease.run_now
         self.lease.requeue_doubtful()
         self._undo()
         self._retire()
         self._look_after_readers()
-        there = run(self.operations.renew(me, self.is_holding, bool(self._producers)))
+        if there is None:
+            there = run(self.operations.renew(*self.renewal()))
         for other, until in self.lease.those_over(there.consumers, there.now):
             run(self.operations.requeue(other, seen=until))
         for other, until in self.lease.those_over(there.producers, there.now):

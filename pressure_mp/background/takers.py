@@ -120,7 +120,10 @@ class Takers:
         """As of :class:`~.lease.Lease`."""
         self.lease.doubt(call)
 
-    def renew_and_return(self) -> None:
+    def renewal(self) -> None:
+        """As of :class:`~.lease.LeaseHolder`."""
+
+    def renew_and_return(self, there: object) -> None:
         """As of :class:`~.lease.LeaseHolder`."""
         me, run = incarnation(), self.lease.run_now
         self.lease.requeue_doubtful()

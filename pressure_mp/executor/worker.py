@@ -29,6 +29,7 @@ from ..exceptions import (
     WrongServerError,
 )
 from ..identity.processes import incarnation, state
+from ..polling import new_poll
 from ..sync.tasks.task import Task
 from . import calls
 from .call_queue import CallQueue
@@ -96,7 +97,7 @@ class Told:
 
     def __init__(self, wire: Connection, starter: str) -> None:
         self._starter = starter
-        self._poll = select.poll()
+        self._poll = new_poll()
         self._poll.register(wire.fileno(), select.POLLIN)
         self._looked = time.monotonic()
         self._watch_starter()

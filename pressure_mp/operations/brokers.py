@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..effects import On, Operation
 from ..engines.contract.brokers import (
     AppendSample,
@@ -16,11 +18,18 @@ from ..engines.contract.brokers import (
     IdentifyReply,
     ListQueues,
     ListQueuesReply,
+    MayGet,
+    MayGetReply,
     QueuePage,
+    QueueRenewal,
     ReadSamples,
     ReadSamplesReply,
+    RenewAll,
+    RenewAllReply,
     Sample,
 )
+from ..engines.contract.hosts import QueueKey
+from ..engines.contract.items import Attendance
 from ..engines.contract.queues import GetDiscipline, GetDisciplineReply
 from ..engines.contract.replies import Outcome
 from ..engines.contract.session import DEFAULTS, Engine, Options
@@ -56,6 +65,19 @@ def append_sample(data: bytes, every: int, keep: int, ttl: int) -> Operation[boo
 def read_samples(after: int = 0) -> Operation[list[Sample]]:
     """The samples behind that time, in milliseconds of the broker's clock, oldest first."""
     reply: ReadSamplesReply = yield ReadSamples(after)
+    return reply
+
+
+def renew_all(queues: Sequence[QueueRenewal]) -> Operation[list[Attendance | None]]:
+    """Renew this process's leases in several queues together; who is there in each, None where that
+    is to be done in this queue by itself."""
+    reply: RenewAllReply = yield RenewAll(queues)
+    return reply
+
+
+def may_get(queues: Sequence[QueueKey]) -> Operation[list[bool | None]]:
+    """In which of these queues a get would not wait; None where that queue is to be asked."""
+    reply: MayGetReply = yield MayGet(queues)
     return reply
 
 

@@ -14,6 +14,8 @@ from ..caller_warnings import warn_caller
 from ..drivers import drive, drive_on
 from ..effects import AnyOperation
 from ..engines import registry
+from ..engines.contract.hosts import QueueKey
+from ..engines.contract.session import Engine, is_local
 from ..exceptions import PressureError, QueueDoesNotExistError, RejectedItemWarning
 from ..numeric import integer
 from ..operations.control import FIFO
@@ -223,11 +225,12 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         then get raises that. The first call makes it, for this process and this handle: a forked
         child calls this again. Blocks for one round trip to the broker.
 
-        From then on a thread, one for all queues of the process, asks the broker about a hundred
-        times a second; and each get through this handle asks again before it returns, so that the
-        descriptor is not readable because of the item that was just got. It may be readable for
-        about 0.01 seconds after another consumer got the last item: with several consumers use
-        :meth:`get_nowait`. Raises HandleClosedError, an OSError.
+        From then on a thread, one for all queues of the process, asks the broker every 0.03
+        seconds, and every 0.01 seconds for a second after a change; and each get through this
+        handle asks again before it returns, so that the descriptor is not readable because of the
+        item that was just got. It may be readable for about 0.01 seconds after another consumer got
+        the last item: with several consumers use :meth:`get_nowait`. Raises HandleClosedError, an
+        OSError.
         """
         return self._reader.fileno()
 
@@ -252,6 +255,17 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
     not_empty = Absent("get() waits for an item, and fileno() is readable when there is one")
     not_full = Absent("put() waits for space; full() tells whether it would")
     all_tasks_done = Absent("join() waits for them")
+
+    def _asked_together(self) -> tuple[Engine, QueueKey] | None:
+        """As of :class:`~.readable.WatchedHandle`."""
+        binding = self._binding
+        if self._kept or self._incoming or binding is None:
+            return None
+        if is_local(binding) and binding.are_here:
+            return None
+        if self._incoming is not None:
+            self._incoming.before_look(self)
+        return registry.engine(self._address), self._queue_key
 
     def _may_get(self) -> bool:
         """Whether a get would not wait, but give an item or raise that there is none to come."""

@@ -2,27 +2,34 @@
 
 A connection to the broker cannot be that descriptor: it is read by whoever uses it, and says
 nothing of a queue. So it is the end of a pipe, which has a byte in it while an item may be got. One
-thread of the process looks at all queues whose descriptor somebody asked for, about a hundred times
-a second: that is all it costs, and nothing before the first is asked for.
+thread of the process looks at all queues whose descriptor somebody asked for, about thirty times a
+second, and a hundred times after something changed: that is all it costs, and nothing before the
+first is asked for.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
-from typing import NoReturn, Protocol, TypeVar
+from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
 from ..background.at_exit import call_at_end
+from ..drivers import drive
+from ..engines.contract.hosts import QueueKey
+from ..engines.contract.session import Engine, Options
 from ..exceptions import HandleClosedError, PressureError
 from ..identity.descriptors import Descriptor
+from ..operations.brokers import may_get
 from .absent import Absent
 
 T = TypeVar("T")
 
-#: Seconds between two looks.
-LOOK = 0.01
+#: Seconds between two looks; and between those that follow a change for so many seconds.
+LOOK = 0.03
+_SOONER, _LIVELY = 0.01, 1.0
 
 
 class WatchedHandle(Protocol):
@@ -37,6 +44,9 @@ class WatchedHandle(Protocol):
 
     def _may_get(self) -> bool:
         """Whether a get would not wait."""
+
+    def _asked_together(self) -> tuple[Engine, QueueKey] | None:
+        """Where that is asked of the broker, together with other queues; None when it is not."""
 
 
 class Readable:
@@ -59,6 +69,9 @@ class Readable:
         self._ends: tuple[Descriptor, Descriptor] | None = None
         self._has_byte = False
         self._is_closed = False
+        self._looks = 0
+        #: When it last changed.
+        self.changed = 0.0
 
     def fileno(self) -> int:
         """The descriptor. Raises HandleClosedError."""
@@ -87,19 +100,38 @@ class Readable:
         """Be readable if an item may be got, and else not. A broker that does not answer changes
         nothing."""
         with self._lock:  # so that of two looks the later one counts
-            if self._ends is None:
+            if not self._has_ends():
                 return
-            if not all(end.is_open for end in self._ends):  # the program closed all descriptors
-                self.drop()
-                return
+            self._looks += 1
             try:
                 self._show(self._may_get())
             except PressureError:
                 pass  # the next look tries again
 
+    def _has_ends(self) -> bool:
+        if self._ends is None:
+            return False
+        if not all(end.is_open for end in self._ends):  # the program closed all descriptors
+            self.drop()
+            return False
+        return True
+
     def _may_get(self) -> bool:
         handle = self._handle()
         return handle is not None and handle._may_get()
+
+    def asked_together(self) -> Asked | None:
+        """Where to look at it together with others, if that can be done."""
+        looks, handle = self._looks, self._handle()
+        where = None if handle is None else handle._asked_together()
+        return where and Asked(self, looks, *where)
+
+    def see(self, looks: int, may_get: bool) -> None:
+        """What the broker said of it, if nobody has looked by itself since there were so many
+        ``looks``."""
+        with self._lock:
+            if self._has_ends() and self._looks == looks:
+                self._show(may_get)
 
     def after(self, get: Callable[[Callable[[], None]], list[T]]) -> list[T]:
         """Get items; what this says of the queue is true when they are returned. ``get`` is given
@@ -118,6 +150,8 @@ class Readable:
             os.write(self._ends[1].number, b"\0")
         elif had_byte and not is_readable:
             os.read(self._ends[0].number, 1)
+        if had_byte != is_readable:
+            self.changed = time.monotonic()
 
     def close(self) -> None:
         """There is no descriptor any more."""
@@ -140,6 +174,15 @@ class Readable:
         raise TypeError(
             "a descriptor belongs to one process: pass the queue, and ask it for another"
         )
+
+
+class Asked(NamedTuple):
+    """A queue that is asked of together with others, when it had been looked at so often."""
+
+    readable: Readable
+    looks: int
+    engine: Engine
+    queue: QueueKey
 
 
 _guard = threading.Lock()
@@ -181,12 +224,36 @@ def _look_at_all() -> None:
             if not now:
                 _thread = None
                 return
-        for readable in now:
-            readable.look()
-        del now
-        readable = None  # type: ignore[assignment]  # keeps nothing alive
-        if _ending.wait(LOOK):
+        _look_at_each(now)
+        is_lively = time.monotonic() - max(one.changed for one in now) < _LIVELY
+        del now  # keeps nothing alive
+        if _ending.wait(_SOONER if is_lively else LOOK):
             return
+
+
+def _look_at_each(queues: list[Readable]) -> None:
+    """Those of one broker are asked of together."""
+    together: dict[int, list[Asked]] = {}
+    for readable in queues:
+        try:
+            asked = readable.asked_together()
+        except PressureError:
+            continue  # the next look tries again
+        if asked is None:
+            readable.look()
+        else:
+            together.setdefault(id(asked.engine), []).append(asked)
+    for some in together.values():
+        broker = some[0].engine.broker(Options(reconnect=0))
+        try:
+            told = drive(may_get([one.queue for one in some]), broker.session())
+        except PressureError:
+            continue
+        for one, said in zip(some, told, strict=True):
+            if said is None:
+                one.readable.look()
+            else:
+                one.readable.see(one.looks, said)
 
 
 def _end() -> None:

@@ -24,6 +24,7 @@ ROOMS = {
     "deadlines": "",
     "interrupts": "",
     "hidden": "",
+    "polling": "",
     "in_flight": "",
     "urls": "exceptions hidden",
     "identity": "",
@@ -47,9 +48,9 @@ ROOMS = {
     "engines.postgres": (
         "encoding engines.contract engines.finishing engines.left_loops engines.lines "
         "engines.put_off engines.shortcut engines.undoing exceptions exhaustive hidden identity "
-        "urls"
+        "polling urls"
     ),
-    "engines.embedded": "engines.contract engines.redis exceptions identity urls",
+    "engines.embedded": "engines.contract engines.redis exceptions identity polling urls",
     "engines": "engines.contract exceptions hidden urls",
     "events": "encoding engines.contract",
     "telemetry.json_logs": "",
@@ -77,7 +78,7 @@ ROOMS = {
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
-        "numeric operations states sync sync.tasks telemetry.json_logs"
+        "numeric operations polling states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
     "freezing": "",

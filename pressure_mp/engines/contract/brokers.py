@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from ... import states
+from .hosts import QueueKey
+from .items import Attendance, Renew
 
 #: The ways of tasks that are put, and of those that leave their taker for good.
 PUT_WAYS = ("X-R", "X-W")
@@ -174,6 +177,35 @@ class Identify(NamedTuple):
 
 
 IdentifyReply = str
+
+
+class QueueRenewal(NamedTuple):
+    """The renewal of this process's leases in one of several queues, for so many milliseconds."""
+
+    name: str
+    discipline: str
+    lease: int
+    renew: Renew
+
+
+class RenewAll(NamedTuple):
+    """Do what :class:`~.items.Renew` does, in several queues together: it takes fewer calls. The
+    replies are in their order; None for a queue in which it is to be done by itself."""
+
+    queues: Sequence[QueueRenewal]
+
+
+RenewAllReply = list[Attendance | None]
+
+
+class MayGet(NamedTuple):
+    """In which of these queues a get would not wait: there is an item, or none will come any more.
+    The replies are in their order; None for a queue that is to be asked by itself."""
+
+    queues: Sequence[QueueKey]
+
+
+MayGetReply = list[bool | None]
 
 
 class Sample(NamedTuple):

@@ -3,7 +3,16 @@ do not."""
 
 from __future__ import annotations
 
-from .brokers import AppendSample, ExamineServer, FindDamaged, Identify, ListQueues, ReadSamples
+from .brokers import (
+    AppendSample,
+    ExamineServer,
+    FindDamaged,
+    Identify,
+    ListQueues,
+    MayGet,
+    ReadSamples,
+    RenewAll,
+)
 from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
 from .hosts import Forget, GetRemembered, Leave, Remember
@@ -151,4 +160,13 @@ Request = QueueRequest | ItemRequest | TaskRequest
 HostRequest = Remember | GetRemembered | Forget | Leave
 
 #: Of brokers.
-BrokerRequest = ListQueues | FindDamaged | ExamineServer | Identify | AppendSample | ReadSamples
+BrokerRequest = (
+    ListQueues
+    | FindDamaged
+    | ExamineServer
+    | Identify
+    | AppendSample
+    | ReadSamples
+    | RenewAll
+    | MayGet
+)

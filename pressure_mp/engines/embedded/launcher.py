@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ...exceptions import EmbeddedServerError
 from ...identity.descriptors import Descriptor
+from ...polling import new_poll
 from . import private_places, supervisor
 
 if TYPE_CHECKING:
@@ -370,7 +371,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_until_ready(report: int) -> None:
-    poller = select.poll()
+    poller = new_poll()
     poller.register(report, select.POLLIN)
     text = b""
     while not text.endswith(supervisor.READY):

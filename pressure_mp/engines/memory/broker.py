@@ -16,9 +16,11 @@ from ..contract.brokers import (
     Finding,
     Identify,
     ListQueues,
+    MayGet,
     QueuePage,
     QueueSummary,
     ReadSamples,
+    RenewAll,
     Sample,
 )
 from ..contract.requests import BrokerRequest
@@ -61,6 +63,8 @@ class MemoryBroker:
             case ReadSamples(after):
                 with self._lock:
                     return [one for one in self._kept() if one.time > after]
+            case RenewAll(queues) | MayGet(queues):
+                return [None] * len(queues)
             case _:
                 assert_never(request)
 

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from ...exceptions import PressureError
+from ...polling import new_poll
 from ..finishing import finish
 from .address import PostgresAddress
 from .notifications import connect_to_hear, hear, wire_to_hear
@@ -126,7 +127,7 @@ class Listener:
 
     def _listen(self, wire: Wire, ends: int) -> None:
         pgconn: Any = wire.pgconn
-        poll = select.poll()
+        poll = new_poll()
         poll.register(pgconn.socket, select.POLLIN)
         poll.register(ends, select.POLLIN)
         while True:

@@ -19,6 +19,7 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
 
 from ...exceptions import AddressError
 from ...hidden import without_frames
+from ...polling import Poll, new_poll
 from ..contract.cancellation import mark_as_unknown
 from ..put_off import put_off
 from .errors import DEPENDED_ON, ConnectionLost, refusal, unreachable
@@ -107,7 +108,7 @@ class Wire(ABC):
         pgconn = self.pgconn
         if pgconn is None or pgconn.status != ConnStatus.OK:
             return False
-        poll = select.poll()
+        poll = new_poll()
         poll.register(pgconn.socket, select.POLLIN)
         return not poll.poll(0)
 
@@ -289,10 +290,10 @@ def _left(end: float | None) -> float | None:
 class BlockingWire(Wire):
     """For threads."""
 
-    _reply: select.poll | None = None
+    _reply: Poll | None = None
 
     async def ready(self, reads: bool, timeout: float | None) -> bool:
-        poll = select.poll()
+        poll = new_poll()
         poll.register(self.pgconn.socket, select.POLLIN if reads else select.POLLOUT)
         return bool(poll.poll(_milliseconds(timeout)))
 
@@ -302,7 +303,7 @@ class BlockingWire(Wire):
             await self._flush(end)
         reply = self._reply
         if reply is None:  # the socket is the same from now on
-            reply = self._reply = select.poll()
+            reply = self._reply = new_poll()
             reply.register(pgconn.socket, select.POLLIN)
         while lacks():
             if not reply.poll(_milliseconds(_left(end))):

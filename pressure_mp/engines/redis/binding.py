@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Protocol
 
 from ...identity.processes import host
@@ -61,13 +62,13 @@ class Place(Protocol):
     """What was noted for this host."""
 
 
-class Waiting(NamedTuple):
-    """A blocking command, after how many seconds its caller looks again, and whether the wait is
-    over at the server by then."""
+class Blocking(NamedTuple):
+    """A blocking command, after how many seconds its caller looks again, and after how many the
+    server ends it."""
 
     command: tuple[Any, ...]
     limit: float
-    ends: bool
+    lasts: float
 
 
 class RedisBinding:
@@ -171,8 +172,9 @@ class RedisBinding:
         """The name of the list on which one waiter alone waits."""
         return keys.bell(self.address.prefix, self.name, ticket)
 
-    def waiting(self, signal: str, timeout: float | None) -> Waiting:
-        """The blocking command for a signal.
+    def waiting(self, signal: str, timeout: float | None, lasts: float = 0.0) -> Blocking:
+        """The blocking command for a signal, which the server does not end before it ``lasts`` so
+        many seconds.
 
         The server does not end a wait in line that may last longer than one tick: the place in
         line would be lost.
@@ -183,7 +185,7 @@ class RedisBinding:
             line = self._signals.lines[signal]
             command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
             if timeout is None or timeout > TICK:
-                return Waiting((*command, "0"), limit, False)
+                return Blocking((*command, "0"), limit, math.inf)
         elif signal in self._signals.watches:
             watched = self.key(self._signals.watches[signal])
             command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
@@ -191,6 +193,6 @@ class RedisBinding:
             bell = self.bell(signal.removeprefix(signals.BELL))
             command = ("BRPOP", bell)
         if self._signals.keeps_place:
-            return Waiting((*command, "0"), limit, False)
-        limit = max(round(limit, 3), 0.001)
-        return Waiting((*command, f"{limit:.3f}"), limit + _CLOCK, True)
+            return Blocking((*command, "0"), limit, math.inf)
+        lasts = max(round(max(limit, lasts), 3), 0.001)
+        return Blocking((*command, f"{lasts:.3f}"), limit, lasts + _CLOCK)

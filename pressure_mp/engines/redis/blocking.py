@@ -124,7 +124,7 @@ class BlockingSession:
         packed, limit = command.pack(args, wire.id, wire.lane, number), None
         if later is not None:
             waiting = self.binding.waiting(_SIGNALS[type(later)], timeout)
-            packed, limit = pack_command(waiting.command) + packed, waiting.limit
+            packed, limit = pack_command(waiting.command) + packed, waiting.lasts
         self._send(Sent(op, args, wire, number, limit), packed)
         return True
 
@@ -302,11 +302,13 @@ class BlockingSession:
 
         return self._read_sent(behind, hear, None)
 
-    def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
+    def park(
+        self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
+    ) -> bool:
         """As of ``Caller``."""
         if then is not None and then.op not in self.binding.quick:
             then = None
-        return finish(self._longer().park(signal, timeout, then))
+        return finish(self._longer().park(signal, timeout, then, lasts))
 
     def interrupted(self) -> None:
         if self._ahead is not None:
@@ -368,8 +370,10 @@ class _Caller:
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
-        return self._session.park(signal, timeout, then)
+    async def park(
+        self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
+    ) -> bool:
+        return self._session.park(signal, timeout, then, lasts)
 
     @property
     def has_sent(self) -> bool:

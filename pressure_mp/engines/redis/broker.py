@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
 
 from ... import states
 from ...exceptions import BrokerError
 from ...exhaustive import assert_never
+from ...identity.client import is_gone, is_reader, process_of, ticket
 from ..contract.brokers import (
     AppendSample,
     Damage,
@@ -19,23 +21,32 @@ from ..contract.brokers import (
     Finding,
     Identify,
     ListQueues,
+    MayGet,
     QueuePage,
+    QueueRenewal,
     QueueSummary,
     ReadSamples,
+    RenewAll,
     Sample,
     of_tasks,
 )
+from ..contract.hosts import QueueKey
+from ..contract.items import Attendance
 from ..contract.requests import BrokerRequest
 from ..contract.session import Options
 from . import keys, scripts
 from .hosts import AsyncHostSession, HostSession, Server
-from .packing import KeyNames
+from .packing import KeyNames, pack_command
 from .plain_commands import PlainCommands
-from .scripts import Script
+from .requests.items import attendance
+from .rounds import Waiting, tell
 from .settings import examine
+from .statuses import DONE
 
 #: So many queues are looked at in one call, which takes the server a few milliseconds.
 _AT_ONCE = 500
+#: In so many queues leases are renewed in one call.
+_RENEWED = 200
 #: A queue has at least so many keys, most of the time: so many are looked at for each queue.
 _KEYS_OF_ONE = 4
 #: A counter that each queue of the protocol has, from when it is created.
@@ -99,6 +110,10 @@ class RedisBroker:
                 key = keys.samples(self._prefix)
                 _, told = await self._run(commands, "samples", key, after)
                 return [Sample(int(time), data) for time, data in _pairs(told)]
+            case RenewAll(queues):
+                return await self._renew_all(queues, commands)
+            case MayGet(queues):
+                return await self._may_get(queues, commands)
             case _:
                 assert_never(request)
 
@@ -171,12 +186,15 @@ class RedisBroker:
         self,
         op: str,
         parts: Sequence[str],
-        names: list[str],
+        names: Iterable[str],
         commands: PlainCommands,
         args: Sequence[Any] = (),
         is_own: bool = False,
+        own_args: Mapping[str, str] | None = None,
+        at_once: int = _AT_ONCE,
     ) -> dict[str, Any]:
-        """What a script says of each queue, by its name, which is given these parts of it."""
+        """What a script says of each queue, by its name, which is given these parts of it; and
+        the argument that each queue has of its own."""
         names_of_keys = KeyNames(keys.endings(parts, is_own))
         script = scripts.load_for_broker(op)
         by_slot: dict[int, list[tuple[str, bytes]]] = {}
@@ -185,19 +203,57 @@ class RedisBroker:
             by_slot.setdefault(self._server.slot(begins), []).append((name, begins))
         found: dict[str, Any] = {}
         for slot, queues in by_slot.items():
-            await _load(commands, slot, script)
-            for first in range(0, len(queues), _AT_ONCE):
-                some = queues[first : first + _AT_ONCE]
-                asked = names_of_keys.pack("EVALSHA", script.sha, [one for _, one in some], args)
-                _, told = await commands.exchange(slot, "EVALSHA", asked)
+            for first in range(0, len(queues), at_once):
+                some = queues[first : first + at_once]
+                given = (*args, *(own_args[name] for name, _ in some)) if own_args else args
+                asked = names_of_keys.pack("EVALSHA", script.sha, [one for _, one in some], given)
+                _, told = await commands.exchange(slot, "EVALSHA", asked, script)
                 found.update(zip((name for name, _ in some), told, strict=True))
         return found
 
     async def _run(self, commands: PlainCommands, name: str, key: bytes, *args: Any) -> list[Any]:
         """What a script says that is about one key."""
         slot, script = self._server.slot(key), scripts.load_for_broker(name)
-        await _load(commands, slot, script)
-        return await _call(commands, slot, script, [key], args)
+        packed = pack_command(("EVALSHA", script.sha, 1, key, *args))
+        told: list[Any] = await commands.exchange(slot, "EVALSHA", packed, script)
+        return told
+
+    async def _may_get(
+        self, queues: Sequence[QueueKey], commands: PlainCommands
+    ) -> list[bool | None]:
+        by_kind: dict[str, list[str]] = {}
+        for name, discipline in queues:
+            by_kind.setdefault(discipline, []).append(name)
+        found: dict[QueueKey, bool] = {}
+        for discipline, names in by_kind.items():
+            parts = ("bound", "closed", scripts.storage(discipline).item)
+            is_own = discipline != keys.FIFO
+            told = await self._ask("may_get", parts, {*names}, commands, is_own=is_own)
+            found |= {(name, discipline): said == 1 for name, said in told.items()}
+        return [found[queue] for queue in queues]
+
+    async def _renew_all(
+        self, queues: Sequence[QueueRenewal], commands: PlainCommands
+    ) -> list[Attendance | None]:
+        by_kind: dict[str, list[QueueRenewal]] = {}
+        for queue in queues:
+            by_kind.setdefault(queue.discipline, []).append(queue)
+        found: dict[tuple[str, str], Attendance | None] = {}
+        gone: dict[str, bool] = {process_of(ticket()): False}
+        for discipline, some in by_kind.items():
+            began = time.monotonic()
+            asked = {one.name: self._server.rounds(one.name, discipline).present() for one in some}
+            args = {one.name: _asked(one, asked[one.name]) for one in some}
+            parts = (*scripts.RENEWED, scripts.storage(discipline).item)
+            is_own = discipline != keys.FIFO
+            given = (some[0].renew.owner, int(not is_own))
+            told = await self._ask("renew", parts, args, commands, given, is_own, args, _RENEWED)
+            for name, reply in told.items():
+                if reply and reply[0] == DONE and _are_there(reply[5], gone) and reply[4]:
+                    tell(asked[name], began, reply[6])
+                    self._server.rounds(name, discipline).note(reply[4] / 1000, looks=True)
+                    found[name, discipline] = attendance(reply)
+        return [found.get((one.name, one.discipline)) for one in queues]
 
     async def _examine(self, commands: PlainCommands) -> list[Finding]:
         found: dict[Finding, None] = {}
@@ -208,26 +264,29 @@ class RedisBroker:
         return list(found)
 
 
-async def _load(commands: PlainCommands, slot: int, script: Script) -> None:
-    """Give the server a script. It may be another one than a moment ago."""
-    await commands.request(slot, "SCRIPT", "LOAD", script.source)
-
-
-async def _call(
-    commands: PlainCommands, slot: int, script: Script, asked: Sequence[bytes], args: Sequence[Any]
-) -> list[Any]:
-    """The reply of a script, to these keys and arguments."""
-    called = (script.sha, len(asked), *asked, *args)
-    reply: list[Any] = await commands.request(slot, "EVALSHA", *called)
-    return reply
-
-
 async def _told(commands: PlainCommands, slot: int, *command: str) -> Any:
     """The reply; None where this user may not ask."""
     try:
         return await commands.request(slot, *command)
     except BrokerError:
         return None
+
+
+def _asked(queue: QueueRenewal, waiting: Iterable[Waiting]) -> str:
+    flags = (queue.lease, int(queue.renew.consumes), int(queue.renew.produces))
+    return "\n".join([*map(str, flags), *(one.ticket for one in waiting)])
+
+
+def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
+    """Whether those who keep a queue's roles live, as far as is known, and are no readers."""
+    for named in tickets:
+        keeper = named.decode(errors="replace")
+        process = process_of(keeper)
+        if process not in gone:
+            gone[process] = bool(is_gone(keeper))
+        if gone[process] or is_reader(keeper):
+            return False
+    return True
 
 
 def _read(name: str, told: list[Any]) -> QueueSummary:

@@ -54,8 +54,11 @@ class Caller(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait, whatever happens."""
 
-    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
-        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came.
+    async def park(
+        self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
+    ) -> bool:
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came. The
+        server is asked once to wait for ``lasts`` seconds, in which the caller can come again.
 
         ``then`` is the script that is called next in that case. It may be sent behind the wait, so
         that the server does it as soon as the signal comes, and the next call of it is that one.

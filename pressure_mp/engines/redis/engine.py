@@ -101,6 +101,8 @@ class RedisEngine:
     def after_fork(self) -> None:
         for pool in (self._threads, *self._loops.values()):
             pool.after_fork()
+        for rounds in list(self._rounds.values()):
+            rounds.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
 
     def close(self) -> None:

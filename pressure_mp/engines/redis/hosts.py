@@ -15,6 +15,7 @@ from .address import RedisAddress
 from .noted import Noted, as_noted
 from .plain_commands import PlainCommands
 from .pool import Pool
+from .rounds import Rounds
 
 
 class Server(Protocol):
@@ -35,6 +36,9 @@ class Server(Protocol):
 
     def slot(self, key: bytes) -> int:
         """Where a key is, for the pools' route."""
+
+    def rounds(self, name: str, discipline: str) -> Rounds:
+        """Those of all who look at a queue."""
 
     def lanes(self) -> list[bytes]:
         """The ids of the lanes of all connections of this process."""

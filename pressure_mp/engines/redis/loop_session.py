@@ -184,9 +184,11 @@ class LoopSession(RedisSession):
 
     # A loop that runs no more
 
-    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
+    async def park(
+        self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
+    ) -> bool:
         self._pool.loop.note(self)
-        return await super().park(signal, timeout)
+        return await super().park(signal, timeout, lasts=lasts)
 
     async def _abandon(self) -> None:
         if self._pool.loop.is_running:

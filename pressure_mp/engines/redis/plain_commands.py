@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from ..contract.session import Options
 from .errors import not_done, refusal
+from .loading import is_missing
 from .outage import Outage, patience
 from .packing import pack_command
 from .pool import Pool
+from .scripts import Script
 
 T = TypeVar("T")
 
@@ -29,13 +31,19 @@ class PlainCommands:
         """The reply of the server that has ``slot``. Raises BrokerError for an error reply."""
         return await self.exchange(slot, command, pack_command((command, *args)))
 
-    async def exchange(self, slot: int, command: str, packed: bytes) -> Any:
-        """:meth:`request` for a command that is packed already."""
+    async def exchange(
+        self, slot: int, command: str, packed: bytes, script: Script | None = None
+    ) -> Any:
+        """:meth:`request` for a command that is packed already. The server is given the script
+        that it calls, if it does not have that."""
         address = self._pool.address
 
         async def ask(limit: float | None) -> Any:
             async with self._pool.borrowed(slot, limit) as wire:
                 reply = await wire.exchange(packed, limit)
+                if script is not None and is_missing(reply):
+                    await wire.request("SCRIPT", "LOAD", script.source, timeout=limit)
+                    reply = await wire.exchange(packed, limit)
                 if isinstance(reply, Exception) and (not_now := not_done(str(reply), address)):
                     raise not_now
                 return reply

@@ -3,8 +3,50 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from ..contract.session import TICK
+
+
+class Waiting:
+    """An operation that waits for a queue, as the looks of its process see it.
+
+    A look that renews the leases of the process renews the operation's role, or its place in line,
+    too, and sees whether there is anything to do. Until then the operation need not call.
+    """
+
+    __slots__ = ("_came", "_lease", "_seen", "is_due", "safe", "ticket")
+
+    def __init__(self, ticket: str, lease: int) -> None:
+        """``lease`` is in milliseconds."""
+        self.ticket = ticket
+        self._lease = lease / 1000
+        self._came = self._seen = 0.0
+        #: Whether a look saw that there is something to do.
+        self.is_due = False
+        #: Until then the looks have renewed what the operation has, on the monotonic clock.
+        self.safe = 0.0
+
+    def stay(self) -> None:
+        """The operation goes on to wait."""
+        self._came = time.monotonic()
+
+    def see(self, began: float, is_due: bool) -> None:
+        """A look that ``began`` then found what the operation has."""
+        self.is_due = is_due
+        if not is_due:
+            self._seen, self.safe = began, began + self._lease / 3
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it came of late. A thread that is stopped, or a task of a loop that is held up,
+        loses what it has after its lease."""
+        return time.monotonic() - self._came < self._lease / 2
+
+    @property
+    def is_looked_after(self) -> bool:
+        """Whether a look saw of late that there is nothing to do."""
+        return not self.is_due and time.monotonic() - self._seen < min(self._lease / 2, 3 * TICK)
 
 
 class Rounds:
@@ -13,6 +55,11 @@ class Rounds:
     def __init__(self) -> None:
         self._next = 0.0
         self._is_left_to_looks = False
+        self._waiting: dict[str, Waiting] = {}
+
+    def after_fork(self) -> None:
+        """In a forked child: those who wait are the parent's."""
+        self._waiting = {}
 
     def is_due(self) -> bool:
         """Whether it is time; then the caller does it, and nobody else until the next time."""
@@ -33,3 +80,30 @@ class Rounds:
     def left(self) -> float | None:
         """The seconds until it is time again; None when nobody need come for it."""
         return None if self._is_left_to_looks else max(self._next - time.monotonic(), 0.0)
+
+    def stay(self, waiting: Waiting) -> None:
+        """An operation goes on to wait."""
+        waiting.stay()
+        self._waiting[waiting.ticket] = waiting
+
+    def leave(self, waiting: Waiting) -> None:
+        """It waits no more."""
+        self._waiting.pop(waiting.ticket, None)
+
+    def present(self) -> list[Waiting]:
+        """Those who wait. One that did not come of late, or whose loop was closed, is forgotten."""
+        found = []
+        for one in list(self._waiting.values()):
+            if one.is_there:
+                found.append(one)
+            else:
+                self._waiting.pop(one.ticket, None)
+        return found
+
+
+def tell(asked: Iterable[Waiting], began: float, due: Iterable[bytes]) -> None:
+    """A look that ``began`` then asked for these; there is something to do for those who are
+    ``due``."""
+    tickets = {ticket.decode() for ticket in due}
+    for one in asked:
+        one.see(began, one.ticket in tickets)

@@ -70,12 +70,15 @@ class Storage:
 def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> Script:
     """Read a file's header and put the preludes that it uses before it.
 
+    The key ``item`` is the storage's list on which those who wait for an item wait.
+
     With the prelude ``storage`` the script takes those of the storage's keys that it names, after
     its own. A prelude that returns a reply, because the case is a simple one, spares what comes
     after it.
     """
     header = dict(_HEADER.findall(text))
-    keys = tuple(header.get("keys", "").split())
+    named = header.get("keys", "").split()
+    keys = tuple(storage.item if key == "item" else key for key in named)
     is_given_key = "given" in header
     uses = header.get("uses", "").split()
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
@@ -154,6 +157,14 @@ def load(discipline: str) -> dict[str, Script]:
     return {name: parse(name, text, preludes, kept) for name, text in texts.items()}
 
 
+#: What the script that renews leases in several queues is given of each; the list on which those
+#: who wait for an item wait is the last.
+RENEWED = (
+    *("bound", "consumed_bytes", "presence", "producers"),
+    *("producer_free", "producer_claim", "producer_holder"),
+    *("consumer_free", "consumer_claim", "consumer_holder"),
+    *("waiting", "closed", "not_full"),
+)
 #: What the script that lists queues is given of each: of one of the protocol, and of one that may
 #: be of any other discipline.
 LISTED = (

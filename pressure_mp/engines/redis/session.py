@@ -31,6 +31,8 @@ from .wire import Carrier, Wire
 #: the connection is taken for lost, or the wait was interrupted before it was sent.
 _LAST_WORDS = 40
 _PAUSE = 0.05
+#: The server counts in so many seconds when it ends a wait.
+_CLOCK = 0.001
 #: Seconds for the reply to a wait that is over; then twice as many, and so on.
 _FIRST_LOOK = 0.005
 #: Milliseconds that a bell is heard; then its waiter has looked by itself.
@@ -65,7 +67,7 @@ class RedisSession:
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
-        self._ends = False  # whether the server ends the outstanding wait
+        self._ends = 0.0  # when the server ends the outstanding wait, on the monotonic clock
         #: Whether it should have ended it, and nothing was heard of that.
         self._is_overdue = False
         #: What was sent behind the last wait, until its reply is read.
@@ -291,7 +293,9 @@ class RedisSession:
         """Wait, whatever happens."""
         await self._pool.sleep(seconds)
 
-    async def park(self, signal: str, timeout: float | None, then: Call | None = None) -> bool:
+    async def park(
+        self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
+    ) -> bool:
         """As of ``Caller``; here nothing is sent before it is called."""
         if self._parked not in (None, signal):
             await self._abandon()
@@ -302,10 +306,13 @@ class RedisSession:
                 self._wire = await self._pool.checkout(self.binding.slot)
             if self._parked is None:
                 self._parked, self._is_overdue = signal, False
-                command, limit, self._ends = self.binding.waiting(signal, timeout)
+                command, limit, lasts = self.binding.waiting(signal, timeout, lasts)
                 packed = b"" if then is None else self._pack_behind(self._wire, then)
+                self._ends = time.monotonic() + lasts
                 await self._wire.send(*command, behind=packed)
-            reply = await self._hear(self._wire, limit)
+            left = max(self._ends - time.monotonic(), _CLOCK)
+            ends = left <= limit + 2 * _CLOCK
+            reply = await self._hear(self._wire, left if ends else limit, ends)
         except TimeoutError:
             return False
         except OSError as error:
@@ -347,16 +354,17 @@ class RedisSession:
     async def hear_end(self, wire: Wire, limit: float) -> None:
         """Hear of the end of a wait that another call was sent along with. Raises OSError when the
         connection is lost."""
-        self._ends, self._is_overdue = True, False
-        await self._hear(wire, limit)
+        self._is_overdue = False
+        await self._hear(wire, limit, True)
 
-    async def _hear(self, wire: Wire, limit: float) -> Any:
-        """The reply to the outstanding wait. The server looks at its clock ten times a second, and
-        when anything arrives: so that a wait ends on time, something does."""
+    async def _hear(self, wire: Wire, limit: float, ends: bool) -> Any:
+        """The reply to the outstanding wait, which ``ends`` by then. The server looks at its clock
+        ten times a second, and when anything arrives: so that a wait ends on time, something
+        does."""
         try:
             return await wire.read(limit)
         except TimeoutError:
-            if not self._ends:
+            if not ends:
                 raise
         if self._is_overdue:  # and the server has replied to a call beside it since
             raise ConnectionResetError("the server has ended a wait, and nothing came of that")

@@ -14,6 +14,7 @@ from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
 from .roles import GRACE, make_round, wake
+from .rounds import Waiting
 from .statuses import BUSY, DONE, EMPTY, FIRST, FULL, NOW, RESERVED, TRY, WAIT, Reply
 
 #: The statuses after which trying again may help; a signal to park on follows them.
@@ -21,6 +22,8 @@ _LATER = (EMPTY, FULL, BUSY)
 
 #: Seconds of a role holder's first wait. A close that finds it not yet parked wakes nobody.
 FIRST_WATCH = 0.05
+#: Seconds after which one for whom its process looks makes its call again, whatever the looks say.
+LAST_WATCH = 60.0
 
 
 class Turns:
@@ -40,6 +43,9 @@ class Turns:
         self._lease = caller.binding.options.lease
         self._who = (client_id(), receiver() if receives else ticket())
         self._safe = 0.0  # until then the role is the caller's, on the monotonic clock
+        self._waits = Waiting(self._who[1], self._lease)
+        self._later: Reply | None = None  # of the last call, while nothing is known to have changed
+        self._called = 0.0
         self._turn = FIRST
         self._signal = ""
         self._has_role = False  # meanwhile: it waits with it
@@ -60,7 +66,10 @@ class Turns:
         fast: FastPath | None = None,
     ) -> Reply:
         """One try. A ``fast`` path's ``waiting`` is taken before the full call, as long as nobody
-        else has the role."""
+        else has the role. While the looks of the process see that a call would change nothing, the
+        reply is that of the last one."""
+        if waits and self._later is not None and self._is_looked_after:
+            return self._later
         if self._turn == FIRST:
             self._waiting = fast.waiting if fast is not None else None
             self._alone = waits and self._waiting is not None and self._waiting.is_open
@@ -81,16 +90,27 @@ class Turns:
         elif fast is not None and self._turn == FIRST:
             fast.note(reply[0] == DONE)
         self._may_hold = reply[0] in _LATER and waits
+        self._later = reply if self._may_hold else None
         if not self._may_hold:
+            self._leave()
             self._caller.waiter = None  # the next request has turns of its own
         return reply
 
+    @property
+    def _is_looked_after(self) -> bool:
+        return self._waits.is_looked_after and time.monotonic() < self._called + LAST_WATCH
+
+    def _leave(self) -> None:
+        self._caller.binding.rounds.leave(self._waits)
+
     async def _try(self, op: str, args: tuple[Any, ...], mode: bytes, end: float | None) -> Reply:
         waiting, script = self._waiting, self._caller.script
+        self._waits.is_due, self._called = False, time.monotonic()
         if self._alone and waiting is not None:
             who, reply = (*self._who, self._lease), None
             if self._is_given:
-                reply = await self._caller.accept(waiting.op, who, self._safe)
+                safe = max(self._safe, self._waits.safe)
+                reply = await self._caller.accept(waiting.op, who, safe)
             self._safe = time.monotonic() + self._lease / 3000
             if reply is None:
                 reply = await script(waiting.op, (*who, b""), end)
@@ -132,10 +152,17 @@ class Turns:
         """Wait for the role, or with it for what it is for."""
         end = None if timeout is None else time.monotonic() + timeout
         soon = (await make_round(self._caller, end)) if self._looks else None
+        self._caller.binding.rounds.stay(self._waits)
         if self._has_role:
             # Look again in time to renew the lease.
-            watch = min(TICK, self._lease / 3000) if self._watches else FIRST_WATCH
-            woken = await self._caller.park(self._signal, _earliest(timeout, watch, soon))
+            watch, lasts = FIRST_WATCH, 0.0
+            if self._watches:
+                watch = min(TICK, self._lease / 3000)
+            if self._is_looked_after:
+                left = self._called + LAST_WATCH - time.monotonic()
+                lasts = left if timeout is None else min(left, timeout)
+            limit = _earliest(timeout, watch, soon)
+            woken = await self._caller.park(self._signal, limit, lasts=lasts)
             self._looks = not woken and self._watches > 0
             self._watches += 1
             # With the role, nobody else can be in the way. Who was not woken makes the full call,
@@ -143,11 +170,14 @@ class Turns:
             self._alone = woken and self._waiting is not None
             self._is_given = woken and self._receives
             self._in_line = ""
+            if woken:
+                self._later = None
             return woken
         # One who only now comes into the line would have to leave it for a look.
         limit = _earliest(timeout, soon if self._in_line == self._signal else None)
         woken = await self._caller.park(self._signal, limit)
         if woken:
+            self._later = None
             self._turn, self._in_line, self._looks = self._signal, "", False
         else:
             self._in_line, self._looks = self._signal, True
@@ -160,6 +190,7 @@ class Turns:
 
     async def end(self) -> None:
         """A role that is held, or was granted, goes back, whatever ended the wait."""
+        self._leave()
         if not self._may_hold:
             return
         self._may_hold = False

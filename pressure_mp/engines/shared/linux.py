@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
+import time
 from typing import Any
 
 #: The number of the system call, of the machines on which others see what one writes in the order
@@ -35,12 +36,36 @@ if EXISTS:
     )
 
 
+#: The libraries in whose place of ``time.sleep`` other greenlets of the thread run meanwhile.
+_GREENLETS = ("gevent", "eventlet")
+#: Seconds between two looks there, the first and the last.
+_FIRST_STEP, _LAST_STEP = 0.0005, 0.01
+
+
 def wait(address: int, seen: int, seconds: float) -> bool:
     """Sleep while the 32-bit number at ``address`` is ``seen``; at most so many seconds, or until a
     signal comes. Whether somebody woke one."""
+    if time.sleep.__module__.partition(".")[0] in _GREENLETS:
+        return _wait_in_steps(address, seen, seconds)
     limit = _Timespec(int(seconds), int(seconds % 1 * 1e9))
     failed = _syscall(_NUMBER, address, _WAIT, seen & 0xFFFFFFFF, ctypes.addressof(limit), None, 0)
     return not failed
+
+
+def _wait_in_steps(address: int, seen: int, seconds: float) -> bool:
+    """The same for a greenlet: a system call would stop all others of its thread."""
+    number, end, step = (
+        ctypes.c_uint32.from_address(address),
+        time.monotonic() + seconds,
+        _FIRST_STEP,
+    )
+    while number.value == seen & 0xFFFFFFFF:
+        left = end - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(step, left))
+        step = min(2 * step, _LAST_STEP)
+    return True
 
 
 def wake(address: int, number: int) -> int:

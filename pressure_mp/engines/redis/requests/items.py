@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..keys import FIFO
 from ..one_script import FirstScript, OneScript, PlainRead
 from ..packing import pack_command
 from ..roles import finish_round, wake
+from ..rounds import tell
 from ..statuses import (
     BUSY,
     DECLINED,
@@ -393,15 +395,17 @@ async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> 
 async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
     """:class:`items.Renew`. Frees roles of dead clients too."""
     owner, consumes, produces = request
-    lease = caller.binding.options.lease
-    reply = await caller.script("renew", (owner, lease, int(consumes), int(produces)), end)
+    lease, rounds = caller.binding.options.lease, caller.binding.rounds
+    asked, began = rounds.present(), time.monotonic()
+    tickets = [one.ticket for one in asked]
+    args = (owner, lease, int(consumes), int(produces), *tickets)
+    reply = await caller.script("renew", args, end)
     if reply[0] == MISSING:
+        tell(asked, began, map(str.encode, tickets))
         return Outcome.MISSING
-    _, now, consumers, producers, again, tickets = reply
-    named = leases(producers)
-    named.pop(_EVER, None)
-    await finish_round(caller, again, tickets)
-    return items.Attendance(int(now), leases(consumers), named)
+    tell(asked, began, reply[6])
+    await finish_round(caller, *reply[4:6])
+    return attendance(reply)
 
 
 async def retire(caller: Caller, request: items.Retire, end: float | None) -> items.RetireReply:
@@ -412,6 +416,13 @@ async def retire(caller: Caller, request: items.Retire, end: float | None) -> it
         await wake(caller, reply[1:])
     found: items.RetireReply = outcome(reply)
     return found
+
+
+def attendance(reply: Reply) -> items.Attendance:
+    """What ``renew`` says of the others."""
+    producers = leases(reply[3])
+    producers.pop(_EVER, None)
+    return items.Attendance(int(reply[1]), leases(reply[2]), producers)
 
 
 def leases(flat: list[Any]) -> dict[str, int]:

@@ -1,0 +1,11 @@
+-- may_get: in which queues a get would not wait. Changes nothing.
+-- replies: done answers
+-- The keys are those of each queue in turn: its bound, what says that it is closed, and the list that has an element
+-- while there is an item. An answer is 1 or 0.
+local found = {}
+for at = 1, #KEYS, 3 do
+  local bound, closed, item = unpack(KEYS, at, at + 2)
+  local may = redis.call('EXISTS', bound) == 0 or redis.call('EXISTS', closed, item) > 0
+  found[#found + 1] = may and 1 or 0
+end
+return {'done', found}

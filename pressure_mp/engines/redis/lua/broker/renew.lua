@@ -1,0 +1,19 @@
+-- renew: a process says of several queues that it is there, see `renew` of a queue.
+-- args: owner protocol queue...
+--   protocol  1: the queues are the protocol's
+--   queue     for each: its lease, consumes, produces and tickets as of `renewal`, each in a line
+-- replies: done renewals
+-- uses: bound incarnation role line keepers renewal
+-- The keys are those of each queue in turn. One that cannot be renewed in this way has '' instead of a reply.
+local parts, found = #KEYS / (#ARGV - 2), {}
+for queue = 3, #ARGV do
+  local first = (queue - 3) * parts
+  local keys, said = {unpack(KEYS, first + 1, first + parts)}, {}
+  for line in string.gmatch(ARGV[queue], '[^\n]+') do said[#said + 1] = line end
+  local ok, reply = false, nil
+  if ARGV[2] == '0' or not is_strange(keys[1], keys[2]) then
+    ok, reply = pcall(renewal, keys, ARGV[1], said[1], said[2], said[3], {unpack(said, 4)})
+  end
+  found[#found + 1] = ok and reply or ''
+end
+return {'done', found}

@@ -1,0 +1,54 @@
+-- A process says that it is there, and hears of the others. A queue's keys are those of `RENEWED` in scripts.py, and
+-- the list on which those who wait for an item wait.
+-- `tickets` are those of its operations that wait: each keeps its role, or its place in line, and is `due` when there
+-- is something for it to do.
+
+-- Whether a ticket has the role, which it keeps then: the lease is renewed when a third of it is over.
+local function keeps_role(ticket, holder, held, now)
+  local till, length = tonumber(held[2] or ''), tonumber(held[3] or '')
+  if held[1] ~= ticket or not till or not length then return false end
+  if till - now < length * 2 / 3 then redis.call('HSET', holder, 'until', string.format('%d', now + length)) end
+  return true
+end
+
+-- For which role a ticket stands in line, where it stays: its entry is renewed when a fourth of its time is over.
+local function keeps_place(ticket, waiting, now)
+  local role, since, seen, kept, client = read_entry(redis.call('HGET', waiting, ticket) or '')
+  if role and now - seen > kept / 4 then
+    redis.call('HSET', waiting, ticket, string.format('%s %d %d %d %s', role, since, now, kept, client))
+  end
+  return role
+end
+
+local function attend(tickets, producer, consumer, waiting, closed, space, item, now)
+  if #tickets == 0 then return {} end
+  local held = {
+    producer = redis.call('HMGET', producer, 'ticket', 'until', 'lease'),
+    consumer = redis.call('HMGET', consumer, 'ticket', 'until', 'lease'),
+  }
+  local over = redis.call('EXISTS', closed) == 1
+  local served = {producer = over or redis.call('LLEN', space) > 0, consumer = over or redis.call('LLEN', item) > 0}
+  local due = {}
+  for _, ticket in ipairs(tickets) do
+    local role = keeps_role(ticket, producer, held.producer, now) and 'producer'
+      or keeps_role(ticket, consumer, held.consumer, now) and 'consumer'
+      or keeps_place(ticket, waiting, now)
+    -- In line for a role that nobody of ours has: it is free, or with another implementation, or lost.
+    if not role or not held[role][1] or served[role] then due[#due + 1] = ticket end
+  end
+  return due
+end
+
+local function renewal(keys, owner, lease, consumes, produces, tickets)
+  local bound, _, presence, producers, p_free, p_claim, p_holder, c_free, c_claim, c_holder, waiting, closed, space, item =
+    unpack(keys)
+  if not read_bound(bound) then return {'missing'} end
+  local now = milliseconds()
+  local expiry = string.format('%d', now + lease)
+  redis.call('HLEN', producers)
+  if consumes == '1' then redis.call('HSET', presence, owner, expiry) end
+  if produces == '1' then redis.call('HSET', producers, owner, expiry, 'ever', '0') end
+  local due = attend(tickets, p_holder, c_holder, waiting, closed, space, item, now)
+  local again, named = keepers({p_free, p_claim, p_holder}, {c_free, c_claim, c_holder}, waiting, lease)
+  return {'done', now, redis.call('HGETALL', presence), redis.call('HGETALL', producers), again, named, due}
+end
