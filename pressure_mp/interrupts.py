@@ -15,7 +15,6 @@ a loop is in a function of its own, which is called in there.
 from __future__ import annotations
 
 import _thread
-import os
 import signal
 import sys
 import threading
@@ -26,6 +25,8 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from types import FrameType
 from typing import Any, Protocol, TypeVar
+
+from . import lifecycle
 
 T = TypeVar("T")
 
@@ -178,4 +179,4 @@ def _after_fork_in_child() -> None:
     abandoned.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget interrupted calls", _after_fork_in_child)

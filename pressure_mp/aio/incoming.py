@@ -9,13 +9,13 @@ was cancelled.
 from __future__ import annotations
 
 import asyncio
-import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from time import monotonic
 from typing import Any
 
+from .. import lifecycle
 from ..background import at_exit
 from ..buffering.pace import Pace
 from ..buffering.reservation import KEPT, RETRY
@@ -129,7 +129,7 @@ class Reserving:
     def _prepare(self) -> None:
         self._handle._codec.prepare()  # nothing is taken out that this handle has no key for
         if self._hand_outs is None:
-            at_exit.call_at_end(_end, priority=12)  # before this process's presence leaves
+            lifecycle.run_at_end()
             self._reader = reader()
             self._hand_outs = HandOuts(self._reader)
             self._cell = self._hand_outs.cell
@@ -215,4 +215,5 @@ def _end() -> None:
         reserving.leave()
 
 
-os.register_at_fork(after_in_child=_all.clear)
+lifecycle.register("forget what event loops read ahead", _all.clear)
+lifecycle.register("give back what event loops read ahead", _end)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import os
 import time
 import weakref
 from collections import deque
@@ -21,6 +20,7 @@ from functools import partial
 from itertools import islice
 from typing import Protocol
 
+from .. import lifecycle
 from ..background import at_exit
 from ..engines.contract.cancellation import is_unknown
 from ..engines.contract.items import MOST_ITEMS
@@ -81,7 +81,7 @@ class Line:
     def attend(self) -> None:
         """Have a task send what is here; one that was cancelled may have left something."""
         if self._items and self._task is None:
-            at_exit.call_at_end(_leave, priority=20)
+            lifecycle.run_at_end()
             busy.add(self)
             self._cancelled, self._is_over = None, False
             self._task = asyncio.ensure_future(self._send())
@@ -254,4 +254,5 @@ def _after_fork_in_child() -> None:
     busy.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget puts of event loops", _after_fork_in_child)
+lifecycle.register("send puts of event loops", _leave)

@@ -1,5 +1,4 @@
-"""What a process does before it ends, in the order of ``multiprocessing.util.Finalize``, and how
-long that may take.
+"""How long a process may take to end, and what it says then.
 
 A broker that answers is waited for. All that wait for brokers that do not answer share one limit:
 each broker gets an equal part of what is left of it, and is not asked again once it used that up.
@@ -7,13 +6,13 @@ each broker gets an equal part of what is left of it, and is not asked again onc
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from .. import lifecycle
 from ..engines.contract.session import Engine, Options
 from ..exceptions import BrokerUnavailable
 
@@ -21,8 +20,6 @@ from ..exceptions import BrokerUnavailable
 LIMIT = 5.0
 #: Seconds for which a broker that refuses connections is tried again.
 _RECONNECT = 1.0
-
-_to_call: set[Callable[[], None]] = set()
 
 
 class _Farewells:
@@ -55,19 +52,6 @@ class _Farewells:
 
 
 _farewells = _Farewells()
-
-
-def call_at_end(leave: Callable[[], None], priority: int) -> None:
-    """Call ``leave`` once when this process ends: the highest ``priority`` first, and those below 0
-    after the process has waited for its own children. A forked child begins with nothing to call.
-    """
-    if leave in _to_call:
-        return
-    from multiprocessing.util import Finalize
-
-    Finalize(None, leave, exitpriority=priority)
-    # Interrupted before that, or beside another thread, it is called twice: better than never.
-    _to_call.add(leave)
 
 
 def meet(engine: Engine) -> None:
@@ -131,9 +115,8 @@ def tell(text: str) -> None:
 
 def _after_fork_in_child() -> None:
     global _farewells
-    _to_call.clear()
     brokers, _farewells = _farewells.brokers, _Farewells()
     _farewells.brokers = brokers
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("have time to end", _after_fork_in_child)

@@ -10,7 +10,6 @@ Nothing here is needed on an engine whose queues end with the process.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from .. import lifecycle
 from ..drivers import drive, ending
 from ..effects import Operation, T
 from ..engines.contract.brokers import QueueRenewal
@@ -289,4 +289,4 @@ def _after_fork_in_child() -> None:
         holder.reset()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget leases", _after_fork_in_child)

@@ -6,14 +6,13 @@ outcome depends on others; it ends by itself.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from queue import Empty as NothingNew
 from queue import SimpleQueue
 from typing import Protocol
 
-from .. import interrupts
+from .. import interrupts, lifecycle
 from ..drivers import drive
 from ..engines.contract.brokers import QueueRenewal
 from ..engines.contract.items import Attendance
@@ -88,9 +87,7 @@ def keep_looking(leased: Leased) -> None:
             if leased.interval < _pace:
                 _sooner.put(None)
             return
-        # Not a negative priority: before this process's own children are waited for, because they
-        # may be waiting for what it holds.
-        at_exit.call_at_end(_leave, priority=10)
+        lifecycle.run_at_end()
         thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
         try:
             interrupts.start(thread)
@@ -205,4 +202,5 @@ def _after_fork_in_child() -> None:
     _needed.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget the thread of leases", _after_fork_in_child)
+lifecycle.register("end leases", _leave)

@@ -12,7 +12,6 @@ can one know.
 from __future__ import annotations
 
 import _thread
-import os
 import threading
 import time
 import weakref
@@ -22,6 +21,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .. import lifecycle
 from ..drivers import drive
 from ..effects import On, Operation
 from ..engines.contract.hosts import (
@@ -153,8 +153,7 @@ def adopt(engine: Engine, operations: Membership) -> Hold:
 
     When none is left, or at the process's end, the process is taken off the queue's users.
     """
-    # A negative priority: after this process's own children were waited for.
-    at_exit.call_at_end(_leave, priority=-100)
+    lifecycle.run_at_end()
     use = _Use(engine, operations)
     return Hold(_uses.setdefault(use.key, use))
 
@@ -364,4 +363,6 @@ def _after_fork_in_child() -> None:
     _in_hand.clear()
 
 
-os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+lifecycle.register("count the child", _before_fork)
+lifecycle.register("forget users of anonymous queues", _after_fork_in_child)
+lifecycle.register("leave anonymous queues", _leave)

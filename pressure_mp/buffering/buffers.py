@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from .. import lifecycle
 from .bounded import BoundedOutgoing
 from .outgoing import Outgoing
 
@@ -130,4 +130,4 @@ def _after_fork_in_child() -> None:
         buffers.reset()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget buffers", _after_fork_in_child)

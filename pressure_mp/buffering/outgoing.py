@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import events, interrupts
+from .. import events, interrupts, lifecycle
 from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive, noting
@@ -77,7 +77,7 @@ class Outgoing:
         self._lock = self._home.lock
         self._changed = interrupts.Signs()
         self._is_stuck = False  # the queue has no space for the next item
-        self._is_off = sender.is_ending()  # puts go to the broker at once
+        self._is_off = lifecycle.is_ending()  # puts go to the broker at once
         self.sender = self._home
         self.failure: PressureError | None = None  # of which nobody was told
         self._failed: list[bytes] = []

@@ -3,7 +3,6 @@ that read them, and that end the reservation."""
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -14,7 +13,7 @@ from itertools import repeat
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import interrupts
+from .. import interrupts, lifecycle
 from ..background import at_exit
 from ..drivers import ending
 from ..effects import Operation, T
@@ -113,7 +112,7 @@ class Reservation(ABC):
         in a queue with a bound. Else nothing is reserved, but by another thread that is at it when
         ``end`` comes."""
 
-        number = 1 if _ends else self._pace.next_number(self._place)
+        number = 1 if lifecycle.is_ending() else self._pace.next_number(self._place)
         if number == 1 and not self.holds:
             return False  # nothing is here, nor asked for
         run = partial(_try_once, handle)
@@ -239,7 +238,7 @@ class Reservation(ABC):
         # Nothing is taken out that this handle has no key for.
         if self._hand_outs is not None:
             return
-        at_exit.call_at_end(_end, priority=12)  # before this process's presence leaves
+        lifecycle.run_at_end()
         name, self._presence = reader(), handle._here
         hand_outs = HandOuts(name)
         if self._hand_outs is None:  # else another thread was faster
@@ -374,20 +373,11 @@ def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[Checked | Non
 
 
 _all: weakref.WeakSet[Reservation] = weakref.WeakSet()
-#: Whether the process ends: from now on every item is got by itself.
-_ends = False
 
 
 def _end() -> None:
-    global _ends
-    _ends = True
     for reservation in list(_all):
         reservation.leave()
 
 
-def _after_fork_in_child() -> None:
-    global _ends
-    _ends = False
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("give back what is read ahead", _end)

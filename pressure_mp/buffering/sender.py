@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 import weakref
@@ -11,7 +10,7 @@ from collections import deque
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from .. import interrupts
+from .. import interrupts, lifecycle
 from ..background import at_exit
 from ..effects import Ask
 from ..engines.contract.items import Added
@@ -207,7 +206,7 @@ class Sender:
 
     def attend(self) -> None:
         """See to it that the thread looks at what is reserved."""
-        at_exit.call_at_end(_leave, priority=20)
+        lifecycle.run_at_end()
         if self._thread is not None:
             self._awake.put(None)
         else:
@@ -222,9 +221,7 @@ class Sender:
 
     def _wake(self) -> bool:
         """Have a thread send. False when the interpreter is ending."""
-        # Before this process says that it no longer produces, and before it waits for its
-        # children: they may be waiting for what it put.
-        at_exit.call_at_end(_leave, priority=20)
+        lifecycle.run_at_end()
         if self._thread is not None:
             self._awake.put(None)
         elif not self._start():
@@ -346,18 +343,7 @@ def of(engine: Engine) -> Sender:
 buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
 
 
-#: Whether the process ends: then what is put is sent at once.
-_ends = False
-
-
-def is_ending() -> bool:
-    """Whether those that were put into buffers before were waited for, as the process ends."""
-    return _ends
-
-
 def _leave() -> None:
-    global _ends
-    _ends = True
     look = time.monotonic() + _FIRST_LOOK
     for buffer in list(buffers):
         buffer.leave(look)
@@ -367,10 +353,9 @@ def _leave() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _ends
-    _ends = False
     for sender in list(_all):
         sender.reset()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget senders", _after_fork_in_child)
+lifecycle.register("send puts", _leave)

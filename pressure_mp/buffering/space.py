@@ -4,14 +4,13 @@ what is put here has its place in the queue before it is sent."""
 from __future__ import annotations
 
 import math
-import os
 import weakref
 from collections.abc import Sequence
 from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from .. import interrupts
+from .. import interrupts, lifecycle
 from ..drivers import drive, ending, noting
 from ..effects import AnyOperation, Operation
 from ..engines.contract.items import Added, reserve_space
@@ -116,7 +115,7 @@ class Space:
                 self._noted = self.last
                 self._gaps.note(now - self.last)
             is_quick = self._gaps.mean < _WINDOW and self._alone.is_likely(now)
-            if not (is_quick or self._may_be_held) or sender.is_ending():
+            if not (is_quick or self._may_be_held) or lifecycle.is_ending():
                 return ""
             self._writer = self._writer or writer()
             self.period += 1
@@ -339,4 +338,4 @@ def _after_fork_in_child() -> None:
             space.reset()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget space", _after_fork_in_child)

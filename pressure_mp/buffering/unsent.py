@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any, Protocol
 
+from .. import lifecycle
 from ..engines.contract.session import Engine
 
 
@@ -72,4 +72,5 @@ def _after_fork_in_child() -> None:
     failed.clear()
 
 
-os.register_at_fork(before=settle_for_others, after_in_child=_after_fork_in_child)
+lifecycle.register("send puts for the child", settle_for_others)
+lifecycle.register("forget what is unsent", _after_fork_in_child)

@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
+from .. import lifecycle
 from ..exceptions import AddressError, ArgumentTypeError
 from ..hidden import hide, without_frames
 from ..urls import Url
@@ -127,10 +128,9 @@ def engine(address: Address) -> Engine:
     with _lock:  # a signal handler may ask in the midst of this
         found = _open.get(address)
         if found is None:
-            if not _open:
-                _close_at_end()
             module, _, name = _KINDS[address.scheme].engine.partition(":")
             found = _open.setdefault(address, getattr(_module(module), name)(address))
+            lifecycle.run_at_end()
         return found
 
 
@@ -145,17 +145,10 @@ def _after_fork_in_child() -> None:
         opened.after_fork()
 
 
-def _close_at_end() -> None:
-    """Last of all. The farewells go over these connections, and take away what was kept for them:
-    atexit alone would come first where ``multiprocessing.util`` was imported before."""
-    from multiprocessing.util import Finalize
-
-    Finalize(None, _close_idle, exitpriority=-1000)
-
-
 def _close_idle() -> None:
     for opened in list(_open.values()):
         opened.close()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("close connections", _after_fork_in_child)
+lifecycle.register("close connections at the end", _close_idle)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Callable
 
+from .. import lifecycle
 from ..exceptions import PressureError, QueueDoesNotExistError
 from .call_queue import CallQueue
 from .client import Client
@@ -143,7 +143,5 @@ def _after_fork_in_child() -> None:
     _all.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
-
-# Before threads are waited for, as concurrent.futures has it; there is no public way.
-threading._register_atexit(_end_all)  # type: ignore[attr-defined]
+lifecycle.register("leave executors", _after_fork_in_child)
+lifecycle.register("end executors", _end_all)

@@ -8,6 +8,7 @@ import re
 import threading
 from typing import NamedTuple
 
+from .. import lifecycle
 from .processes import incarnation, mark, start, state
 
 _CLIENT_ID = re.compile(r"(.+):(\d{1,9}):(\d{1,20}):([0-9a-f]{12})-(\d*)-[0-9a-f]{8}", re.DOTALL)
@@ -121,4 +122,4 @@ def _after_fork_in_child() -> None:
     _identity = threading.local()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget the thread", _after_fork_in_child)

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from .. import lifecycle
+
 State = Literal["alive", "stopped", "dead", "unknown"]
 
 #: What follows the host in a user id, and in all that begins with one: pid and start.
@@ -240,4 +242,4 @@ def _after_fork_in_child() -> None:
         known.cache_clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget the process", _after_fork_in_child)

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .. import lifecycle
 from ..background import at_exit, lifetimes
 from ..buffering import unsent
 from ..drivers import Watch, drive, drive_on
@@ -382,4 +383,4 @@ def _after_fork_in_child() -> None:
         handle._forget_parent()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget handles", _after_fork_in_child)

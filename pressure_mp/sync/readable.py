@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
-from ..background.at_exit import call_at_end
+from .. import lifecycle
 from ..drivers import drive
 from ..engines.contract.hosts import QueueKey
 from ..engines.contract.session import Engine, Options
@@ -205,8 +205,7 @@ def _watch(readable: Readable) -> None:
     with _guard:
         _all.add(readable)
         if _thread is None and not _ending.is_set():
-            # Before this process says of its queues that it uses them no longer.
-            call_at_end(_end, priority=30)
+            lifecycle.run_at_end()
             _thread = threading.Thread(target=_look_at_all, name="pressure_mp select", daemon=True)
             try:
                 _thread.start()
@@ -274,4 +273,5 @@ def _after_fork_in_child() -> None:
     _all.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("close descriptors", _after_fork_in_child)
+lifecycle.register("stop looks for descriptors", _end)

@@ -22,12 +22,14 @@ ROOMS = {
     "numeric": "exceptions",
     "exhaustive": "",
     "deadlines": "",
-    "interrupts": "",
+    "held_signals": "",
+    "lifecycle": "held_signals",
+    "interrupts": "lifecycle",
     "hidden": "",
     "polling": "",
     "in_flight": "",
     "urls": "exceptions hidden",
-    "identity": "",
+    "identity": "lifecycle",
     "encoding": "authentication exceptions hidden interrupts numeric",
     "engines.contract": "states",
     "engines.put_off": "engines.contract",
@@ -39,7 +41,7 @@ ROOMS = {
     "engines.memory": (
         "encoding engines.contract engines.left_loops exceptions exhaustive identity states urls"
     ),
-    "engines.shared": "encoding engines.contract exceptions identity interrupts",
+    "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle",
     "engines.redis": (
         "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
         "engines.lines engines.put_off engines.shared "
@@ -50,8 +52,10 @@ ROOMS = {
         "engines.put_off engines.shortcut engines.undoing exceptions exhaustive hidden identity "
         "polling urls"
     ),
-    "engines.embedded": "engines.contract engines.redis exceptions identity polling urls",
-    "engines": "engines.contract exceptions hidden urls",
+    "engines.embedded": (
+        "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"
+    ),
+    "engines": "engines.contract exceptions hidden lifecycle urls",
     "events": "encoding engines.contract",
     "telemetry.json_logs": "",
     "effects": "engines.contract",
@@ -61,15 +65,17 @@ ROOMS = {
         "interrupts states events"
     ),
     "background": (
-        "drivers effects engines.contract exceptions identity in_flight interrupts operations"
+        "drivers effects engines.contract exceptions identity in_flight interrupts lifecycle "
+        "operations"
     ),
     "buffering": (
         "background deadlines drivers effects encoding engines engines.contract "
-        "exceptions identity in_flight interrupts operations events"
+        "exceptions identity in_flight interrupts lifecycle operations events"
     ),
     "sync": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract exceptions hidden identity in_flight interrupts numeric operations"
+        "engines.contract exceptions hidden identity in_flight interrupts lifecycle numeric "
+        "operations"
     ),
     "sync.tasks": (
         "authentication background caller_warnings deadlines drivers effects encoding engines "
@@ -78,14 +84,15 @@ ROOMS = {
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions hidden identity "
-        "numeric operations polling states sync sync.tasks telemetry.json_logs"
+        "lifecycle numeric operations polling states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
     "freezing": "",
     "joblib": "exceptions executor",
     "aio": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract engines.put_off exceptions executor hidden identity in_flight numeric "
+        "engines.contract engines.put_off exceptions executor hidden identity in_flight lifecycle "
+        "numeric "
         "operations states sync sync.tasks events"
     ),
     "telemetry": "_version engines.contract states sync events",

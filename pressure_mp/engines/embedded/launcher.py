@@ -26,6 +26,7 @@ from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, NoReturn
 
+from ... import interrupts, lifecycle
 from ...exceptions import EmbeddedServerError
 from ...identity.descriptors import Descriptor
 from ...polling import new_poll
@@ -386,6 +387,11 @@ def _wait_until_ready(report: int) -> None:
         text += chunk
 
 
+def _unlock_in_parent() -> None:
+    if interrupts.is_held(_lock):  # the wait for it may have been interrupted
+        _lock.release()
+
+
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
@@ -393,10 +399,6 @@ def _after_fork_in_child() -> None:
         _owners.pop().close()
 
 
-# A fork waits for a start in another thread, or the child would not know that server, and would
-# keep open what tells the supervisor about this process.
-os.register_at_fork(
-    before=lambda: _lock.acquire(),
-    after_in_parent=lambda: _lock.release(),
-    after_in_child=_after_fork_in_child,
-)
+lifecycle.register("lock the start of a server", lambda: _lock.acquire())
+lifecycle.register("unlock the start of a server", _unlock_in_parent)
+lifecycle.register("forget the start of a server", _after_fork_in_child)

@@ -8,7 +8,7 @@ import resource
 import threading
 from contextlib import suppress
 
-from ... import interrupts
+from ... import interrupts, lifecycle
 from ...identity import shared_folder
 from . import linux
 from .header import MOVED, USE
@@ -108,4 +108,4 @@ def _after_fork_in_child() -> None:
         ring.after_fork()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+lifecycle.register("forget memory", _after_fork_in_child)

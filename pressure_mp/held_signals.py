@@ -1,0 +1,105 @@
+"""Signals that come while this process forks: their handlers run when the fork is over.
+
+Python drops what a hook of a fork raises, also when a signal handler raised it there. So nothing of
+Ctrl-C would be left if it came in a hook, of this package or of another one, or in the system call
+in between. While signals are held, Python's handlers only note them. The handlers are put back by a
+handler too, that of a signal nobody sends: a hook that is a function of C asks for it, so that it
+runs behind all hooks, where a handler may raise.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # looks up no enum; gevent leaves it as it is
+import os
+import signal
+import threading
+from _thread import interrupt_main
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+_NUMBERS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+#: Asks to put the handlers back. Nobody sends this signal: it is the last one that there is.
+_LET_GO = _NUMBERS[-1]
+
+#: To be called behind all hooks, in the parent and in the child. No Python runs in it.
+ask_to_let_go: Callable[[], None] = partial(interrupt_main, _LET_GO)
+
+#: The handlers of those that are held.
+_handlers: dict[int, Any] = {}
+#: What came, with the process that it came to: a signal's number, or what its handler raised.
+_came: list[tuple[int, int | BaseException]] = []
+_are_held = False
+
+
+def keep(error: BaseException) -> None:
+    """A handler raised that where it would be dropped: it is raised when signals are let go. In
+    other threads than the main one no handler runs, and ``error`` is raised."""
+    global _came
+    if threading.current_thread() is not threading.main_thread():
+        raise error
+    _came += ((os.getpid(), error),)
+
+
+def hold() -> None:
+    """From now on signals are noted. Python's handlers run in the main thread: another one that
+    forks is not interrupted. Called again, when a handler that was not held yet raised something,
+    it does the rest."""
+    global _are_held
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _are_held = True
+    for number in _NUMBERS:
+        handler = _signal.getsignal(number)
+        if callable(handler) and handler not in (_note, _let_go):
+            _handlers[number] = handler
+            _signal.signal(number, _note)
+    _handlers.setdefault(_LET_GO, _signal.SIG_DFL)
+    _signal.signal(_LET_GO, _let_go)
+
+
+def let_go_next() -> None:
+    """The hooks are over but for :data:`ask_to_let_go`."""
+    global _are_held
+    _are_held = False
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    global _came
+    _came += ((os.getpid(), number),)
+
+
+def _let_go(_: int, frame: FrameType | None) -> None:
+    if _are_held:  # another thread forked as well
+        return
+    handlers = dict(_handlers)
+    try:
+        _put_back()
+    finally:
+        _hand_over(handlers, frame)
+
+
+def _put_back() -> None:
+    while _handlers:
+        number, handler = _handlers.popitem()
+        try:
+            _signal.signal(number, handler)
+        except BaseException:  # by the handler of one that came meanwhile
+            _signal.signal(number, handler)
+            _put_back()
+            raise
+
+
+def _hand_over(handlers: dict[int, Any], frame: FrameType | None) -> None:
+    """Do what those that came would have done; each of them, also when one before it raises."""
+    if not _came:
+        return
+    process, what = _came.pop(0)
+    try:
+        if process == os.getpid():
+            if isinstance(what, BaseException):
+                raise what
+            handlers[what](what, frame)
+    finally:
+        _hand_over(handlers, frame)

@@ -1,0 +1,263 @@
+"""What this package does when its process forks and when it ends: every step, in order.
+
+A module registers what a step does. When it runs, and why then, is said here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import partial
+from itertools import repeat, starmap
+from typing import NamedTuple
+
+from . import held_signals
+
+
+class Moment(Enum):
+    """When a step runs."""
+
+    BEFORE_FORK = "in the parent before a fork, interrupted by what a signal handler raises"
+    AT_FORK = "in the parent before a fork, while signals are held"
+    IN_PARENT = "in the parent after a fork"
+    IN_CHILD = "in the child of a fork"
+    BEFORE_THREADS_END = "at the end of the program, before its threads are joined"
+    BEFORE_CHILDREN_END = "at the end of the process, before its child processes are joined"
+    LAST = "at the end of the process, after its child processes were joined"
+
+
+class Step(NamedTuple):
+    """One step: its moment, its name, and why it has its place."""
+
+    moment: Moment
+    name: str
+    why: str
+
+
+_FORK = (
+    Step(
+        Moment.BEFORE_FORK,
+        "send puts for the child",
+        "what the child puts comes behind what was put before; this may wait, so it is first",
+    ),
+    Step(
+        Moment.BEFORE_FORK,
+        "lock the start of a server",
+        "behind what needs a server: from here on no thread can start one. The child must know the "
+        "server, and must not keep open what tells its supervisor about the parent",
+    ),
+    Step(Moment.AT_FORK, "count the child", "it may use every anonymous queue that is in use here"),
+    Step(Moment.IN_PARENT, "unlock the start of a server", "the only lock that is held"),
+)
+
+_CHILD = (
+    Step(Moment.IN_CHILD, "forget the process", "whatever is asked below, it is the child's name"),
+    Step(Moment.IN_CHILD, "forget the thread", "as the process"),
+    Step(Moment.IN_CHILD, "forget interrupted calls", "the parent gives back what they took"),
+    Step(Moment.IN_CHILD, "forget the start of a server", "before an engine may be asked for"),
+    Step(Moment.IN_CHILD, "forget memory", "before a handle may look into it"),
+    Step(Moment.IN_CHILD, "close connections", "before anything below could use one"),
+    Step(Moment.IN_CHILD, "have time to end", "what the parent spent of it is not the child's"),
+    Step(Moment.IN_CHILD, "forget the thread of leases", "it is not there; before leases are"),
+    Step(Moment.IN_CHILD, "forget leases", "the parent holds them"),
+    Step(Moment.IN_CHILD, "forget users of anonymous queues", "the child is a user of its own"),
+    Step(Moment.IN_CHILD, "forget what is unsent", "the parent sends it"),
+    Step(Moment.IN_CHILD, "forget senders", "their threads are not there; before buffers"),
+    Step(Moment.IN_CHILD, "forget buffers", "the parent sends and hands out what is in them"),
+    Step(Moment.IN_CHILD, "forget space", "it is reserved for the parent"),
+    Step(Moment.IN_CHILD, "close descriptors", "a byte read here would be missing in the parent"),
+    Step(Moment.IN_CHILD, "forget handles", "behind all that they lead to"),
+    Step(Moment.IN_CHILD, "forget puts of event loops", "their tasks are the parent's"),
+    Step(Moment.IN_CHILD, "forget what event loops read ahead", "it is reserved for the parent"),
+    Step(Moment.IN_CHILD, "leave executors", "last: an executor is made of all the others"),
+)
+
+_END = (
+    Step(
+        Moment.BEFORE_THREADS_END,
+        "end executors",
+        "as concurrent.futures: a thread may wait for a call, and a call needs a thread",
+    ),
+    Step(
+        Moment.BEFORE_CHILDREN_END,
+        "stop looks for descriptors",
+        "first: a look asks a broker that what is below says farewell to",
+    ),
+    Step(
+        Moment.BEFORE_CHILDREN_END,
+        "send puts",
+        "before this process is no producer any more; the children may wait for what it put",
+    ),
+    Step(Moment.BEFORE_CHILDREN_END, "send puts of event loops", "as those of threads"),
+    Step(
+        Moment.BEFORE_CHILDREN_END,
+        "give back what is read ahead",
+        "while this process is still a consumer; the children may wait for it",
+    ),
+    Step(Moment.BEFORE_CHILDREN_END, "give back what event loops read ahead", "as that of threads"),
+    Step(
+        Moment.BEFORE_CHILDREN_END,
+        "end leases",
+        "behind all that needs them; the children may wait for what this process holds",
+    ),
+    Step(
+        Moment.LAST,
+        "leave anonymous queues",
+        "the children used them until now, and with the last user they are gone",
+    ),
+    Step(Moment.LAST, "close connections at the end", "behind all that is said over them"),
+)
+
+STEPS = (*_FORK, *_CHILD, *_END)
+
+_NAMED = {step.name: step for step in STEPS}
+_registered: dict[Step, Callable[[], object]] = {}
+
+#: What the process's end has come to: nothing, what is first, what is last.
+_reached: Moment | None = None
+#: Whether the end of this process runs the steps.
+_is_armed = False
+#: Whether this process, or one that it was forked from, has the hooks that hold signals.
+_holds_signals = False
+
+
+def register(name: str, function: Callable[[], object]) -> None:
+    """Say what a step does. Raises KeyError for one that is not in the list."""
+    step = _NAMED[name]
+    _registered[step] = function
+    if step.moment is Moment.BEFORE_THREADS_END:
+        try:  # there is no public way
+            threading._register_atexit(partial(_run, step.moment))  # type: ignore[attr-defined]
+        except RuntimeError:  # they were joined
+            function()
+
+
+def run_at_end() -> None:
+    """This process uses a broker: see to it that the steps of its end are run, in the order of
+    ``multiprocessing.util.Finalize``. If it is too late for that, they are run now: what is put
+    from then on is sent at once."""
+    global _is_armed
+    if _is_armed:
+        return
+    # Once functions of atexit run, those that are registered by one of them are not called.
+    is_too_late = is_interpreter_ending() and "multiprocessing.util" not in sys.modules
+    from multiprocessing.util import Finalize, is_exiting
+
+    Finalize(None, _end_first, exitpriority=20)
+    Finalize(None, _end_last, exitpriority=-1000)
+    # Interrupted before that, or beside another thread, they run twice: better than never.
+    _is_armed = True
+    _hold_signals_in_forks()
+    if is_too_late or is_exiting():
+        _end_first()
+        _end_last()
+
+
+def is_interpreter_ending() -> bool:
+    """Whether functions of atexit run, or did: there is no thread but daemons and this one, and
+    none of a pool can be started."""
+    return not threading.main_thread().is_alive()
+
+
+def is_ending() -> bool:
+    """Whether the process ends: what was put into buffers is sent, and nothing is read ahead."""
+    return _reached is not None
+
+
+def has_left() -> bool:
+    """Whether the process has left its anonymous queues: they may be gone."""
+    return _reached is Moment.LAST
+
+
+def _end_first() -> None:
+    global _reached
+    _reached = _reached or Moment.BEFORE_CHILDREN_END
+    _run(Moment.BEFORE_CHILDREN_END)
+
+
+def _end_last() -> None:
+    global _reached
+    _reached = Moment.LAST
+    _run(Moment.LAST)
+
+
+def _run(moment: Moment) -> None:
+    """Each step, also when one before it failed; but what comes from outside, as Ctrl-C, ends it:
+    whoever ends the process for the second time does not want to wait."""
+    failure: Exception | None = None
+    for step in STEPS:
+        if step.moment is moment and step in _registered:
+            try:
+                _registered[step]()
+            except Exception as error:
+                failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+# Forks
+
+#: Turns of the hook before a fork that have begun: one for each thread that forks just now.
+_ready: deque[Iterator[None]] = deque()
+_THREADS = 8
+
+
+def _hold_signals_in_forks() -> None:
+    """As late as the first use of a broker: of what Python calls before a fork the last comes
+    first. So signals are not held before the hooks of what was imported until now, but behind."""
+    global _holds_signals
+    if _holds_signals:
+        return
+    _holds_signals = True
+    _make_ready()
+    # Python has begun a function when it first looks for signals: what their handlers raise there,
+    # nothing in the function catches. A generator that has begun is in the midst of its ``try``.
+    os.register_at_fork(
+        before=partial(next, map(next, starmap(_ready.popleft, repeat(())))),
+        after_in_parent=_after_fork_in_parent,
+    )
+    os.register_at_fork(
+        after_in_parent=held_signals.ask_to_let_go, after_in_child=held_signals.ask_to_let_go
+    )
+
+
+def _make_ready() -> None:
+    while len(_ready) < _THREADS:
+        turn = _before_fork()
+        next(turn)
+        _ready.append(turn)
+
+
+def _before_fork() -> Iterator[None]:
+    try:
+        yield
+        _make_ready()
+        _run(Moment.BEFORE_FORK)
+        held_signals.hold()
+    except BaseException as error:
+        held_signals.keep(error)
+        held_signals.hold()
+    _make_ready()
+    _run(Moment.AT_FORK)
+    yield
+
+
+def _after_fork_in_parent() -> None:
+    try:
+        _run(Moment.IN_PARENT)
+    finally:
+        held_signals.let_go_next()
+
+
+def _after_fork_in_child() -> None:
+    global _reached, _is_armed
+    _reached, _is_armed = None, False
+    held_signals.let_go_next()
+    _run(Moment.IN_CHILD)
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
