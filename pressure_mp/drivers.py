@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from types import GeneratorType
 from typing import Any
 
+from . import lifecycle
 from .effects import (
     MORE,
     AnyOperation,
@@ -23,7 +24,7 @@ from .effects import (
 )
 from .engines.contract.cancellation import mark_as_waiting
 from .engines.contract.session import AsyncSession, Session
-from .exceptions import PressureError
+from .exceptions import PressureError, QueueDoesNotExistError
 
 #: What is to be entered while an operation waits.
 Watch = Callable[[], AbstractContextManager[None]]
@@ -71,21 +72,25 @@ def drive_on(operation: AnyOperation[T], session: Session, watch: Watch | None =
 
     Whatever is raised, wherever, is thrown into the operation.
     """
-    if type(operation) is Ask:
-        try:
-            reply = session.call(operation.request, operation.end)
-        except PressureError:
-            raise
-        except BaseException:
-            session.interrupted()
-            raise
-        found = operation.read(reply)
-        if found is not MORE:
-            return found
-        operation = operation.rest(operation, reply)
-    assert isinstance(operation, GeneratorType)
-    steps: Operation[T] = operation
-    return _go_on(steps, session, watch, steps.send, None)
+    try:
+        if type(operation) is Ask:
+            try:
+                reply = session.call(operation.request, operation.end)
+            except PressureError:
+                raise
+            except BaseException:
+                session.interrupted()
+                raise
+            found = operation.read(reply)
+            if found is not MORE:
+                return found
+            operation = operation.rest(operation, reply)
+        assert isinstance(operation, GeneratorType)
+        steps: Operation[T] = operation
+        return _go_on(steps, session, watch, steps.send, None)
+    except QueueDoesNotExistError:
+        lifecycle.end_daemon()
+        raise
 
 
 def _go_on(
@@ -169,6 +174,9 @@ async def adrive(
                 if operation.gi_frame is None:
                     raise
                 send, value = operation.throw, error
+    except QueueDoesNotExistError:
+        lifecycle.end_daemon()
+        raise
     finally:
         await session.end()
 

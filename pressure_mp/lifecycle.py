@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
 from itertools import repeat, starmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import held_signals
 
@@ -163,14 +163,29 @@ def is_interpreter_ending() -> bool:
     return not threading.main_thread().is_alive()
 
 
+def import_late() -> None:
+    """Make it possible to import ``concurrent.futures.thread``, as clients of brokers do, while
+    functions of atexit run: it would have its threads joined, and that is over."""
+    if is_interpreter_ending() and "concurrent.futures.thread" not in sys.modules:
+        register: Any = threading._register_atexit  # type: ignore[attr-defined]
+        threading._register_atexit = lambda *_: None  # type: ignore[attr-defined]
+        try:
+            import concurrent.futures.thread  # noqa: F401
+        finally:
+            threading._register_atexit = register  # type: ignore[attr-defined]
+
+
 def is_ending() -> bool:
     """Whether the process ends: what was put into buffers is sent, and nothing is read ahead."""
     return _reached is not None
 
 
-def has_left() -> bool:
-    """Whether the process has left its anonymous queues: they may be gone."""
-    return _reached is Moment.LAST
+def end_daemon() -> None:
+    """A queue is gone. If that is because the process, which ends, has left it, a daemon
+    thread that uses it ends too, before the interpreter would end it: by SystemExit, which nobody
+    is told of, and which leaves nothing locked."""
+    if _reached is Moment.LAST and threading.current_thread().daemon:
+        raise SystemExit
 
 
 def _end_first() -> None:

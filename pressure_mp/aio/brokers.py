@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from ..drivers import adrive
@@ -10,6 +9,7 @@ from ..effects import Operation, T
 from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.brokers import Finding, QueueSummary
+from ..off_loop import off_loop
 from ..operations.brokers import examine_server, list_page
 from ..sync.brokers import unseen
 
@@ -48,6 +48,6 @@ async def examine_broker(
 
 async def _ask(address: Address, operation: Operation[T]) -> T:
     if address.capabilities.starts:  # a server, perhaps
-        address = await asyncio.to_thread(address.settled)
-        await asyncio.to_thread(registry.engine, address)
+        address = await off_loop(address.settled)
+        await off_loop(registry.engine, address)
     return await adrive(operation, registry.engine(address).broker().asession())

@@ -26,6 +26,7 @@ from ..hidden import hide_in
 from ..identity.client import client_id
 from ..identity.processes import host
 from ..in_flight import Claim
+from ..off_loop import off_loop
 from ..operations.items import ItemOperations
 from ..sync import handles, item_handles
 from ..sync.transactions import transactional
@@ -118,8 +119,8 @@ class Handle:
     async def _open_now(self) -> None:
         handle = self._sync
         if handle._address.capabilities.starts:
-            handle._address = await asyncio.to_thread(handle._address.settled)
-            await asyncio.to_thread(registry.engine, handle._address)
+            handle._address = await off_loop(handle._address.settled)
+            await off_loop(registry.engine, handle._address)
         await self._meet_with(handle._first_use(handle._options))
 
     async def _meet_with(self, operation: Operation[None]) -> None:

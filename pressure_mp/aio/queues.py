@@ -22,6 +22,7 @@ from ..exceptions import (
 )
 from ..hidden import hide_in
 from ..numeric import integer
+from ..off_loop import off_loop
 from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
 from ..sync.absent import Absent, refuse_hooks
@@ -365,7 +366,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             await self._here.give_back()
         finally:
             if handle._eof:
-                await asyncio.to_thread(handle._here.stop_producing, handle._token)
+                await off_loop(handle._here.stop_producing, handle._token)
             await self._close_handle()
 
     async def delete(self, timeout: float | None = None) -> None:

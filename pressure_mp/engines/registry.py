@@ -135,6 +135,7 @@ def engine(address: Address) -> Engine:
 
 
 def _module(name: str) -> Any:
+    lifecycle.import_late()
     return import_module(f".{name}", __package__)
 
 

@@ -25,6 +25,7 @@ ROOMS = {
     "held_signals": "",
     "lifecycle": "held_signals",
     "interrupts": "lifecycle",
+    "off_loop": "lifecycle",
     "hidden": "",
     "polling": "",
     "in_flight": "",
@@ -41,16 +42,17 @@ ROOMS = {
     "engines.memory": (
         "encoding engines.contract engines.left_loops exceptions exhaustive identity states urls"
     ),
-    "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle",
+    "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle off_loop",
     "engines.redis": (
         "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
         "engines.lines engines.put_off engines.shared "
-        "engines.shortcut engines.undoing exceptions exhaustive hidden identity states urls"
+        "engines.shortcut engines.undoing exceptions exhaustive hidden identity off_loop "
+        "states urls"
     ),
     "engines.postgres": (
         "encoding engines.contract engines.finishing engines.left_loops engines.lines "
         "engines.put_off engines.shortcut engines.undoing exceptions exhaustive hidden identity "
-        "polling urls"
+        "off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"
@@ -59,7 +61,7 @@ ROOMS = {
     "events": "encoding engines.contract",
     "telemetry.json_logs": "",
     "effects": "engines.contract",
-    "drivers": "effects engines.contract exceptions",
+    "drivers": "effects engines.contract exceptions lifecycle",
     "operations": (
         "deadlines effects encoding engines.contract exceptions exhaustive identity in_flight "
         "interrupts states events"
@@ -92,8 +94,7 @@ ROOMS = {
     "aio": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
         "engines.contract engines.put_off exceptions executor hidden identity in_flight lifecycle "
-        "numeric "
-        "operations states sync sync.tasks events"
+        "numeric off_loop operations states sync sync.tasks events"
     ),
     "telemetry": "_version engines.contract states sync events",
     "administration": (

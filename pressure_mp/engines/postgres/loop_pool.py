@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Hashable, Sequence
 from copy import copy
 
 from ...exceptions import BrokerUnavailable, PressureError
+from ...off_loop import prepare_loop
 from ..left_loops import OwnLoop
 from ..lines import Lines
 from ..put_off import put_off, settled
@@ -46,6 +47,7 @@ class LoopPool(Pool):
         if self._guard is None:
             self._guard = self._closing()
             await anext(self._guard)
+        prepare_loop()
         return await super().connect(timeout, conninfo)
 
     async def sleep(self, seconds: float) -> None:

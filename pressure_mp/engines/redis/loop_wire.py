@@ -8,6 +8,7 @@ from typing import Any
 
 import redis.asyncio.connection
 
+from ...off_loop import prepare_loop
 from ..put_off import put_off, settled
 from .silence import SILENCE, Watch
 from .wire import READ_SIZE, Buffer, Wire
@@ -30,6 +31,7 @@ class LoopWire(Wire):
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
         # In a task of its own: redis-py loses a cancellation that comes while it logs in.
+        prepare_loop()
         connecting = asyncio.ensure_future(connection.connect())
         try:
             await asyncio.wait({connecting})

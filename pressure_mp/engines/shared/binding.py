@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from ...exceptions import BrokerError, BrokerUnavailable
+from ...off_loop import off_loop
 from ..contract.items import (
     TAKE_ONE,
     EndReservation,
@@ -330,7 +330,7 @@ class SharedLoopSession:
         if kind in _BESIDE and kind not in _COUNTING:
             changes = _BESIDE[kind]
         elif self._binding.are_here or self._binding.problem:
-            await asyncio.to_thread(self._binding.move_to_broker)
+            await off_loop(self._binding.move_to_broker)
         reply = await self._below.call(request, end)
         return reply if changes is None else changes(self._binding, request, reply)
 

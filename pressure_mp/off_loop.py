@@ -1,0 +1,47 @@
+"""What a task of asyncio has another thread do."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from . import lifecycle
+
+T = TypeVar("T")
+
+
+async def off_loop(function: Callable[..., T], *args: object) -> T:
+    """As ``asyncio.to_thread``, also while functions of atexit run."""
+    prepare_loop()
+    return await asyncio.to_thread(function, *args)
+
+
+def prepare_loop() -> None:
+    """What the running loop has a pool's threads do, as to look up a host's address, it can have
+    done while functions of atexit run: pools refuse it then."""
+    if lifecycle.is_interpreter_ending():
+        asyncio.get_running_loop().set_default_executor(_WithoutPool())
+
+
+class _WithoutPool(ThreadPoolExecutor):
+    """Each call has a thread of its own, and where no thread can be started it has the caller's."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        call = partial(_settle, future, partial(fn, *args, **kwargs))
+        try:
+            threading.Thread(target=call, daemon=True).start()
+        except RuntimeError:
+            call()
+        return future
+
+
+def _settle(future: Future[T], call: Callable[[], T]) -> None:
+    try:
+        future.set_result(call())
+    except BaseException as error:
+        future.set_exception(error)
