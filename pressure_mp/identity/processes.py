@@ -172,14 +172,21 @@ def _exists(pid: int) -> bool:
     return True
 
 
+#: More bytes than any of the files in /proc has that are read here.
+_MOST = 1 << 16
+
+
 class _Seen(NamedTuple):
     start: str
     state: State
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # open() is gone when modules are taken apart
+    try:
+        return os.read(fd, _MOST)
+    finally:
+        os.close(fd)
 
 
 if sys.platform == "linux":

@@ -118,6 +118,28 @@ def test_an_item_that_is_put_by_a_function_of_atexit_arrives(last, server_url, n
         q.delete()
 
 
+@pytest.mark.parametrize("buffering", ["0", "50"])
+@pytest.mark.parametrize("use", ["pass", "q.put(1); q.get()"])
+def test_an_item_that_is_put_by_a_finalizer_when_modules_are_taken_apart_arrives(
+    use, buffering, server_url, name
+):
+    program = f"""
+from pressure_mp import Queue
+q = Queue(name=NAME, buffering={buffering})
+{use}
+class Last:
+    def __init__(self):
+        self.q = q
+    def __del__(self):
+        self.q.put("bye")
+last = Last()
+"""
+    run(program, name, url=server_url)
+    with Queue(name=name, url=server_url) as q:
+        assert q.get(timeout=10) == "bye"
+        q.delete()
+
+
 @pytest.mark.parametrize("daemon", DAEMONS)
 @pytest.mark.parametrize("shares", ["0", "1"])
 def test_a_daemon_thread_that_uses_an_anonymous_queue_ends_quietly_with_the_program(

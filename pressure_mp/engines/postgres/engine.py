@@ -106,7 +106,9 @@ class PostgresEngine:
                     )
                 )
         self.listener.close()
-        self.thread_pool.close_idle()
+        # What is put from here on, by a finalizer when modules are taken apart, could connect no
+        # more.
+        self.thread_pool.close_idle(kept=1)
 
 
 @dataclass(frozen=True)

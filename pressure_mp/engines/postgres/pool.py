@@ -166,9 +166,9 @@ class Pool:
         """Wait, as the users of these connections do."""
         time.sleep(seconds)
 
-    def close_idle(self) -> None:
-        """Close what no call is using."""
-        while self._idle:
+    def close_idle(self, kept: int = 0) -> None:
+        """Close what no call is using, but for so many."""
+        while len(self._idle) > kept:
             with suppress(IndexError):
                 self._idle.pop()[0].close()
 

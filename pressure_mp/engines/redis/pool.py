@@ -164,17 +164,15 @@ class Pool:
         for wire in list(self._all):
             wire.close()
         self._all.clear()
-        self._hang_up()
         for node in self._route.nodes():
+            node.hang_up()
             node.health.after_fork()
 
     def close(self) -> None:
-        """Close what is idle."""
-        self._hang_up()
-
-    def _hang_up(self) -> None:
+        """Close what is idle, but for one connection to each server: what is put from here on, by a
+        finalizer when modules are taken apart, could make no other one."""
         for node in self._route.nodes():
-            node.hang_up()
+            node.hang_up(kept=1)
 
 
 def _all_but_the_last(idle: deque[Wire]) -> tuple[Wire, ...]:

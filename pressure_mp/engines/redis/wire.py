@@ -47,11 +47,11 @@ class Node:
         self.idle: collections.deque[Wire] = collections.deque()
         self.health = Health()
 
-    def hang_up(self) -> None:
-        """Close what is idle."""
-        while self.idle:
+    def hang_up(self, kept: int = 0) -> None:
+        """Close what is idle, but for so many that were used last."""
+        while len(self.idle) > kept:
             try:
-                self.idle.pop().close()
+                self.idle.popleft().close()
             except IndexError:  # another thread was faster
                 return
 
