@@ -333,8 +333,9 @@ def _by_engine(uses: Iterable[_Use]) -> list[tuple[Engine, list[_Use]]]:
 
 def _leave() -> None:
     has_answer = at_exit.enter(_clearing, _PATIENCE)
-    left = [*_uses.values(), *([] if has_answer else _in_hand)]
-    _uses.clear()
+    with _lock:  # the thread may be about to put back what it has in hand
+        left = [*_uses.values(), *([] if has_answer else _in_hand)]
+        _uses.clear()
     for engine, uses in _by_engine(left):
         why = "did not answer"
         try:

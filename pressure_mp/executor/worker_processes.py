@@ -34,6 +34,8 @@ class WorkerProcess:
         self.wire = wire
         #: Who it is to the broker; None before it is ready.
         self.incarnation: str | None = None
+        #: Why its initializer failed, as soon as it has said so.
+        self.failure: str | None = None
         self.is_told = False
 
     def tell_to_end(self) -> None:
@@ -138,7 +140,7 @@ class WorkerProcesses:
             member.incarnation = text
             self._killed_early = 0
         elif what == worker.FAILED:
-            self._break(f"the initializer of a worker process failed:\n{text}")
+            member.failure = text
 
     def _bury(self, member: WorkerProcess, sentinel: int) -> None:
         """A worker has ended."""
@@ -155,6 +157,9 @@ class WorkerProcesses:
             number = self._give_back(member.incarnation, how)
             if code or number:
                 _log.warning("%s; what it was doing is given to another", how)
+        elif member.failure is not None:
+            # Only now: what it logged to a queue of multiprocessing is there once it has ended.
+            self._break(f"the initializer of a worker process failed:\n{member.failure}")
         elif member.incarnation is None and not self._is_ending and self.broken is None:
             self._killed_early += 1
             if code is None or code >= 0:

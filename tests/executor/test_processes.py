@@ -52,6 +52,15 @@ def test_an_initializer_that_fails_breaks_the_executor(make):
         executor.submit(abs, -3)
 
 
+def test_an_executor_is_broken_when_the_worker_whose_initializer_failed_has_ended(make, tmp_path):
+    """So whatever that worker logs to a queue of multiprocessing is there then."""
+    path = tmp_path / "ended"
+    executor = make(1, initializer=functions.begin_badly_and_end_slowly, initargs=(str(path),))
+    with pytest.raises(BrokenExecutor, match="this one cannot begin"):
+        executor.submit(abs, -1).result(60)
+    assert path.read_text() == "ended"
+
+
 def test_each_worker_begins_with_its_initializer_and_ends_after_so_many_calls(make):
     executor = make(
         method="forkserver",

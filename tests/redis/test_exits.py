@@ -166,6 +166,15 @@ def test_a_program_whose_broker_is_away_ends_in_time_and_says_what_it_left(
         assert said.count(line) == 1, said
 
 
+def test_what_the_thread_that_clears_up_hands_back_meanwhile_is_told_too(server):
+    program = Program("handing_back", server.url)
+    program.expect("ready")
+    kill(server, None)
+    program.go_on()
+    _, said, _ = program.end()
+    assert "note on 1 anonymous queues stays there" in said
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("go_away", AWAY)
 def test_a_child_process_whose_broker_is_away_ends_in_time(server, relay, method, go_away):

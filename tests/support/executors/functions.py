@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,17 @@ def log_to(path: str) -> None:
 def begin_badly() -> None:
     """An initializer that fails."""
     raise ValueError("this one cannot begin")
+
+
+def begin_badly_and_end_slowly(path: str) -> None:
+    """An initializer that fails, in a process that does something else before it ends."""
+
+    def end() -> None:
+        time.sleep(0.3)
+        Path(path).write_text("ended")
+
+    Finalize(None, end, exitpriority=0)
+    begin_badly()
 
 
 def begin_never() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import threading
 import time
 
 import pressure_mp
 from pressure_mp import JoinableQueue, Queue, TaskQueue
-from pressure_mp.background import at_exit
+from pressure_mp.background import at_exit, lifetimes
 
 if __name__ in ("__main__", "__mp_main__"):  # not where a test imports this
     at_exit.LIMIT = float(os.environ["EXIT_LIMIT"])
@@ -83,6 +84,39 @@ def in_child(method, what, url):
 
 def use_in_child(what, url, there):
     run(what, url, wait=there.recv)
+
+
+def handing_back(url):
+    """End while the thread that clears up after garbage puts back a queue that it had in hand."""
+    q = Queue(url=url)
+    (key,) = lifetimes._uses
+    going, begun = threading.Event(), threading.Event()
+
+    def hand_back():
+        lifetimes._clearing.acquire()
+        with lifetimes._lock:
+            lifetimes._in_hand.add(lifetimes._uses.pop(key))
+        begun.set()
+        going.wait()
+        with lifetimes._lock:
+            lifetimes._uses.update({use.key: use for use in lifetimes._in_hand})
+            lifetimes._in_hand.clear()
+
+    class Uses(dict):
+        def values(self):
+            found = [*super().values()]
+            going.set()
+            thread.join(0.5)
+            return found
+
+    lifetimes._uses, lifetimes._PATIENCE = Uses(lifetimes._uses), 0.0
+    thread = threading.Thread(target=hand_back, daemon=True)
+    thread.start()
+    begun.wait()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print("ending", flush=True)
+    del q
 
 
 def full(url):
