@@ -62,14 +62,11 @@ class Command:
         """
         if self._keep is None:
             return b""
-        now = monotonic()
-        calls = lane.calls.get(self._kept)
-        if calls is None:
-            calls = lane.calls[self._kept] = [0, now]
-        number = calls[0] = calls[0] + 1
-        if now < calls[1] and not says_how_long:
+        now, number = monotonic(), lane.number + 1
+        lane.number = number
+        if not (says_how_long or lane.is_to_tell(self._kept, now)):
             return b"%d" % number
-        calls[1] = now + self._keep
+        lane.tell(self._kept, now, now + self._keep)
         return b"%d %d" % (number, round(self._keep * 2000))
 
     def pack(self, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes) -> bytes:

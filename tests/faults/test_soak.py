@@ -1,0 +1,70 @@
+"""A process that uses many queues keeps nothing of them: memory, descriptors, threads, keys."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import redis
+import started
+from brokers.postgres import Postgres
+from faults import soak
+from waiting import lasting
+
+#: Seconds of the long form, on Redis and Valkey, and elsewhere; and of the short form.
+LONG, ELSEWHERE, SHORT = 900, 180, 20
+#: Bytes that may be kept for each thing that was made: some containers are bounded, and not full
+#: yet. And bytes by which what is kept for other reasons may differ.
+EACH, NOISE = 40, 150_000
+
+
+def run(url: str, seconds: float) -> list[dict[str, int]]:
+    done = subprocess.run(
+        [sys.executable, str(Path(soak.__file__)), url, str(seconds)],
+        env=started.environment(),
+        stdout=subprocess.PIPE,
+        timeout=seconds + 300,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check(samples: list[dict[str, int]], figures: Any) -> None:
+    """The first third is to warm up; the second and the last one are compared."""
+    third = len(samples) // 3
+
+    def grown(what: str) -> float:
+        second, last = samples[third : 2 * third], samples[-third:]
+        return statistics.median(s[what] for s in last) - statistics.median(s[what] for s in second)
+
+    made = grown("made")
+    figures.note(
+        made=samples[-1]["made"],
+        bytes_for_each=grown("memory") / made,
+        rss_grown=grown("rss"),
+        descriptors_grown=grown("descriptors"),
+        threads_grown=grown("threads"),
+    )
+    assert grown("memory") < EACH * made + NOISE
+    assert grown("descriptors") < 3
+    assert grown("threads") < 3
+
+
+def test_a_process_that_makes_and_drops_queues_keeps_nothing_of_them(server, long, figures):
+    is_postgres = isinstance(server, Postgres)
+    seconds = SHORT if not long else ELSEWHERE if is_postgres else LONG
+    check(run(server.url, seconds), figures)
+    if is_postgres:
+        rows = server.execute("SELECT count(*) FROM pressure_mp.queues WHERE name LIKE 'soak-%'")
+        assert rows == [(0,)]
+    else:
+        with redis.Redis.from_url(server.url) as client:
+            assert lasting(client, "*soak-*") == []
+
+
+def test_a_process_that_makes_and_drops_queues_in_memory_keeps_nothing_of_them(long, figures):
+    check(run("memory://", ELSEWHERE if long else SHORT), figures)
