@@ -102,12 +102,23 @@ class InFlight:
         self._lock = threading.RLock()
         self._clock = itertools.count(1)
         self._owners: dict[object, OrderedDict[int, Held]] = {}
+        self._was_asked = False
 
     def __bool__(self) -> bool:
         with self._lock:
             return any(
                 _next_of(theirs, _is_in_flight) is not None
                 for theirs in list(self._owners.values())
+            )
+
+    @property
+    def never_acknowledged(self) -> int:
+        """How many items are in flight in a process that never called ``task_done()``; else 0."""
+        with self._lock:
+            if self._was_asked:
+                return 0
+            return sum(
+                _is_in_flight(held) for some in self._owners.values() for held in some.values()
             )
 
     def add(self, seq: int, who: object = None) -> None:
@@ -156,6 +167,7 @@ class InFlight:
         so it asks again.
         """
         mark = who or _thread.mark
+        self._was_asked = True
         with self._lock:
             held = self._first(self._owners.get(mark), mark)
             if held is None:

@@ -196,13 +196,26 @@ class Presence:
             reader.leave(self)
         held = self.is_holding or self.lease.has_doubts
         producing = self._retires or bool(self._producers)
+        left = self.in_flight.never_acknowledged
         self._undo()
         self.lease.reset()
         self.reset()
         if held:
             self.lease.run_now(self.operations.requeue(incarnation()))
+            if left:
+                self._tell_of(left)
         if producing:
             self.lease.run_now(self.operations.retire(incarnation()))
+
+    def _tell_of(self, left: int) -> None:
+        import logging  # which few programs need from here
+
+        logging.getLogger("pressure_mp").warning(
+            "%d items of queue %r are delivered again to other consumers: this process got them, "
+            "and ends without a call of task_done(). Call it after each item, or use Queue",
+            left,
+            self.operations.name,
+        )
 
 
 def of(engine: Engine, name: str, discipline: str, length: int) -> Presence:
