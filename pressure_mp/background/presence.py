@@ -210,7 +210,8 @@ class Presence:
     def _tell_of(self, left: int) -> None:
         import logging  # which few programs need from here
 
-        logging.getLogger("pressure_mp").warning(
+        _log = logging.getLogger("pressure_mp")
+        _log.warning(
             "%d items of queue %r are delivered again to other consumers: this process got them, "
             "and ends without a call of task_done(). Call it after each item, or use Queue",
             left,

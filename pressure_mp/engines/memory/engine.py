@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,8 +31,15 @@ class MemoryEngine:
 
     def __init__(self, address: MemoryAddress) -> None:
         self.address = address
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._queues: dict[tuple[type[_Queue], str], _Queue] = {}
+        #: Those that exist, and those that handles refer to. A name is kept for no other reason.
+        self._queues: weakref.WeakValueDictionary[tuple[type[_Queue], str], _Queue] = (
+            weakref.WeakValueDictionary()
+        )
+        self._existing: set[_Queue] = set()
         self._hosts: dict[str, set[QueueKey]] = {}
         self._broker = MemoryBroker(self._summaries)
 
@@ -46,7 +54,7 @@ class MemoryEngine:
         with self._lock:
             found = self._queues.get((kind, name))
             if found is None:
-                found = self._queues[kind, name] = kind()
+                found = self._queues[kind, name] = kind(self._existing)
             return found
 
     def broker(self, options: Options = DEFAULTS) -> MemoryBinding:
@@ -63,14 +71,13 @@ class MemoryEngine:
         return MemoryBinding(host, "", options)
 
     def _drop(self, name: str, discipline: str) -> None:
-        self._queues.pop((_kind(discipline), name), None)
+        found = self._queues.pop((_kind(discipline), name), None)
+        if found is not None:
+            self._existing.discard(found)
 
     def after_fork(self) -> None:
         # The parent's queues are not the child's: what it put into them nobody would get.
-        self._lock = threading.Lock()
-        self._queues = {}
-        self._hosts = {}
-        self._broker = MemoryBroker(self._summaries)
+        self._begin()
 
     def close(self) -> None:
         """There are no connections."""

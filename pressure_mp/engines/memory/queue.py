@@ -23,8 +23,9 @@ _NOT_SERVED = (NoSpace, NoItem, Unfinished)
 class MemoryItems:
     """What is done to it, and who waits for it to be done."""
 
-    def __init__(self) -> None:
+    def __init__(self, existing: set[Any]) -> None:
         self._lock = threading.Lock()
+        self._existing = existing  # it is one of these as long as there is a queue of its name
         #: What there is, for a look.
         self.slot = Slot()
 
@@ -37,6 +38,7 @@ class MemoryItems:
         do = find(request)
         with self._lock:
             reply = do(self.slot, request, caller)
+            (self._existing.discard if self.slot.state is None else self._existing.add)(self)
             if isinstance(request, _WISHES):
                 self._keep_place(request, reply, caller)
             self._wake_who_can_go_on()

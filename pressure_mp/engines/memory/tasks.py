@@ -84,8 +84,9 @@ class MemoryTasks:
     #: The broker's clock, in milliseconds since the epoch; tests set it.
     clock: Callable[[], int] = staticmethod(milliseconds)
 
-    def __init__(self) -> None:
+    def __init__(self, existing: set[Any]) -> None:
         self._lock = threading.Lock()
+        self._existing = existing  # it is one of these as long as there is a queue of its name
         self._life: Life | None = None
         self._line = TaskLine()
 
@@ -103,6 +104,8 @@ class MemoryTasks:
             if not isinstance(request, _AT_REST):
                 life.sweep()
             reply = self._do(life, request, caller)
+            if self._life is None:
+                self._existing.discard(self)
             self._line.wake_who_can_go_on(self._life)
         return reply
 
@@ -202,6 +205,7 @@ class MemoryTasks:
             return Outcome.MISSING
         else:
             life = self._life = Life(request.settings, self.clock())
+            self._existing.add(self)
         if request.user:
             life.users.add(request.user)
         return OpenedTasks(life.settings)
