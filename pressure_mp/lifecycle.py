@@ -121,8 +121,8 @@ _registered: dict[Step, Callable[[], object]] = {}
 _reached: Moment | None = None
 #: Whether the end of this process runs the steps.
 _is_armed = False
-#: Whether this process, or one that it was forked from, has the hooks that hold signals.
-_holds_signals = False
+#: Whether this process, or one that it was forked from, has the hooks before a fork.
+_watches_forks = False
 
 
 def register(name: str, function: Callable[[], object]) -> None:
@@ -136,10 +136,10 @@ def register(name: str, function: Callable[[], object]) -> None:
             function()
 
 
-def run_at_end() -> None:
-    """This process uses a broker: see to it that the steps of its end are run, in the order of
-    ``multiprocessing.util.Finalize``. If it is too late for that, they are run now: what is put
-    from then on is sent at once."""
+def begin_use() -> None:
+    """This process uses a broker: have the steps before a fork run, and those of the process's end,
+    in the order of ``multiprocessing.util.Finalize``. If it is too late for that, they are run now:
+    what is put from then on is sent at once."""
     global _is_armed
     if _is_armed:
         return
@@ -151,7 +151,7 @@ def run_at_end() -> None:
     Finalize(None, _end_last, exitpriority=-1000)
     # Interrupted before that, or beside another thread, they run twice: better than never.
     _is_armed = True
-    _hold_signals_in_forks()
+    watch_forks()
     if is_too_late or is_exiting():
         _end_first()
         _end_last()
@@ -221,13 +221,15 @@ _ready: deque[Iterator[None]] = deque()
 _THREADS = 8
 
 
-def _hold_signals_in_forks() -> None:
-    """As late as the first use of a broker: of what Python calls before a fork the last comes
-    first. So signals are not held before the hooks of what was imported until now, but behind."""
-    global _holds_signals
-    if _holds_signals:
+def watch_forks() -> None:
+    """From now on there are steps before a fork, and signals are held in it.
+
+    Not when this module is imported: Python calls the hook first that was registered last. So
+    signals are held in the hooks of all that was imported until the first use of a broker."""
+    global _watches_forks
+    if _watches_forks:
         return
-    _holds_signals = True
+    _watches_forks = True
     _make_ready()
     # Python has begun a function when it first looks for signals: what their handlers raise there,
     # nothing in the function catches. A generator that has begun is in the midst of its ``try``.

@@ -129,7 +129,7 @@ class Reserving:
     def _prepare(self) -> None:
         self._handle._codec.prepare()  # nothing is taken out that this handle has no key for
         if self._hand_outs is None:
-            lifecycle.run_at_end()
+            lifecycle.begin_use()
             self._reader = reader()
             self._hand_outs = HandOuts(self._reader)
             self._cell = self._hand_outs.cell

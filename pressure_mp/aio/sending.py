@@ -81,7 +81,7 @@ class Line:
     def attend(self) -> None:
         """Have a task send what is here; one that was cancelled may have left something."""
         if self._items and self._task is None:
-            lifecycle.run_at_end()
+            lifecycle.begin_use()
             busy.add(self)
             self._cancelled, self._is_over = None, False
             self._task = asyncio.ensure_future(self._send())

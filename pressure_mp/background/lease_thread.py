@@ -87,7 +87,7 @@ def keep_looking(leased: Leased) -> None:
             if leased.interval < _pace:
                 _sooner.put(None)
             return
-        lifecycle.run_at_end()
+        lifecycle.begin_use()
         thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
         try:
             interrupts.start(thread)

@@ -153,7 +153,7 @@ def adopt(engine: Engine, operations: Membership) -> Hold:
 
     When none is left, or at the process's end, the process is taken off the queue's users.
     """
-    lifecycle.run_at_end()
+    lifecycle.begin_use()
     use = _Use(engine, operations)
     return Hold(_uses.setdefault(use.key, use))
 

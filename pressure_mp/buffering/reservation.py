@@ -238,7 +238,7 @@ class Reservation(ABC):
         # Nothing is taken out that this handle has no key for.
         if self._hand_outs is not None:
             return
-        lifecycle.run_at_end()
+        lifecycle.begin_use()
         name, self._presence = reader(), handle._here
         hand_outs = HandOuts(name)
         if self._hand_outs is None:  # else another thread was faster

@@ -206,7 +206,7 @@ class Sender:
 
     def attend(self) -> None:
         """See to it that the thread looks at what is reserved."""
-        lifecycle.run_at_end()
+        lifecycle.begin_use()
         if self._thread is not None:
             self._awake.put(None)
         else:
@@ -221,7 +221,7 @@ class Sender:
 
     def _wake(self) -> bool:
         """Have a thread send. False when the interpreter is ending."""
-        lifecycle.run_at_end()
+        lifecycle.begin_use()
         if self._thread is not None:
             self._awake.put(None)
         elif not self._start():

@@ -130,7 +130,7 @@ def engine(address: Address) -> Engine:
         if found is None:
             module, _, name = _KINDS[address.scheme].engine.partition(":")
             found = _open.setdefault(address, getattr(_module(module), name)(address))
-            lifecycle.run_at_end()
+            lifecycle.begin_use()
         return found
 
 

@@ -205,7 +205,7 @@ def _watch(readable: Readable) -> None:
     with _guard:
         _all.add(readable)
         if _thread is None and not _ending.is_set():
-            lifecycle.run_at_end()
+            lifecycle.begin_use()
             _thread = threading.Thread(target=_look_at_all, name="pressure_mp select", daemon=True)
             try:
                 _thread.start()

@@ -74,6 +74,7 @@ def start_private() -> str:
             from its parent does not answer within 10 s, or has ended. A new one is not started
             then, since no other process would know it.
     """
+    lifecycle.watch_forks()  # a fork in another thread waits for this lock
     with _lock:
         socket_path = _inherited_socket()
         if socket_path is None:
@@ -110,6 +111,7 @@ def start_shared(directory: str) -> str:
     path = os.path.realpath(directory)
     socket_path = os.path.join(path, supervisor.SOCKET_NAME)
     _require_short(socket_path)
+    lifecycle.watch_forks()  # a fork in another thread waits for this lock
     with _lock:
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
