@@ -146,16 +146,13 @@ WAITS = {
 
 
 @pytest.mark.parametrize("wait", WAITS)
-@pytest.mark.parametrize("used", [True, False])
 def test_a_role_that_is_with_nobody_is_not_waited_for_without_end(
-    server, client, name, wait, used, tokens
+    server, client, name, wait, tokens
 ):
-    """Whether one of ours had it before, or nobody."""
     role, call = WAITS[wait]
     q = Queue(name=name, url=server.url, lease=LEASE)
-    if used:
-        q.put(1)
-        assert q.get() == 1
+    q.put(1)
+    assert q.get() == 1
     client.delete(f"__pressure__:{name}:{role}_free")
     with pytest.raises(IncompleteQueueError, match=rf"{name}.*{role}_free.*unlock\('{role}'\)"):
         call(q)
@@ -171,8 +168,22 @@ def test_a_role_that_is_with_nobody_is_not_waited_for_without_end(
     q.delete()
 
 
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_role_that_no_client_ever_had_is_put_back(server, client, name, wait):
+    role, call = WAITS[wait]
+    q = Queue(name=name, url=server.url, lease=LEASE)
+    if role == "consumer":
+        q.put(1)
+    else:
+        assert q.empty()
+    client.delete(f"__pressure__:{name}:{role}_free")
+    call(q)
+    assert client.llen(f"__pressure__:{name}:{role}_free") == (wait != "delete")
+
+
 def test_a_queue_of_another_order_says_so_too(server, client, name):
     q = LifoQueue(name=name, url=server.url, lease=LEASE)
+    q.put(0)
     client.delete(f"__pressure__:mp:{{{name}}}:producer_free")
     with pytest.raises(IncompleteQueueError, match="delete the queue"):
         q.put(1)

@@ -146,7 +146,8 @@ class Uses:
         self.queue.get_many(9, block=False)
 
     def move_from_shared_memory(self):
-        assert self.session().script("add_moved", (1, 1, 0, 1, pickle.dumps(8))) == [b"done"]
+        args = (1, 1, 0, b"client", 1, pickle.dumps(8))
+        assert self.session().script("add_moved", args) == [b"done"]
         assert self.session().script("were_moved") == [b"done", 1]
         self.queue.get_nowait()
 

@@ -283,7 +283,7 @@ def play_a_move(server, name):
             session.end()
 
     def add(first, size, *items, front=0):
-        return call("add_moved", first, size, front, len(items), *items)
+        return call("add_moved", first, size, front, b"client", len(items), *items)
 
     assert call("were_moved") == [b"done", 0]
     assert add(2, 10, b"a", b"b") == [b"done"]

@@ -6,6 +6,7 @@ import asyncio
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from ...identity.client import client_id_bytes
 from ..contract.hosts import QueueKey
 from ..contract.queues import ANONYMOUS
 from ..contract.session import DEFAULTS, Binding, Options
@@ -138,7 +139,8 @@ class RedisQueue(RedisBinding):
     def _add(
         self, first: int, size: int, items: list[bytes], is_front: int, end: float | None
     ) -> None:
-        self._ask("add_moved", (first, size, is_front, len(items), *items), end)
+        args = (first, size, is_front, client_id_bytes(), len(items), *items)
+        self._ask("add_moved", args, end)
 
     def _ask(self, op: str, args: tuple[Any, ...], end: float | None) -> Any:
         session = self.session()

@@ -43,8 +43,18 @@ async def free_roles(caller: Caller, end: float | None = None) -> float | None:
         if reply[0] != DONE:
             return None
         await _end_the_gone(caller, reply[2], end)
+        await put_back_unclaimed(caller, reply[3], end)
         if reply[1] != 0:  # else something was ended, and only now there is a next one
             return float(reply[1]) / 1000
+
+
+async def put_back_unclaimed(caller: Caller, roles: list[bytes], end: float | None) -> None:
+    """Put back the tokens that have been in no list for a lease, though no client ever had them.
+
+    A deletion by another implementation removed them: it went on after the queue was created again.
+    """
+    for role in caller.binding.rounds.overdue(roles, caller.binding.options.lease / 1000):
+        await caller.script("unlock", (role, client_id()), end)
 
 
 async def _end_the_gone(caller: Caller, tickets: list[bytes], end: float | None) -> None:

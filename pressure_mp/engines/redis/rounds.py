@@ -55,6 +55,7 @@ class Rounds:
     def __init__(self) -> None:
         self._next = 0.0
         self._is_left_to_looks = False
+        self._unclaimed: dict[bytes, float] = {}
         self._waiting: dict[str, Waiting] = {}
 
     def after_fork(self) -> None:
@@ -75,6 +76,13 @@ class Rounds:
         limit = TICK if again is None else min(again, TICK)
         self._next = time.monotonic() + limit
         self._is_left_to_looks = looks and limit == TICK
+
+    def overdue(self, unclaimed: list[bytes], lease: float) -> list[bytes]:
+        """Of the roles whose token is in no list now, though no client ever had it: those that
+        were seen so for ``lease`` seconds. A client that takes a role says so at once."""
+        now = time.monotonic()
+        self._unclaimed = {role: self._unclaimed.get(role, now) for role in unclaimed}
+        return [role for role, since in self._unclaimed.items() if now - since > lease]
 
     @property
     def left(self) -> float | None:

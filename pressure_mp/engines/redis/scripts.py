@@ -163,7 +163,7 @@ RENEWED = (
     *("bound", "consumed_bytes", "presence", "producers"),
     *("producer_free", "producer_claim", "producer_holder"),
     *("consumer_free", "consumer_claim", "consumer_holder"),
-    *("waiting", "closed", "not_full"),
+    *("waiting", "closed", "not_full", "producer", "consumer"),
 )
 #: What the script that lists queues is given of each: of one of the protocol, and of one that may
 #: be of any other discipline.
@@ -176,7 +176,7 @@ LISTED_OWN = (*LISTED, "counts", "ready")
 #: The keys that tell whether a queue of the protocol is damaged; behind the counter are those that
 #: `adopt` removes.
 EXAMINED = (
-    *("data", "closed", "deleting", "bound", "consumed_bytes"),
+    *("data", "producer", "closed", "deleting", "bound", "consumed_bytes"),
     *("meta", "done", "finished", "rejected", "users", "in_flight", "deliveries", "presence"),
     *("returned", "producers", "fetched", "readers", "uploads", "chunks"),
 )

@@ -13,12 +13,14 @@ from .caller import Caller
 from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
-from .roles import GRACE, make_round, wake
+from .roles import GRACE, make_round, put_back_unclaimed, wake
 from .rounds import Waiting
 from .statuses import BUSY, DONE, EMPTY, FIRST, FULL, NOW, RESERVED, TRY, WAIT, Reply
 
 #: The statuses after which trying again may help; a signal to park on follows them.
 _LATER = (EMPTY, FULL, BUSY)
+
+_ROLES = (b"producer", b"consumer")
 
 #: Seconds of a role holder's first wait. A close that finds it not yet parked wakes nobody.
 FIRST_WATCH = 0.05
@@ -201,11 +203,11 @@ class Turns:
 
     async def _look_for_token(self, reply: Reply, end: float | None) -> None:
         """Raise IncompleteQueueError when the token of the role that a busy reply names has been in
-        no list for a lease, though no client is known to have the role.
+        no list for a lease, though one of ours had it last.
 
-        Another implementation that takes a role says so at once, in the key that names
-        who had it last. So when that names a client of this package, or nobody, the token is not
-        with anyone.
+        A client that takes a role says so at once, in the key that names who had it last. So if
+        that names a client of this package, or nobody, the token is not with anyone. If it names
+        nobody, the token is put back.
         """
         since, self._lost_since = self._lost_since, None
         _, role, whose, *_ = reply
@@ -214,8 +216,11 @@ class Turns:
         seen = await self._caller.script("inspect", (0,), end)
         if seen[0] != DONE:
             return
-        last, place = map(as_text, seen[6 if role == b"producer" else 7][:2])
-        if not is_lost(last, place):
+        ends = {name: told[:2] for name, told in zip(_ROLES, seen[6:8], strict=True)}
+        unclaimed = [name for name, told in ends.items() if told == [b"", b"foreign"]]
+        await put_back_unclaimed(self._caller, unclaimed, end)
+        last, place = map(as_text, ends[role])
+        if not (last and is_lost(last, place)):
             return
         now = time.monotonic()
         self._lost_since = since or now

@@ -187,7 +187,7 @@ async def delete(caller: Caller, request: queues.Delete, end: float | None) -> q
 
 async def unlock(caller: Caller, request: queues.Unlock, end: float | None) -> queues.UnlockReply:
     """:class:`queues.Unlock`"""
-    reply = await caller.script("unlock", request, end)
+    reply = await caller.script("unlock", (request.role, b""), end)
     return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
 
 

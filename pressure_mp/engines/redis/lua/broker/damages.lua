@@ -2,14 +2,14 @@
 -- replies: done damages
 -- uses: incarnation
 -- The keys are those of each queue in turn, see `EXAMINED` in scripts.py. A damage is '' for none.
-local PARTS = 19
+local PARTS = 20
 local damages = {}
 for at = 0, #KEYS - 1, PARTS do
-  local data, closed, deleting, bound, consumed_bytes = unpack(KEYS, at + 1, at + 5)
+  local data, producer, closed, deleting, bound, consumed_bytes = unpack(KEYS, at + 1, at + 6)
   local damage = ''
   if redis.call('EXISTS', bound) == 0 then
-    if redis.call('EXISTS', closed, deleting) == 0 and redis.call('EXISTS', data) == 1 then damage = 'no bound' end
-  elseif is_strange(bound, consumed_bytes) and redis.call('EXISTS', unpack(KEYS, at + 6, at + PARTS)) > 0 then
+    if redis.call('EXISTS', closed, deleting) == 0 and redis.call('EXISTS', data, producer) == 2 then damage = 'no bound' end
+  elseif is_strange(bound, consumed_bytes) and redis.call('EXISTS', unpack(KEYS, at + 7, at + PARTS)) > 0 then
     damage = 'of another'
   end
   damages[#damages + 1] = damage

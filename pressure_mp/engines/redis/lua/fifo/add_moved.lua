@@ -1,6 +1,6 @@
 -- add_moved: add items that were in memory which the processes of one host share.
--- keys: data bound not_full produced_messages produced_bytes consumed_messages consumed_bytes meta
--- args: first size front number item...
+-- keys: data bound not_full produced_messages produced_bytes consumed_messages consumed_bytes meta producer
+-- args: first size front client number item...
 --   first   how many items came before them there, which were taken, or added by such a call
 --   size    how many bytes those were that were taken
 --   front   1: they were taken there, counted as consumed, and go to the front, in order
@@ -9,7 +9,7 @@
 -- uses: bound count incarnation
 -- once: yes
 -- `moved` in meta is the number of the next one: what a call adds that was cut off is not added again.
-local first, size, all = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local first, size, all = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])
 local meta = KEYS[8]
 if is_strange(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[2])
@@ -21,11 +21,11 @@ local front = ARGV[3] == '1'
 local skip = not front and moved and moved - first or 0
 local number, bytes = all - skip, 0
 if number < 0 then return {'done'} end
-for i = 5 + skip, 4 + all do bytes = bytes + #ARGV[i] end
+for i = 6 + skip, 5 + all do bytes = bytes + #ARGV[i] end
 if front then
   local total, problem = count(KEYS[6], KEYS[7], -bytes, -number)
   if not total then return problem end
-  for i = 4 + all, 5, -1 do redis.call('RPUSH', KEYS[1], ARGV[i]) end
+  for i = 5 + all, 6, -1 do redis.call('RPUSH', KEYS[1], ARGV[i]) end
 else
   local taken = moved and 0 or first
   local total, problem = count(KEYS[4], KEYS[5], bytes + (moved and 0 or size), number + taken)
@@ -34,8 +34,9 @@ else
     total, problem = count(KEYS[6], KEYS[7], size, taken)
     if not total then return problem end
   end
-  if number > 0 then redis.call('LPUSH', KEYS[1], unpack(ARGV, 5 + skip, 4 + all)) end
+  if number > 0 then redis.call('LPUSH', KEYS[1], unpack(ARGV, 6 + skip, 5 + all)) end
   redis.call('HSET', meta, 'moved', first + all)
 end
+if number > 0 then redis.call('SET', KEYS[9], ARGV[4]) end
 if bound > 0 and length + number >= bound then redis.call('DEL', KEYS[3]) end
 return {'done'}

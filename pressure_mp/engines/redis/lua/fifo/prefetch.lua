@@ -45,7 +45,7 @@ if refused then
 end
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[11]}
-  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[20]) end
+  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[20], state, holder, lease) end
   return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 

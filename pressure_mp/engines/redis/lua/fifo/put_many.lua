@@ -32,7 +32,8 @@ end
 local length = redis.call('LLEN', data)
 local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
-local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[12], KEYS[13], KEYS[14])
+local overdue = is_overdue(state, holder, signs == 0 and not at_bound, lease)
+local lost = overdue or (signs == 0 and is_sign_lost(bound, at_bound, KEYS[12], KEYS[13], KEYS[14]))
 local full = at_bound or (signs == 0 and not lost)
 if state == 'foreign' or state == 'reserved' or (state == 'ours' and (mode ~= 'now' or full)) then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}

@@ -38,7 +38,7 @@ if refused and reader ~= '' and not has_left(redis.call('HGET', readers, reader)
 end
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
-  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[21]) end
+  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[21], state, holder, lease) end
   return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 

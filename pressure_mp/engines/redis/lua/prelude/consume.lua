@@ -27,9 +27,12 @@ end
 
 -- See to it that an empty queue has the sign of space (specification: Get). A producer of another implementation that
 -- is at work may have taken it, to fill a queue with a bound.
-local function restore_sign(bound, not_full, producer_free)
-  if redis.call('LLEN', not_full) > 0 then return end
-  if bound == 0 or redis.call('EXISTS', producer_free) == 1 then redis.call('LPUSH', not_full, '1') end
+local function restore_sign(bound, not_full, producer_free, state, holder, lease)
+  local is_missing = redis.call('LLEN', not_full) == 0
+  local overdue = is_overdue(state, holder, is_missing, lease)
+  if is_missing and (overdue or bound == 0 or redis.call('EXISTS', producer_free) == 1) then
+    redis.call('LPUSH', not_full, '1')
+  end
 end
 
 -- The reply to a caller that is refused: in mode wait it stands in line, or has the role to wait with.

@@ -27,7 +27,9 @@ local function attend(tickets, producer, consumer, waiting, closed, space, item,
     consumer = redis.call('HMGET', consumer, 'ticket', 'until', 'lease'),
   }
   local over = redis.call('EXISTS', closed) == 1
-  local served = {producer = over or redis.call('LLEN', space) > 0, consumer = over or redis.call('LLEN', item) > 0}
+  local signs, some = redis.call('LLEN', space), redis.call('LLEN', item)
+  -- An empty queue has space: if its sign is missing, the operation sees for how long, see `is_overdue`.
+  local served = {producer = over or signs > 0 or some == 0, consumer = over or some > 0 or signs == 0}
   local due = {}
   for _, ticket in ipairs(tickets) do
     local role = keeps_role(ticket, producer, held.producer, now) and 'producer'
@@ -40,8 +42,8 @@ local function attend(tickets, producer, consumer, waiting, closed, space, item,
 end
 
 local function renewal(keys, owner, lease, consumes, produces, tickets)
-  local bound, _, presence, producers, p_free, p_claim, p_holder, c_free, c_claim, c_holder, waiting, closed, space, item =
-    unpack(keys)
+  local bound, _, presence, producers, p_free, p_claim, p_holder, c_free, c_claim, c_holder, waiting, closed, space,
+    p_last, c_last, item = unpack(keys)
   if not read_bound(bound) then return {'missing'} end
   local now = milliseconds()
   local expiry = string.format('%d', now + lease)
@@ -49,6 +51,8 @@ local function renewal(keys, owner, lease, consumes, produces, tickets)
   if consumes == '1' then redis.call('HSET', presence, owner, expiry) end
   if produces == '1' then redis.call('HSET', producers, owner, expiry, 'ever', '0') end
   local due = attend(tickets, p_holder, c_holder, waiting, closed, space, item, now)
-  local again, named = keepers({p_free, p_claim, p_holder}, {c_free, c_claim, c_holder}, waiting, lease)
+  local producer, consumer = {p_free, p_claim, p_holder, p_last}, {c_free, c_claim, c_holder, c_last}
+  local again, named, unclaimed = keepers(producer, consumer, waiting, lease)
+  if #unclaimed > 0 then again = 0 end -- `keepers` says for which roles
   return {'done', now, redis.call('HGETALL', presence), redis.call('HGETALL', producers), again, named, due}
 end

@@ -80,6 +80,20 @@ local function hold(state, free, claim, holder, ticket, client, conn, lease)
   if state == 'granted' then redis.call('RPOP', claim) end
 end
 
+-- Whether the sign of space has been missing for a lease, as the holder of a role sees who waits with it. Until
+-- then another implementation may be about to set it, or to fill the queue.
+local function is_overdue(state, holder, is_missing, lease)
+  if state ~= 'mine' then return false end
+  local since = tonumber(redis.call('HGET', holder, 'unsigned') or '')
+  if not is_missing then
+    if since then redis.call('HDEL', holder, 'unsigned') end
+    return false
+  end
+  local now = milliseconds()
+  if not since then redis.call('HSET', holder, 'unsigned', string.format('%d', now)) end
+  return since ~= nil and now - since >= tonumber(lease)
+end
+
 local function give_back(state, free, claim, holder)
   if state == 'granted' then
     redis.call('DEL', holder)

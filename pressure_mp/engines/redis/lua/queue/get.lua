@@ -21,7 +21,7 @@ local over = length == 0 and end_of_stream(KEYS[3], ARGV[1], KEYS[12])
 local refused = refusal(state, bound, length, over, mode, 1, waiting, held)
 if refused then
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[7]}
-  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[15]) end
+  if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[15], state, holder, lease) end
   return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
 end
 

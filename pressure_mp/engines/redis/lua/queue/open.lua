@@ -33,9 +33,9 @@ if read_bound(KEYS[1]) then
 end
 if how == 'attach' then return {'missing'} end
 local data, not_full, closed = KEYS[2], KEYS[11], KEYS[12]
-if redis.call('EXISTS', data) == 1 and redis.call('EXISTS', closed, KEYS[22]) == 0 then
-  -- There are items, and nobody deletes them, for which the queue would have been closed: the server
-  -- lost the bound, or somebody removed it. Whoever opens the queue says what it is.
+if redis.call('EXISTS', data, KEYS[3]) == 2 and redis.call('EXISTS', closed, KEYS[22]) == 0 then
+  -- The server lost the bound, or somebody removed it: the caller states it again. A deletion removes the
+  -- bound, then closes the queue, and removes the producer's name before it opens the queue again.
   local other = redis.call('HGET', KEYS[13], 'discipline')
   if other and other ~= discipline then return {'mismatch', 'discipline', other} end
   local length, signs = size(data), redis.call('LLEN', not_full)

@@ -45,7 +45,8 @@ if state == 'foreign' or state == 'reserved' or (state == 'ours' and mode ~= 'no
 local length = size(data)
 local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
-local lost = signs == 0 and is_sign_lost(bound, at_bound, KEYS[14], KEYS[15], KEYS[16])
+local overdue = is_overdue(state, holder, signs == 0 and not at_bound, ARGV[9])
+local lost = overdue or (signs == 0 and is_sign_lost(bound, at_bound, KEYS[14], KEYS[15], KEYS[16]))
 if overfill ~= '1' and (at_bound or (signs == 0 and not lost)) then
   if state == 'ours' then return taken() end
   -- A reader may have handed out some of the items.

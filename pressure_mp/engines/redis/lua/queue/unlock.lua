@@ -1,7 +1,8 @@
 -- unlock: take a role from whoever has it, and put right what one who died at work left.
 -- keys: bound data not_full deleting producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder
--- args: role
---   role  producer | consumer
+-- args: role client
+--   role    producer | consumer
+--   client  only if no client ever had the role: then this one had it, and gave it back; else empty
 -- replies: done who | missing
 -- uses: bound storage space
 -- once: yes
@@ -23,8 +24,10 @@ if redis.call('LLEN', free) > 0 then
   end
   return {'done', ''}
 end
+if ARGV[2] ~= '' and redis.call('EXISTS', last, claim, holder) > 0 then return {'done', ''} end
 local who = redis.call('HGET', holder, 'client') or redis.call('GET', last) or 'unknown'
 redis.call('DEL', claim, holder)
 redis.call('LPUSH', free, '1')
+if ARGV[2] ~= '' then redis.call('SET', last, ARGV[2]) end
 if signs == 0 and (not bound or bound == 0 or length < bound) then redis.call('LPUSH', KEYS[3], '1') end
 return {'done', who}
