@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
 from itertools import repeat, starmap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import held_signals
+
+if TYPE_CHECKING:
+    from multiprocessing.util import Finalize
 
 
 class Moment(Enum):
@@ -119,8 +122,9 @@ _registered: dict[Step, Callable[[], object]] = {}
 
 #: What the process's end has come to: nothing, what is first, what is last.
 _reached: Moment | None = None
-#: Whether the end of this process runs the steps.
+#: Whether the end of this process runs the steps, and what calls the last of them.
 _is_armed = False
+_armed: Finalize | None = None
 #: Whether this process, or one that it was forked from, has the hooks before a fork.
 _watches_forks = False
 
@@ -145,16 +149,33 @@ def begin_use() -> None:
         return
     # Once functions of atexit run, those that are registered by one of them are not called.
     is_too_late = is_interpreter_ending() and "multiprocessing.util" not in sys.modules
-    from multiprocessing.util import Finalize, is_exiting
+    from multiprocessing.util import is_exiting, register_after_fork
 
-    Finalize(None, _end_first, exitpriority=20)
-    Finalize(None, _end_last, exitpriority=-1000)
+    _arm()
+    # A process of multiprocessing begins with clearing what was to be called at its end. By then
+    # one that is spawned has unpickled its handles, which use a broker.
+    register_after_fork(begin_use, _arm_again)
     # Interrupted before that, or beside another thread, they run twice: better than never.
     _is_armed = True
     watch_forks()
     if is_too_late or is_exiting():
         _end_first()
         _end_last()
+
+
+def _arm() -> None:
+    """Have the steps of the process's end called, if they are not to be already."""
+    from multiprocessing.util import Finalize
+
+    global _armed
+    if _armed is None or not _armed.still_active():
+        Finalize(None, _end_first, exitpriority=20)
+        _armed = Finalize(None, _end_last, exitpriority=-1000)
+
+
+def _arm_again(_: object) -> None:
+    if _is_armed:
+        _arm()
 
 
 def is_interpreter_ending() -> bool:
@@ -271,8 +292,8 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _reached, _is_armed
-    _reached, _is_armed = None, False
+    global _reached, _is_armed, _armed
+    _reached, _is_armed, _armed = None, False, None
     held_signals.let_go_next()
     _run(Moment.IN_CHILD)
 
