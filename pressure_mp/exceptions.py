@@ -108,6 +108,8 @@ class HandleClosedError(PressureError, ValueError, OSError):
     get, and OSError from other methods.
     """
 
+    took_nothing = True
+
 
 class TaskDoneError(PressureError, ValueError):
     """``task_done()`` was called more often than items were put."""

@@ -131,18 +131,18 @@ class Handle:
         except (BrokerError, BrokerUnavailable) as error:
             raise error.with_traceback(None) from error.__cause__
 
-    async def _run(self, operation: AnyOperation[T]) -> T:
+    async def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it when the broker has what this loop put before."""
         if sending.busy:
             await sending.settle(registry.engine(self._sync._address))
-        return await self._run_at_once(operation)
+        return await self._run_at_once(operation, watch)
 
-    async def _acknowledging(self, operation: AnyOperation[T]) -> T:
+    async def _acknowledging(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run one that says that something is dealt with: when the broker has what this loop put
         before, and only then. Raises what went wrong with that."""
         if sending.busy:
             await sending.flush(registry.engine(self._sync._address))
-        return await self._run_at_once(operation)
+        return await self._run_at_once(operation, watch)
 
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this loop put before.

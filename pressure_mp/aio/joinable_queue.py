@@ -81,7 +81,7 @@ class JoinableQueue(Queue[Item]):
         )
         await self._here.settle()
         try:
-            return await self._run_at_once(taking)
+            return await self._run_at_once(taking, self._sync._while_open)
         except PressureError:
             raise
         except BaseException as error:  # cancelled

@@ -286,7 +286,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         await self._here.settle()
         if handle._eof:
             with handle._here:
-                return await self._run_at_once(operation)
+                return await self._run_at_once(operation, handle._while_open)
         return await self._run_at_once(operation, handle._watching)
 
     def __aiter__(self) -> Self:

@@ -141,7 +141,7 @@ class IncomingForGood(Incoming):
         )
         try:
             with presence:
-                items = handle._run_at_once(noting(fetch, self._note))
+                items = handle._run_at_once(noting(fetch, self._note), handle._while_open)
             if items is None:
                 self._end_call()
                 return False

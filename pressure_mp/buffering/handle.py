@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from ..background.presence import Presence
+from ..drivers import Watch
 from ..effects import AnyOperation
 from ..encoding.codec import Codec
 from ..engines.contract.address import Address
@@ -79,7 +81,10 @@ class BufferedHandle(Protocol):
     def _check_open(self) -> None:
         """Raises HandleClosedError."""
 
-    def _run_at_once(self, operation: AnyOperation[T]) -> T:
+    def _while_open(self) -> AbstractContextManager[None]:
+        """The watch of a call that waits. Raises HandleClosedError."""
+
+    def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run an operation on the queue, whatever was put and is not yet sent."""
 
     def _attached(self) -> Binding:

@@ -73,7 +73,7 @@ class IncomingUntilDone(Incoming):
         self._in_flight, self._presence = presence.in_flight, presence
 
         def run(operation: Operation[list[Delivery]]) -> list[Delivery]:
-            return handle._run_at_once(noting(operation, self._note))
+            return handle._run_at_once(noting(operation, self._note), handle._while_open)
 
         claim = Claim()
         try:

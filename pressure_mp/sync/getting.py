@@ -203,12 +203,14 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         """Run an operation that gets something for good, on the session that is the claim."""
         if self._eof:
             with self._here:
-                return drive_on(operation, claim)
+                return drive_on(operation, claim, self._while_open)
         return drive_on(operation, claim, self._watching)
 
     def _watching(self) -> contextlib.AbstractContextManager[None]:
-        """Who sees to it, while a get waits, that what a dead process had comes back."""
-        return self._here if self._operations.discipline == FIFO else contextlib.nullcontext()
+        """The watch of a get: what a dead process had comes back while it waits. Raises
+        HandleClosedError once the handle is closed."""
+        always = self._while_open()
+        return self._here if self._operations.discipline == FIFO else always
 
     def _receive(self, claim: Any) -> Any:
         return self._getting(self._operations.get(False, None, self._eof), claim)

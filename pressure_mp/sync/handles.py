@@ -7,6 +7,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from .. import lifecycle
@@ -214,12 +215,12 @@ class Handle:
             unsent.settle(registry.engine(self._address))
         return self._run_on(self._session(), operation, watch)
 
-    def _acknowledging(self, operation: AnyOperation[T]) -> T:
+    def _acknowledging(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run one that says that something is dealt with: when the broker has what this process put
         before, and only then. Raises what went wrong with that."""
         if unsent.senders or unsent.failed:
             self._flush_puts()
-        return self._run_at_once(operation)
+        return self._run_at_once(operation, watch)
 
     def _flush_puts(self) -> None:
         """Wait until the broker has what this process put before. Raises what went wrong with
@@ -280,6 +281,11 @@ class Handle:
     def _check_open(self) -> None:
         if self._handle_closed:
             raise HandleClosedError(f"{type(self).__name__} {self._name!r} is closed")
+
+    def _while_open(self) -> AbstractContextManager[None]:
+        """The watch of a call that waits: it raises HandleClosedError once the handle is closed."""
+        self._check_open()
+        return nullcontext()
 
     def _close_handle(self) -> None:
         self._handle_closed = True

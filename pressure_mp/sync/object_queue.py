@@ -302,9 +302,9 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
     def close(self) -> None:
         """Close this handle; the queue itself and its other handles stay open.
 
-        Afterwards put and get raise HandleClosedError, a ValueError. A get in which another thread
-        waits goes on waiting, unless the queue ends with its last handle. Items that came from a
-        :class:`JoinableQueue` stay in flight, and ``task_done()`` still works.
+        Afterwards put and get raise HandleClosedError, a ValueError; a get in which another thread
+        waits raises it within about a second. Items that came from a :class:`JoinableQueue` stay in
+        flight, and ``task_done()`` still works.
         (``multiprocessing.Queue.close``; ``shutdown`` closes the queue for all clients)
 
         Blocks only with ``buffering``: until the items in the buffer are sent, unless

@@ -235,7 +235,7 @@ class JoinableQueue(Queue[Item]):
         taking = self._operations.take_objects(
             self._here, claim, self._limit, limit, block, timeout, self._eof
         )
-        return self._run_at_once(taking)
+        return self._run_at_once(taking, self._while_open)
 
     def _receive(self, claim: Claim) -> Delivery:
         taking = self._operations.take_deliveries(

@@ -74,7 +74,7 @@ class TaskTaker(TaskHandle[Data]):
         taking = handle._taking(self._task, claim, number, timeout, ttr, tube, ack)
         run = self._run if ack is None else self._acknowledging
         try:
-            tasks, problem = await run(taking)
+            tasks, problem = await run(taking, handle._while_open)
             hand_out(tasks, problem, on_error, backoff)
             return tasks
         except BaseException as error:

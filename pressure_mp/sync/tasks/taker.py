@@ -112,7 +112,7 @@ class TaskTaker(TaskHandle[Data]):
             how = number, timeout, ttr, tube, ack, retries_alone
             taking = self._taking(self._task, claim, *how)
             run = self._run if ack is None else self._acknowledging
-            tasks, problem = run(taking)
+            tasks, problem = run(taking, self._while_open)
             hand_out(tasks, problem, on_error, backoff)
             return tasks
         except PressureError:
